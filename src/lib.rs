@@ -1,0 +1,2 @@
+//! VDO.
+pub mod types;

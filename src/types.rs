@@ -1,0 +1,25 @@
+//! The vocabulary of the project: values that cannot be wrong once they exist.
+//!
+//! Nothing in here knows Kubernetes clients, files or the network; every other room may use it.
+
+mod digest;
+mod object_id;
+mod secret;
+mod version;
+
+pub use digest::{Digest, ParseDigestError};
+pub use object_id::{GroupKind, ObjectId};
+pub use secret::Secret;
+pub use version::{DriverVersion, KubernetesVersion, ParseVersionError, VcenterVersion, VersionRange};
+
+/// The field manager of every server-side apply.
+pub const FIELD_MANAGER: &str = "vdo";
+
+/// The name of a driver as the matrix index and the chart folder spell it, for example `vsphere-csi`.
+pub type DriverName = String;
+
+/// The driver that initialises nodes.
+pub const CPI: &str = "vsphere-cpi";
+
+/// The driver that provides volumes.
+pub const CSI: &str = "vsphere-csi";

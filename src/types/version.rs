@@ -1,0 +1,315 @@
+//! Versions of platforms and drivers, and the ranges that compare them.
+
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+use std::fmt;
+use std::str::FromStr;
+
+/// The text is not a version.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not {what}; write for example {example}")]
+pub struct ParseVersionError {
+    text: String,
+    what: &'static str,
+    example: &'static str,
+}
+
+/// The numbers of a version in order: `[1, 34, 4]`. Missing numbers count as zero.
+fn numbers(text: &str) -> Option<Vec<u64>> {
+    let core = text.trim().strip_prefix(['v', 'V']).unwrap_or(text.trim());
+    let core = core.split(['-', '+', ' ', '_']).next()?;
+    let parts = core.split('.').map(|part| part.parse().ok()).collect::<Option<Vec<u64>>>()?;
+    (!parts.is_empty() && parts.len() <= 5).then_some(parts)
+}
+
+fn compare(left: &[u64], right: &[u64]) -> Ordering {
+    let at = |parts: &[u64], i: usize| parts.get(i).copied().unwrap_or(0);
+    (0..left.len().max(right.len()))
+        .map(|i| at(left, i).cmp(&at(right, i)))
+        .find(|o| o.is_ne())
+        .unwrap_or(Ordering::Equal)
+}
+
+macro_rules! platform_version {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $example:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, Hash)]
+        pub struct $name {
+            parts: Vec<u64>,
+            raw: String,
+        }
+
+        impl $name {
+            /// The numbers of the version, most significant first; at least one.
+            #[must_use]
+            pub fn numbers(&self) -> &[u64] {
+                &self.parts
+            }
+
+            /// The text as it was reported.
+            #[must_use]
+            pub fn raw(&self) -> &str {
+                &self.raw
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ParseVersionError;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                let parts = numbers(text)
+                    .ok_or_else(|| ParseVersionError { text: text.to_owned(), what: $what, example: $example })?;
+                Ok(Self { parts, raw: text.trim().to_owned() })
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.raw)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.raw)
+            }
+        }
+
+        impl PartialOrd for $name {
+            fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+
+        impl Ord for $name {
+            fn cmp(&self, other: &Self) -> Ordering {
+                compare(&self.parts, &other.parts).then_with(|| self.raw.cmp(&other.raw))
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.raw)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+platform_version!(
+    /// A Kubernetes version as the API server reports it (`v1.34.4`, `v1.33.1+rke2r1`, `v1.34.4-eks-1234567`).
+    /// Suffixes are kept for people and ignored in comparisons.
+    KubernetesVersion, "a Kubernetes version", "v1.34.4"
+);
+platform_version!(
+    /// A vCenter version as `about.version` reports it (`8.0.3`, `9.0.0.0`).
+    VcenterVersion, "a vCenter version", "8.0.3"
+);
+
+impl KubernetesVersion {
+    /// Major and minor: the part that decides which drivers fit, for example `1.34`.
+    #[must_use]
+    pub fn minor(&self) -> String {
+        format!("{}.{}", self.parts[0], self.parts.get(1).copied().unwrap_or(0))
+    }
+}
+
+/// A driver's own version. A leading `v` is accepted and dropped; otherwise semantic versioning.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DriverVersion(semver::Version);
+
+impl DriverVersion {
+    /// Whether this is a pre-release such as `3.8.0-rc.1`.
+    #[must_use]
+    pub fn is_prerelease(&self) -> bool {
+        !self.0.pre.is_empty()
+    }
+
+    /// Major and minor, for example `3.7`.
+    #[must_use]
+    pub fn minor(&self) -> String {
+        format!("{}.{}", self.0.major, self.0.minor)
+    }
+}
+
+impl FromStr for DriverVersion {
+    type Err = ParseVersionError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let core = text.trim().strip_prefix('v').unwrap_or(text.trim());
+        semver::Version::parse(core).map(Self).map_err(|_| ParseVersionError {
+            text: text.to_owned(),
+            what: "a driver version",
+            example: "3.7.3",
+        })
+    }
+}
+
+impl fmt::Display for DriverVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for DriverVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Serialize for DriverVersion {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for DriverVersion {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A range of platform versions, both ends inclusive, either end open.
+///
+/// A bound compares only as many numbers as it has: `max: "8.0"` includes 8.0.3, and `min: "1.33"` includes
+/// 1.33.0-rc.1. That is how support tables are written.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct VersionRange {
+    min: Option<Bound>,
+    max: Option<Bound>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Bound {
+    parts: Vec<u64>,
+    raw: String,
+}
+
+impl Bound {
+    fn parse(text: &str) -> Result<Self, ParseVersionError> {
+        let parts = numbers(text).ok_or_else(|| ParseVersionError {
+            text: text.to_owned(),
+            what: "a bound of a version range",
+            example: "1.34",
+        })?;
+        Ok(Self {
+            parts,
+            raw: text.to_owned(),
+        })
+    }
+
+    fn compare(&self, version: &[u64]) -> Ordering {
+        let cut = version.len().min(self.parts.len());
+        compare(&version[..cut], &self.parts)
+    }
+}
+
+impl VersionRange {
+    /// A range from its bounds; `None` leaves that end open.
+    ///
+    /// # Errors
+    /// When a bound is not a version.
+    pub fn new(min: Option<&str>, max: Option<&str>) -> Result<Self, ParseVersionError> {
+        Ok(Self {
+            min: min.map(Bound::parse).transpose()?,
+            max: max.map(Bound::parse).transpose()?,
+        })
+    }
+
+    /// Whether a version with these numbers lies inside.
+    #[must_use]
+    pub fn contains(&self, version: &[u64]) -> bool {
+        self.min.as_ref().is_none_or(|min| min.compare(version).is_ge()) && self.max.as_ref().is_none_or(|max| max.compare(version).is_le())
+    }
+
+    /// Whether no version can lie inside, because the lower bound is above the upper one.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        matches!((&self.min, &self.max), (Some(min), Some(max)) if max.compare(&min.parts).is_gt())
+    }
+
+    /// The lower bound as written.
+    #[must_use]
+    pub fn min(&self) -> Option<&str> {
+        self.min.as_ref().map(|bound| bound.raw.as_str())
+    }
+
+    /// The upper bound as written.
+    #[must_use]
+    pub fn max(&self) -> Option<&str> {
+        self.max.as_ref().map(|bound| bound.raw.as_str())
+    }
+}
+
+impl fmt::Display for VersionRange {
+    /// `1.33 to 1.35`, `7.0 and newer`, `up to 8.0`, `only 1.34` or `any`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.min(), self.max()) {
+            (Some(min), Some(max)) if min == max => write!(f, "only {min}"),
+            (Some(min), Some(max)) => write!(f, "{min} to {max}"),
+            (Some(min), None) => write!(f, "{min} and newer"),
+            (None, Some(max)) => write!(f, "up to {max}"),
+            (None, None) => f.write_str("any"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn real_version_strings_are_understood() {
+        for (text, minor) in [
+            ("v1.34.4", "1.34"),
+            ("v1.34.4-eks-1a2b3c4", "1.34"),
+            ("v1.33.1+rke2r1", "1.33"),
+            ("v1.36.0-rc.0", "1.36"),
+            ("1.35", "1.35"),
+        ] {
+            assert_eq!(text.parse::<KubernetesVersion>().expect(text).minor(), minor);
+        }
+        for text in ["", "v", "latest", "1..2", "1.x", "one"] {
+            assert!(text.parse::<KubernetesVersion>().is_err(), "{text:?} was accepted");
+        }
+    }
+
+    #[test]
+    fn bounds_compare_only_the_numbers_they_have() {
+        let range = |min, max| VersionRange::new(min, max).expect("a range");
+        for (range, version, inside) in [
+            (range(Some("1.33"), Some("1.35")), "v1.33.0-rc.1", true),
+            (range(Some("1.33"), Some("1.35")), "v1.35.9", true),
+            (range(Some("1.33"), Some("1.35")), "v1.36.0", false),
+            (range(Some("1.33"), Some("1.35")), "v1.32.13", false),
+            (range(Some("7.0"), None), "9.0.0.0", true),
+            (range(Some("7.0.3"), None), "7.0.2", false),
+            (range(Some("7.0.3"), None), "7.0", false),
+            (range(None, Some("8.0")), "8.0.3", true),
+            (range(None, Some("8.0.2")), "8.0.3", false),
+            (range(None, None), "6.7.0", true),
+        ] {
+            let numbers = version.parse::<VcenterVersion>().expect("a version");
+            assert_eq!(range.contains(numbers.numbers()), inside, "{version} in {range}");
+        }
+    }
+
+    #[test]
+    fn a_reversed_range_is_empty() {
+        assert!(VersionRange::new(Some("1.35"), Some("1.34")).expect("bounds").is_empty());
+        assert!(!VersionRange::new(Some("1.34.2"), Some("1.34")).expect("bounds").is_empty());
+    }
+
+    #[test]
+    fn driver_versions_order_as_semver() {
+        let mut all: Vec<DriverVersion> = ["3.8.0-rc.1", "v3.7.10", "3.8.0", "3.7.9"].map(|v| v.parse().expect(v)).into();
+        all.sort();
+        assert_eq!(format!("{all:?}"), "[3.7.9, 3.7.10, 3.8.0-rc.1, 3.8.0]");
+        assert!(all[2].is_prerelease());
+    }
+}
