@@ -1,0 +1,10 @@
+//! Whether an object is as it should be, judged from the object alone (the rules of kstatus), and from there whether a
+//! driver works.
+//!
+//! Layer 1: may use `types`, `api` and `manifest`.
+
+mod pods;
+mod workload;
+
+pub use pods::worst_pod;
+pub use workload::{Pods, Verdict, assess};
