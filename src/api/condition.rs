@@ -100,6 +100,12 @@ impl Conditions {
         });
     }
 
+    /// Keeps a condition of the last report as it was.
+    pub fn keep(&mut self, condition: &Condition) {
+        self.new.retain(|c| c.type_ != condition.type_);
+        self.new.push(Condition { observed_generation: self.generation, ..condition.clone() });
+    }
+
     /// The finished list.
     #[must_use]
     pub fn finish(self) -> Vec<Condition> {
