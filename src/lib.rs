@@ -1,2 +1,7 @@
 //! VDO.
+pub mod driverconfig;
+#[cfg(feature = "io")]
+pub mod runtime;
 pub mod types;
+#[cfg(feature = "io")]
+pub mod vcenter;
