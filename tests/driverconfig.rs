@@ -199,7 +199,38 @@ fn the_whole_csi_file() {
         ..CsiOptions::new("cluster-1")
     };
     let data = csi::render(&version("3.7.3"), &options, &[two.clone(), one.clone()]).unwrap();
-    insta::assert_snapshot!(data[csi::FILE].expose(), @r##""##);
+    insta::assert_snapshot!(data[csi::FILE].expose(), @r##"
+    [Global]
+    cluster-id = "cluster-1"
+    cluster-distribution = "OpenShift"
+
+    [VirtualCenter "vcenter.example.com"]
+    user = "csi@vsphere.local"
+    password = "p@ss\"w\\or d#;%$='"
+    port = "443"
+    insecure-flag = "false"
+    ca-file = "/etc/cloud/vc1.ca.pem"
+    datacenters = "DC0,/Site \"A\"/DC1"
+
+    [VirtualCenter "fd01::1"]
+    user = "VSPHERE.LOCAL\\csi_user"
+    password = "p@ss\"w\\or d#;%$='"
+    port = "443"
+    insecure-flag = "false"
+    thumbprint = "AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB"
+
+    [NetPermissions "permission-0"]
+    ips = "10.0.0.0/8"
+    permissions = "READ_ONLY"
+    rootsquash = "true"
+
+    [Labels]
+    topology-categories = "zone,region"
+
+    [Snapshot]
+    global-max-snapshots-per-block-volume = "3"
+    granular-max-snapshots-per-block-volume-vvol = "5"
+    "##);
     assert_eq!(data["vc1.ca.pem"].expose(), PEM);
     assert_eq!(data.len(), 2);
     assert_eq!(
@@ -228,7 +259,25 @@ fn the_whole_cpi_file() {
     });
     options.ip_families = vec![IpFamily::V6];
     let made = cpi::render(&options, &[one, two]).unwrap();
-    insta::assert_snapshot!(made.conf, @r##""##);
+    insta::assert_snapshot!(made.conf, @r##"
+    global:
+      secretName: "vsphere-cloud-secret"
+      secretNamespace: "kube-system"
+      ipFamily: ["ipv6"]
+    vcenter:
+      "no":
+        server: "fd01::1"
+        port: 8443
+        insecureFlag: true
+      "vc1":
+        server: "vcenter.example.com"
+        port: 443
+        datacenters: ["DC0", "/Site \"A\"/DC1"]
+        caFile: "/etc/cloud/vc1.ca.pem"
+    labels:
+      zone: "k8s-zone"
+      region: "k8s-region"
+    "##);
     assert_eq!(made.files, BTreeMap::from([("vc1.ca.pem".to_owned(), PEM.to_owned())]));
     assert_eq!(
         made.secret.keys().collect::<Vec<_>>(),
