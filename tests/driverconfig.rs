@@ -402,6 +402,10 @@ fn one_mutation_one_error() {
     }
     let two = [connection("a", "a.example.com"), connection("b", "b.example.com")];
     let error = csi::render(&version("2.7.4"), &CsiOptions::new("cluster"), &two).unwrap_err();
+    assert!(
+        error.to_string().starts_with("CSI 2.7.4 knows one vCenter and 2 are given"),
+        "{error}"
+    );
     assert_eq!(
         error,
         ConfigError::OneVcenterOnly {

@@ -255,7 +255,7 @@ mod tests {
                 Err("it answers with HTTP status 407"),
             ),
             ("SSH-2.0\r\n\r\n", Err("it does not answer in HTTP")),
-            ("HTTP/1.1 200", Err("early eof")),
+            ("HTTP/1.1 200", Err("unexpected end of file")),
         ] {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
             let proxy = format!("http://me:hunter2@{}", listener.local_addr().expect("an address"));
