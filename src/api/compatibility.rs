@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("default" = {}))]
 pub struct CompatibilityConfigSpec {
     /// The address of a matrix index.
     #[serde(rename = "matrixURL", default, skip_serializing_if = "Option::is_none")]

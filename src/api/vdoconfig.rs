@@ -27,6 +27,7 @@ use std::collections::BTreeMap;
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("default" = {}))]
 pub struct VDOConfigSpec {
     /// When installed drivers change by themselves. Compatible: only when what runs no longer fits or is withdrawn;
     /// Latest: whenever a newer version fits; Disabled: never.

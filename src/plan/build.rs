@@ -1,5 +1,5 @@
 use super::{Change, Desired, Entry, Inventory, Observed, Plan, Skip, Step, Wait};
-use crate::api::APPLIED_ANNOTATION;
+use crate::api::{APPLIED_ANNOTATION, Reason};
 use crate::manifest::{Object, differences, is_owned};
 use crate::types::ObjectId;
 use std::collections::BTreeSet;
@@ -42,21 +42,26 @@ pub struct Input<'a> {
 #[must_use]
 pub fn build(input: Input<'_>) -> Plan {
     let mut plan = Plan::default();
-    let hold_from = input.hold.as_ref().map_or(u8::MAX, |hold| hold.from);
     let mut desired: Vec<&Desired> = input.desired.iter().collect();
     desired.sort_by_key(|d| (d.wave, d.object.id()));
+    let leaving: Vec<&Desired> = desired.iter().copied().filter(|d| is_leaving(d, input.observed)).collect();
+    // What comes after an object that is on its way out may live in it, so it waits for its successor.
+    let held = input.hold.as_ref().map_or(u8::MAX, |hold| hold.from);
+    let hold_from = leaving.first().map_or(held, |d| held.min(d.wave.saturating_add(1)));
 
     let applies: Vec<Step> = desired.iter().filter(|d| d.wave < hold_from).filter_map(|d| apply(d, &input)).collect();
 
     let superset = superset(&desired, &input);
-    if superset.objects.keys().any(|id| !input.inventory.objects.contains_key(id)) || superset.cluster_id != input.inventory.cluster_id {
+    if superset != *input.inventory {
         plan.steps.push(Step::Record(superset.clone()));
     }
     let applying = !applies.is_empty();
     plan.steps.extend(applies);
-    plan.waiting = input.hold.map(|hold| hold.waits).unwrap_or_default();
+    let unfinished = applying || input.hold.is_some() || !leaving.is_empty() || !input.unproven.is_empty();
+    plan.waiting = leaving.into_iter().map(wait_for_leaving).collect();
+    plan.waiting.extend(input.hold.map(|hold| hold.waits).unwrap_or_default());
     plan.waiting.extend(input.unproven);
-    if applying || !plan.waiting.is_empty() {
+    if unfinished {
         return plan;
     }
 
@@ -72,13 +77,23 @@ pub fn build(input: Input<'_>) -> Plan {
     plan
 }
 
+/// Whether a wanted object is on its way out.
+fn is_leaving(desired: &Desired, observed: &Observed) -> bool {
+    observed.live.get(&desired.object.id()).is_some_and(|live| !live.text("/metadata/deletionTimestamp").is_empty())
+}
+
+fn wait_for_leaving(desired: &Desired) -> Wait {
+    let message = format!("{} is being deleted by somebody and is made anew once it is gone", desired.object);
+    Wait { driver: desired.driver.clone(), reason: Reason::Progressing, message }
+}
+
 /// The step that brings one object to what is wanted, if any.
 fn apply(desired: &Desired, input: &Input<'_>) -> Option<Step> {
     let id = desired.object.id();
     let change = match input.observed.live.get(&id) {
         None => Change::Create,
-        // It is on its way out; its successor is created when it is gone.
-        Some(live) if !live.text("/metadata/deletionTimestamp").is_empty() => return None,
+        // Its successor is created when it is gone.
+        Some(_) if is_leaving(desired, input.observed) => return None,
         Some(live) if !is_owned(live, input.apply_set) => Change::Adopt,
         Some(_) if input.observed.settled.contains(&id) => return None,
         Some(live) => {
@@ -94,7 +109,7 @@ fn apply(desired: &Desired, input: &Input<'_>) -> Option<Step> {
     Some(Step::Apply { object: desired.object.clone(), change, wave: desired.wave })
 }
 
-/// The inventory with everything wanted added to it.
+/// The inventory with everything wanted added to it, and with what it says of wanted objects brought up to date.
 fn superset(desired: &[&Desired], input: &Input<'_>) -> Inventory {
     let mut inventory = input.inventory.clone();
     if inventory.cluster_id.is_none() {
@@ -102,15 +117,20 @@ fn superset(desired: &[&Desired], input: &Input<'_>) -> Inventory {
     }
     for d in desired {
         let id = d.object.id();
-        // Objects that were there before us must outlive us; configuration and rights of a driver go with it.
-        let adopted = id.kind() == "Namespace" && input.observed.live.get(&id).is_some_and(|live| !is_owned(live, input.apply_set));
-        inventory.objects.entry(id).or_insert_with(|| Entry {
+        let live = input.observed.live.get(&id);
+        let known = inventory.objects.get(&id).filter(|_| live.is_some());
+        // Namespaces that were there before us must outlive us; configuration and rights of a driver go with it.
+        let found = id.kind() == "Namespace" && live.is_some_and(|live| !is_owned(live, input.apply_set));
+        let entry = Entry {
             api_version: d.object.api_version().to_owned(),
             driver: d.driver.clone(),
             wave: d.wave,
-            adopted,
-            uid: None,
-        });
+            adopted: found || known.is_some_and(|entry| entry.adopted),
+            // The next instance has another UID. Forgetting this one before it exists keeps it from being taken for
+            // somebody else's when the process is killed between its creation and the next commit.
+            uid: known.and_then(|entry| entry.uid.clone()),
+        };
+        inventory.objects.insert(id, entry);
     }
     inventory
 }
