@@ -5,11 +5,13 @@
 mod digest;
 mod object_id;
 mod secret;
+mod trust;
 mod version;
 
 pub use digest::{Digest, ParseDigestError};
 pub use object_id::{GroupKind, ObjectId};
 pub use secret::Secret;
+pub use trust::{ParseThumbprintError, Thumbprint, Trust};
 pub use version::{DriverVersion, KubernetesVersion, ParseVersionError, VcenterVersion, VersionRange};
 
 /// The field manager of every server-side apply.
@@ -23,3 +25,6 @@ pub const CPI: &str = "vsphere-cpi";
 
 /// The driver that provides volumes.
 pub const CSI: &str = "vsphere-csi";
+
+/// The name of the CSI driver, as CSIDriver and CSINode objects have it.
+pub const CSI_DRIVER: &str = "csi.vsphere.vmware.com";

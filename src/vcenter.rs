@@ -5,7 +5,7 @@
 //! it cannot lock an account.
 //!
 //! Guarantees: nothing is sent before the certificate is accepted, unless the trust is
-//! [`Trust::Insecure`](crate::driverconfig::Trust); redirects are not followed; an answer is cut off at
+//! [`Trust::Insecure`](crate::types::Trust); redirects are not followed; an answer is cut off at
 //! [`MAX_ANSWER`] bytes while it is read; the whole walk ends by the deadline. `HTTPS_PROXY` and `NO_PROXY` are honoured,
 //! never for loopback addresses.
 
@@ -19,7 +19,7 @@ mod xml;
 pub use certificate::CertificateFacts;
 pub use error::{ProbeError, Stage};
 
-use crate::driverconfig::Trust;
+use crate::types::Trust;
 use crate::types::VcenterVersion;
 use std::time::Duration;
 
