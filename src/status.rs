@@ -73,6 +73,8 @@ pub struct Report {
     pub troubles: Vec<Trouble>,
     /// The object is being removed.
     pub deleting: bool,
+    /// The object was let go: there is nothing left to report on.
+    pub gone: bool,
     /// When the next attempt is made, where that is known.
     pub next_attempt: Option<Time>,
 }

@@ -1,7 +1,8 @@
 //! apply: carries a plan out. It decides nothing (effect).
 
 use crate::api::APPLIED_ANNOTATION;
-use crate::cluster::{Cache, ClusterError, Writer};
+use super::World;
+use crate::cluster::ClusterError;
 use crate::manifest::Object;
 use crate::plan::{Change, Inventory, Plan, Step};
 use futures::StreamExt;
@@ -32,7 +33,7 @@ pub struct Place<'a> {
 
 /// Carries out the steps in order. Steps of one wave run side by side and go on past a failure; a later wave, and the
 /// narrowing of the inventory, is left to the next run when one failed.
-pub async fn execute(plan: &Plan, writer: &Writer, cache: &Cache, place: &Place<'_>) -> Outcome {
+pub async fn execute(plan: &Plan, world: &World, place: &Place<'_>) -> Outcome {
     let mut outcome = Outcome::default();
     let mut steps = plan.steps.as_slice();
     while let Some(first) = steps.first() {
@@ -40,7 +41,7 @@ pub async fn execute(plan: &Plan, writer: &Writer, cache: &Cache, place: &Place<
         let (now, later) = steps.split_at(group);
         steps = later;
         let results: Vec<Result<(), ClusterError>> =
-            stream::iter(now).map(|step| one(step, writer, cache, place)).buffered(CONCURRENCY).collect().await;
+            stream::iter(now).map(|step| one(step, world, place)).buffered(CONCURRENCY).collect().await;
         outcome.writes += results.iter().filter(|result| result.is_ok()).count();
         outcome.failures.extend(results.into_iter().filter_map(Result::err));
         if !outcome.failures.is_empty() {
@@ -60,24 +61,33 @@ fn rank(step: &Step) -> (u8, u8) {
     }
 }
 
-async fn one(step: &Step, writer: &Writer, cache: &Cache, place: &Place<'_>) -> Result<(), ClusterError> {
+async fn one(step: &Step, world: &World, place: &Place<'_>) -> Result<(), ClusterError> {
     match step {
         Step::Record(inventory) | Step::Commit(inventory) => {
-            let live = writer.apply(&config_map(inventory, place), true).await?;
-            cache.applied("", &live);
+            let live = world.writer.apply(&config_map(inventory, place), true).await?;
+            remember(world, "", &live);
         }
         Step::Apply { object, change, .. } => {
             // Only what is ours already may be taken back from another manager.
             let force = matches!(change, Change::Update(_));
-            let live = writer.apply(object, force).await?;
-            cache.applied(object.annotation(APPLIED_ANNOTATION).unwrap_or_default(), &live);
+            let live = world.writer.apply(object, force).await?;
+            remember(world, object.annotation(APPLIED_ANNOTATION).unwrap_or_default(), &live);
         }
         Step::Delete { id, api_version, uid } => {
-            writer.delete(api_version, id, uid).await?;
-            cache.deleted(id);
+            world.writer.delete(api_version, id, uid).await?;
+            if let Some(cache) = world.reader.cache() {
+                cache.deleted(id);
+            }
         }
     }
     Ok(())
+}
+
+/// The next reconcile may come before the watch shows what was written.
+fn remember(world: &World, digest: &str, live: &Object) {
+    if let Some(cache) = world.reader.cache() {
+        cache.applied(digest, live);
+    }
 }
 
 /// The ConfigMap of the inventory, which is the parent of the apply set (KEP-3659).

@@ -15,6 +15,7 @@ use kube::ResourceExt;
 pub(super) async fn remove(occasion: &Occasion<'_>, world: &World, report: &mut Report) -> Result<(), ReconcileError> {
     let config = occasion.config;
     if !config.finalizers().iter().any(|f| f == FINALIZER) {
+        report.gone = true;
         return Ok(());
     }
     let survey = survey(&world.reader, config, occasion.kubernetes.clone()).await?;
@@ -49,6 +50,7 @@ pub(super) async fn remove(occasion: &Occasion<'_>, world: &World, report: &mut 
     }
     let rest: Vec<String> = config.finalizers().iter().filter(|f| *f != FINALIZER).cloned().collect();
     set_finalizers(config, &world.writer, &rest).await?;
+    report.gone = true;
     Ok(())
 }
 
