@@ -2,14 +2,18 @@
 //!
 //! Nothing in here knows Kubernetes clients, files or the network; every other room may use it.
 
+mod chart_ref;
 mod digest;
 mod object_id;
+mod role;
 mod secret;
 mod trust;
 mod version;
 
+pub use chart_ref::ChartRef;
 pub use digest::{Digest, ParseDigestError};
 pub use object_id::{GroupKind, ObjectId};
+pub use role::DriverRole;
 pub use secret::Secret;
 pub use trust::{ParseThumbprintError, Thumbprint, Trust};
 pub use version::{DriverVersion, KubernetesVersion, ParseVersionError, VcenterVersion, VersionRange};
