@@ -1,7 +1,9 @@
 //! The operator: keeps the vSphere drivers of one cluster chosen, installed, configured and healthy.
+#![expect(clippy::print_stderr, reason = "what goes wrong before there is a log")]
 
 use clap::Parser;
 use std::process::ExitCode;
+use vdo::api::chain;
 use vdo::runtime::args::Args;
 use vdo::runtime::telemetry;
 
@@ -9,15 +11,15 @@ use vdo::runtime::telemetry;
 async fn main() -> ExitCode {
     let args = Args::parse();
     if let Err(error) = telemetry::init(&args.log_level, args.log_format) {
-        telemetry::fatal(&error);
+        eprintln!("vdo-operator: {}", chain(&error));
         return ExitCode::from(2);
     }
-    // kube and the vCenter client must use the same one; with several compiled in, neither would choose by itself.
+    // kube and the vCenter client share one provider; with several compiled in, neither would choose by itself.
     let _ = rustls::crypto::ring::default_provider().install_default();
     match vdo::controller::run(&args).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!("{}", vdo::api::chain(&error));
+            tracing::error!("{}", chain(&error));
             ExitCode::FAILURE
         }
     }

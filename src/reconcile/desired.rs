@@ -46,7 +46,7 @@ pub fn desired(wanted: &Wanted<'_>) -> Result<Vec<Desired>, ReconcileError> {
         let values = values(wanted, chart);
         let rendered = chart::render(chart, &values, &context(wanted, &own))?;
         let mut objects = rendered.into_iter().map(Object::new).collect::<Result<Vec<_>, _>>()?;
-        objects.extend(configuration(wanted, chart, &own)?);
+        objects.extend(configuration(wanted, chart, &values, &own)?);
         let owner = Owner {
             apply_set: wanted.apply_set.into(),
             driver: driver.clone(),
@@ -93,8 +93,7 @@ fn values(wanted: &Wanted<'_>, chart: &Chart) -> Value {
         Configuration::CsiGcfg => {
             let csi = spec.storage_provider.clone().unwrap_or_default();
             // One replica for each control-plane node, up to the three that upstream wants: more would stay pending for ever.
-            let replicas = wanted.cluster.control_plane_count().clamp(1, 3);
-            set(&["controller", "replicas"], replicas.into());
+            set(&["controller", "replicas"], "auto".into());
             if let Some(path) = &csi.custom_kubelet_path {
                 set(&["kubeletPath"], path.clone().into());
             }
@@ -112,7 +111,7 @@ fn values(wanted: &Wanted<'_>, chart: &Chart) -> Value {
         Configuration::CpiYaml => spec.cloud_provider.clone().unwrap_or_default().values,
         Configuration::None => Map::new(),
     };
-    chart::merge(&mut values, &Value::Object(free));
+    chart::values::merge(&mut values, &Value::Object(free));
     values
 }
 
@@ -125,12 +124,13 @@ fn put(values: &mut Value, path: &[&str], value: Value) {
 }
 
 /// The objects with the driver's own configuration. They are not in any chart, because they hold the passwords.
-fn configuration(wanted: &Wanted<'_>, chart: &Chart, connections: &[Connection]) -> Result<Vec<Object>, ReconcileError> {
+fn configuration(wanted: &Wanted<'_>, chart: &Chart, values: &Value, connections: &[Connection]) -> Result<Vec<Object>, ReconcileError> {
     const SECRET: &str = "vsphere-config-secret";
     const CPI_SECRET: &str = "vsphere-cloud-secret";
     const CPI_CONFIG: &str = "vsphere-cloud-config";
     let connections: Vec<driverconfig::Connection> = connections.iter().map(connection).collect();
-    let namespace = chart.namespace(&values(wanted, chart));
+    let effective = chart::values::effective(chart, values)?;
+    let namespace = effective.get("namespace").and_then(Value::as_str).unwrap_or_default().to_owned();
     let objects = match chart.metadata.configuration {
         Configuration::None => Vec::new(),
         Configuration::CsiGcfg => {

@@ -97,6 +97,9 @@ pub enum ReconcileError {
     /// The chart cannot be opened.
     #[error(transparent)]
     Archive(#[from] crate::chart::ArchiveError),
+    /// Values are not accepted.
+    #[error(transparent)]
+    Values(#[from] crate::chart::values::ValuesError),
     /// The chart cannot be rendered.
     #[error(transparent)]
     Render(#[from] crate::chart::RenderError),
@@ -133,6 +136,7 @@ impl Failure for ReconcileError {
             Self::Matrix(_) => Reason::MatrixInvalid,
             Self::Fetch(error) => fetch(error),
             Self::Archive(_) => Reason::ChartUnavailable,
+            Self::Values(_) => Reason::InvalidValues,
             Self::Render(error) => render(error),
             Self::Config(_) => Reason::ConfigurationInvalid,
             Self::Manifest(_) => Reason::RenderFailed,
@@ -154,11 +158,35 @@ impl Failure for ReconcileError {
             | Self::NoFit(_)
             | Self::Matrix(_)
             | Self::Archive(_)
+            | Self::Values(_)
             | Self::Render(_)
             | Self::Config(_)
             | Self::Manifest(_)
             | Self::Inventory(_)
             | Self::Plan(_) => Class::Terminal,
         }
+    }
+}
+
+fn no_fit(error: &crate::matrix::NoFit) -> Reason {
+    use crate::matrix::Cause;
+    match error.cause {
+        Cause::UnknownPin { .. } => Reason::UnknownVersion,
+        Cause::PinRejected { .. } => Reason::IncompatiblePin,
+        Cause::UnknownDriver { .. } | Cause::NothingFits | Cause::InstalledUnknown { .. } => Reason::NoCompatibleVersion,
+    }
+}
+
+fn fetch(error: &crate::fetch::FetchError) -> Reason {
+    match error {
+        crate::fetch::FetchError::DigestMismatch { .. } => Reason::DigestMismatch,
+        _ => Reason::ChartUnavailable,
+    }
+}
+
+fn render(error: &crate::chart::RenderError) -> Reason {
+    match error {
+        crate::chart::RenderError::Values { .. } => Reason::InvalidValues,
+        _ => Reason::RenderFailed,
     }
 }

@@ -41,7 +41,7 @@ pub async fn execute(plan: &Plan, world: &World, place: &Place<'_>) -> Outcome {
         let (now, later) = steps.split_at(group);
         steps = later;
         let results: Vec<Result<(), ClusterError>> =
-            stream::iter(now).map(|step| one(step, world, place)).buffered(CONCURRENCY).collect().await;
+            stream::iter(now.to_vec()).map(|step| one(step, world, place)).buffered(CONCURRENCY).collect().await;
         outcome.writes += results.iter().filter(|result| result.is_ok()).count();
         outcome.failures.extend(results.into_iter().filter_map(Result::err));
         if !outcome.failures.is_empty() {
@@ -61,22 +61,22 @@ fn rank(step: &Step) -> (u8, u8) {
     }
 }
 
-async fn one(step: &Step, world: &World, place: &Place<'_>) -> Result<(), ClusterError> {
+async fn one(step: Step, world: &World, place: &Place<'_>) -> Result<(), ClusterError> {
     match step {
         Step::Record(inventory) | Step::Commit(inventory) => {
-            let live = world.writer.apply(&config_map(inventory, place), true).await?;
+            let live = world.writer.apply(&config_map(&inventory, place), true).await?;
             remember(world, "", &live);
         }
         Step::Apply { object, change, .. } => {
             // Only what is ours already may be taken back from another manager.
             let force = matches!(change, Change::Update(_));
-            let live = world.writer.apply(object, force).await?;
+            let live = world.writer.apply(&object, force).await?;
             remember(world, object.annotation(APPLIED_ANNOTATION).unwrap_or_default(), &live);
         }
         Step::Delete { id, api_version, uid } => {
-            world.writer.delete(api_version, id, uid).await?;
+            world.writer.delete(&api_version, &id, &uid).await?;
             if let Some(cache) = world.reader.cache() {
-                cache.deleted(id);
+                cache.deleted(&id);
             }
         }
     }

@@ -43,7 +43,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
     }
     report.connections.clone_from(&connections);
 
-    let bytes = world.store.index()?;
+    let bytes = world.store.index().await?;
     let index = Index::parse(&bytes)?;
     report.matrix = Some(MatrixStatus {
         source: world.store.to_string(),
@@ -63,7 +63,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
 
     let mut charts = BTreeMap::new();
     for (driver, pick) in &resolution.picks {
-        charts.insert(driver.clone(), chart::open(&world.store.chart(&pick.chart)?)?);
+        charts.insert(driver.clone(), chart::open(&world.store.chart(&pick.chart).await?)?);
     }
     let desired = desired(&Wanted {
         spec: &config.spec,
@@ -137,7 +137,7 @@ fn tell(report: &mut Report, survey: &Survey, resolution: &Resolution, desired: 
         .map(|(name, pick)| DriverReport {
             name: name.clone(),
             version: pick.version.to_string(),
-            available: pick.newest.to_string(),
+            available: pick.newest.as_ref().map(ToString::to_string).unwrap_or_default(),
             chart: pick.chart.digest.to_string(),
             because: pick.because.clone(),
             objects: desired.iter().filter(|d| d.driver == *name).count(),
