@@ -110,10 +110,11 @@ async fn serve(identity: Option<&Identity>, answer: Answer) -> Server {
             tokio::spawn(async move {
                 match tls {
                     None => talk(stream, answer, &count).await,
-                    Some(tls) => match tls.accept(stream).await {
-                        Ok(stream) => talk(stream, answer, &count).await,
-                        Err(_) => {}
-                    },
+                    Some(tls) => {
+                        if let Ok(stream) = tls.accept(stream).await {
+                            talk(stream, answer, &count).await;
+                        }
+                    }
                 }
             });
         }
