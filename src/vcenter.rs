@@ -19,7 +19,7 @@ mod xml;
 pub use certificate::CertificateFacts;
 pub use error::{ProbeError, Stage};
 
-use crate::driverconfig::Trust;
+use crate::driverconfig::{Connection, Trust};
 use crate::types::VcenterVersion;
 use std::time::Duration;
 
@@ -35,6 +35,17 @@ pub struct Endpoint {
     pub port: u16,
     /// How its certificate is checked.
     pub trust: Trust,
+}
+
+impl From<&Connection> for Endpoint {
+    /// The same vCenter, checked as the drivers will check it.
+    fn from(connection: &Connection) -> Self {
+        Self {
+            server: connection.server.clone(),
+            port: connection.port,
+            trust: connection.trust.clone(),
+        }
+    }
 }
 
 impl Endpoint {
