@@ -19,6 +19,7 @@ mod xml;
 pub use certificate::CertificateFacts;
 pub use error::{ProbeError, Stage};
 
+use crate::driverconfig::Connection;
 use crate::types::Trust;
 use crate::types::VcenterVersion;
 use std::time::Duration;
@@ -35,6 +36,17 @@ pub struct Endpoint {
     pub port: u16,
     /// How its certificate is checked.
     pub trust: Trust,
+}
+
+impl From<&Connection> for Endpoint {
+    /// The same vCenter, checked as the drivers will check it.
+    fn from(connection: &Connection) -> Self {
+        Self {
+            server: connection.server.clone(),
+            port: connection.port,
+            trust: connection.trust.clone(),
+        }
+    }
 }
 
 impl Endpoint {

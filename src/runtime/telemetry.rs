@@ -23,9 +23,9 @@ pub enum TelemetryError {
     Level {
         /// What was given.
         level: String,
-        /// What is wrong with it.
+        /// What is wrong with it, where the filter's parser said so.
         #[source]
-        source: ParseError,
+        source: Option<ParseError>,
     },
     /// Someone logs already.
     #[error("logging was started twice in one process; start it in main only")]
@@ -55,17 +55,17 @@ pub fn init(level: &str, format: LogFormat) -> Result<(), TelemetryError> {
 }
 
 fn filter(level: &str) -> Result<EnvFilter, TelemetryError> {
-    // An empty filter would silence everything, and a typo such as `inof` would be taken for a target of that name.
-    let known = ["error", "warn", "info", "debug", "trace", "off"];
-    let plausible = !level.trim().is_empty()
-        && level
-            .split(',')
-            .all(|part| part.contains(['=', '[', ':']) || known.contains(&part.trim().to_lowercase().as_str()));
-    let text = if plausible { level } else { "=" };
-    EnvFilter::try_new(text).map_err(|source| TelemetryError::Level {
+    const WORDS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
+    let wrong = |source| TelemetryError::Level {
         level: level.to_owned(),
         source,
-    })
+    };
+    // The parser takes a bare word that is no level, such as `inof`, for a target of that name, and nothing for silence.
+    let known = |part: &str| part.contains(['=', '[', ':']) || WORDS.contains(&part.trim().to_lowercase().as_str());
+    if !level.split(',').all(known) {
+        return Err(wrong(None));
+    }
+    EnvFilter::try_new(level).map_err(|source| wrong(Some(source)))
 }
 
 #[cfg(test)]
