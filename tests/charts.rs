@@ -159,7 +159,8 @@ fn packages_are_reproducible() {
     }
     let missing: DriverVersion = "9.9.9".parse().unwrap();
     let error = chart::package(&source("vsphere-csi"), &missing).unwrap_err();
-    insta::assert_snapshot!(error, @"the chart has no release 9.9.9; it has 3.5.1, 3.6.3, 3.7.3");
+    let known: Vec<String> = source("vsphere-csi").versions().iter().map(ToString::to_string).collect();
+    assert_eq!(error.to_string(), format!("the chart has no release 9.9.9; it has {}", known.join(", ")));
 }
 
 #[test]
@@ -216,12 +217,15 @@ fn values_reach_their_places() {
 #[test]
 fn wrong_values_are_named_with_what_is_allowed_and_never_shown() {
     let refused = |values: Value| chain(&chart::render(&CSI, &values, &Context::default()).unwrap_err());
-    insta::assert_snapshot!(refused(json!({"controller": {"replcas": 2}})), @"");
-    insta::assert_snapshot!(refused(json!({"controller": {"resources": {"driver": {"request": {}}}}})), @"");
-    insta::assert_snapshot!(refused(json!({"logLevel": "hunter2"})), @"");
-    insta::assert_snapshot!(refused(json!({"kubeletPath": "hunter2", "controller": {"replicas": "hunter2"}})), @"");
-    insta::assert_snapshot!(refused(json!({"topology": null})), @"");
-    insta::assert_snapshot!(refused(json!(["a"])), @"");
+    let all = [
+        json!({"controller": {"replcas": 2}}),
+        json!({"controller": {"resources": {"driver": {"request": {}}}}}),
+        json!({"logLevel": "hunter2"}),
+        json!({"kubeletPath": "hunter2", "controller": {"replicas": "hunter2"}}),
+        json!({"topology": null}),
+        json!(["a"]),
+    ];
+    insta::assert_snapshot!(all.map(|values| format!("{values}\n  {}\n", refused(values.clone()))).join("\n"));
 }
 
 /// A CPI chart with one template of its own.
@@ -239,17 +243,20 @@ fn template_errors_name_chart_file_line_and_show_the_line() {
         Err(error) => chain(&error),
     };
     let head = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n";
-    insta::assert_snapshot!(failed(&format!("{head}  name: {{{{ values.nmae }}}}\n")), @"");
-    insta::assert_snapshot!(failed(&format!("{head}  name: \"a-{{{{ values.namespace }}}}\"\n")), @"");
-    insta::assert_snapshot!(failed(&format!("{head}  name: {{{{ values.namespace | safe }}}}\n")), @"");
-    insta::assert_snapshot!(failed(&format!("{head}  name: {{{{ image(\"mangler\") }}}}\n")), @"");
-    insta::assert_snapshot!(failed(&format!("{head}  name: {{{{ fail(\"no\") }}}}\n")), @"");
-    insta::assert_snapshot!(failed("apiVersion: v1\nkind: ConfigMap\n"), @"");
-    insta::assert_snapshot!(failed(&format!("{head}  name: a\n---\n{head}  name: a\n")), @"");
-    insta::assert_snapshot!(failed("a: 1\na: 2\n"), @"");
-    insta::assert_snapshot!(failed("{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}"), @"");
-    insta::assert_snapshot!(failed("{% set s = 'a' * 1000000 %}x: {{ [s, s, s] }}\n"), @"");
-    insta::assert_snapshot!(failed("{% include \"/etc/passwd\" %}"), @"");
+    let all = [
+        format!("{head}  name: {{{{ values.nmae }}}}\n"),
+        format!("{head}  name: \"a-{{{{ values.namespace }}}}\"\n"),
+        format!("{head}  name: {{{{ values.namespace | safe }}}}\n"),
+        format!("{head}  name: {{{{ image(\"mangler\") }}}}\n"),
+        format!("{head}  name: {{{{ fail(\"no\") }}}}\n"),
+        "apiVersion: v1\nkind: ConfigMap\n".to_owned(),
+        format!("{head}  name: a\n---\n{head}  name: a\n"),
+        "a: 1\na: 2\n".to_owned(),
+        "{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}".to_owned(),
+        "{% set s = 'a' * 1000000 %}x: {{ [s, s, s] }}\n".to_owned(),
+        "{% include \"/etc/passwd\" %}".to_owned(),
+    ];
+    insta::assert_snapshot!(all.map(|text| format!("{text}\n  => {}\n", failed(&text))).join("\n"));
 }
 
 /// Text that breaks naive templating: quotes, line ends of every kind, YAML and template syntax, words YAML would convert.
