@@ -7,7 +7,8 @@ use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use vdo::api::Reason;
 use vdo::manifest::{Object, Owner, apply_set_id, is_owned, stamp};
-use vdo::plan::{Change, Desired, Entry, Hold, Input, Inventory, Observed, Plan, Role, Step, Wait, build, check, remove, wave};
+use vdo::plan::{Change, Desired, Entry, Hold, Input, Inventory, Observed, Plan, Step, Wait, build, check, remove, wave};
+use vdo::types::DriverRole as Role;
 use vdo::types::{CPI, CSI, ObjectId};
 
 const PROTECTED: [&str; 3] = ["PersistentVolumeClaim", "StorageClass", "CustomResourceDefinition"];
