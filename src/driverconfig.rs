@@ -16,11 +16,10 @@ pub mod cpi;
 pub mod csi;
 mod error;
 mod gcfg;
-mod trust;
 mod yaml;
 
+pub use crate::types::{Thumbprint, Trust};
 pub use error::ConfigError;
-pub use trust::{ParseThumbprintError, Thumbprint, Trust};
 
 use crate::types::Secret;
 

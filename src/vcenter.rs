@@ -5,7 +5,7 @@
 //! it cannot lock an account.
 //!
 //! Guarantees: nothing is sent before the certificate is accepted, unless the trust is
-//! [`Trust::Insecure`](crate::driverconfig::Trust); redirects are not followed; an answer is cut off at
+//! [`Trust::Insecure`](crate::types::Trust); redirects are not followed; an answer is cut off at
 //! [`MAX_ANSWER`] bytes while it is read; the whole walk ends by the deadline. `HTTPS_PROXY` and `NO_PROXY` are honoured,
 //! never for loopback addresses.
 
@@ -19,8 +19,7 @@ mod xml;
 pub use certificate::CertificateFacts;
 pub use error::{ProbeError, Stage};
 
-use crate::driverconfig::{Connection, Trust};
-use crate::types::VcenterVersion;
+use crate::types::{Trust, VcenterVersion};
 use std::time::Duration;
 
 /// An answer to an anonymous question is a few kilobytes; one that grows past this is not from a vCenter.
@@ -35,17 +34,6 @@ pub struct Endpoint {
     pub port: u16,
     /// How its certificate is checked.
     pub trust: Trust,
-}
-
-impl From<&Connection> for Endpoint {
-    /// The same vCenter, checked as the drivers will check it.
-    fn from(connection: &Connection) -> Self {
-        Self {
-            server: connection.server.clone(),
-            port: connection.port,
-            trust: connection.trust.clone(),
-        }
-    }
 }
 
 impl Endpoint {

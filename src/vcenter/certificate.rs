@@ -1,5 +1,5 @@
 use super::plain;
-use crate::driverconfig::Thumbprint;
+use crate::types::Thumbprint;
 use jiff::Timestamp;
 use sha1::{Digest as _, Sha1};
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};

@@ -1,5 +1,5 @@
 use super::CertificateFacts;
-use crate::driverconfig::Thumbprint;
+use crate::types::Thumbprint;
 use std::time::Duration;
 
 /// The stages of a connection, in the order in which they are reached.

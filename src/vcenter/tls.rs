@@ -2,7 +2,7 @@
 
 use super::wire::{Clock, Stream};
 use super::{CertificateFacts, Endpoint, ProbeError, Stage, plain};
-use crate::driverconfig::{Thumbprint, Trust};
+use crate::types::{Thumbprint, Trust};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};

@@ -218,7 +218,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driverconfig::Trust;
+    use crate::types::Trust;
 
     #[test]
     fn loopback_never_goes_through_a_proxy() {
