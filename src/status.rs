@@ -85,9 +85,9 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
     let mut conditions = Conditions::new(old.conditions.clone(), report.generation, now.clone());
     let trouble = report.troubles.first();
     let connections = connections(&mut conditions, report);
-    let drivers = drivers(&mut conditions, report);
+    drivers(&mut conditions, report);
     nodes_condition(&mut conditions, report);
-    let summary = summary(report, trouble, connections, drivers);
+    let summary = summary(report, trouble, connections, running(old, report));
     conditions.set(ConditionType::Ready, summary.ready, summary.reason, summary.message.clone());
     let working = summary.ready != Some(true) && trouble.is_none_or(|t| t.class != Class::Terminal);
     if working {
@@ -109,7 +109,7 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
         drivers: if report.drivers.is_empty() && !report.deleting {
             old.drivers.clone()
         } else {
-            report.drivers.iter().map(driver).collect()
+            report.drivers.iter().map(|d| driver(d, old)).collect()
         },
         nodes: report.cluster.as_ref().map(|c| nodes(&c.nodes, report.drivers.iter().any(|d| d.name == CSI))).or_else(|| old.nodes.clone()),
         inventory: report.inventory.clone().map(|(name, objects)| InventoryStatus { name, objects: count(objects) }).or_else(|| old.inventory.clone()),
@@ -127,11 +127,10 @@ struct Summary {
     message: String,
 }
 
-fn summary(report: &Report, trouble: Option<&Trouble>, connections: Option<bool>, drivers: bool) -> Summary {
+fn summary(report: &Report, trouble: Option<&Trouble>, connections: Option<bool>, running: bool) -> Summary {
     let not_ready = |health, reason, message: String| Summary { ready: Some(false), health, reason, message };
     if let Some(t) = trouble {
         // A failure to learn something is no statement about what runs.
-        let running = drivers && !report.drivers.is_empty();
         return match t.class {
             Class::Terminal => not_ready(Health::Blocked, t.reason, t.message.clone()),
             Class::Retry if running => Summary { ready: None, health: Health::Unknown, reason: t.reason, message: t.message.clone() },
@@ -156,6 +155,14 @@ fn summary(report: &Report, trouble: Option<&Trouble>, connections: Option<bool>
         let message = bad.map(|c| format!("vSphere connection {}: {}", c.name, c.message)).unwrap_or_default();
         return not_ready(Health::Degraded, Reason::ConnectionNotReady, message);
     }
+    if let Some(d) = report.drivers.iter().find(|d| d.health.as_ref().is_none_or(|h| !h.ready)) {
+        let (reason, message) = state(d);
+        let health = if reason == Reason::PodsFailing { Health::Degraded } else { Health::Progressing };
+        return not_ready(health, reason, message);
+    }
+    if report.drivers.is_empty() {
+        return not_ready(Health::Progressing, Reason::Progressing, "no driver has been chosen yet".into());
+    }
     let names: Vec<String> = report.drivers.iter().map(|d| format!("{} {}", short(&d.name), d.version)).collect();
     Summary { ready: Some(true), health: Health::Healthy, reason: Reason::Healthy, message: format!("{} installed and healthy", names.join(" and ")) }
 }
@@ -172,8 +179,12 @@ pub fn short(driver: &str) -> &str {
 
 fn connections(conditions: &mut Conditions, report: &Report) -> Option<bool> {
     let all = &report.connections;
+    if let Some(none) = report.troubles.iter().find(|t| t.reason == Reason::NoConnections) {
+        conditions.set(ConditionType::ConnectionsReady, Some(false), none.reason, none.message.clone());
+        return Some(false);
+    }
     if all.is_empty() {
-        conditions.set(ConditionType::ConnectionsReady, None, Reason::NotChecked, "no vSphere connection has been looked at yet");
+        conditions.keep(ConditionType::ConnectionsReady, Reason::NotChecked, "no vSphere connection has been looked at yet");
         return None;
     }
     let bad = all.iter().find(|c| c.ready == Some(false)).or_else(|| all.iter().find(|c| c.ready.is_none()));
@@ -191,29 +202,45 @@ fn connections(conditions: &mut Conditions, report: &Report) -> Option<bool> {
     }
 }
 
-/// One condition for each driver; whether all that are asked for work.
-fn drivers(conditions: &mut Conditions, report: &Report) -> bool {
+/// One condition for each driver.
+fn drivers(conditions: &mut Conditions, report: &Report) {
     for (kind, name) in [(ConditionType::CloudProviderReady, CPI), (ConditionType::StorageReady, CSI)] {
         let wait = report.waiting.iter().find(|w| w.driver == name);
         match report.drivers.iter().find(|d| d.name == name) {
-            None if report.drivers.is_empty() => conditions.set(kind, None, Reason::NotChecked, "not looked at yet"),
+            None if report.deleting => conditions.set(kind, Some(false), Reason::Deleting, format!("{} is removed", short(name))),
+            None if report.drivers.is_empty() => conditions.keep(kind, Reason::NotChecked, "not looked at yet"),
             None => conditions.set(kind, None, Reason::NotRequested, format!("{} is not asked for", short(name))),
             Some(d) => match (&d.health, wait) {
                 (None, Some(wait)) => conditions.set(kind, Some(false), wait.reason, wait.message.clone()),
-                (None, None) => conditions.set(kind, Some(false), Reason::Progressing, format!("{} {} is not installed yet", short(name), d.version)),
-                (Some(health), _) => {
-                    let message = format!("{} {}: {}", short(name), d.version, health.message);
-                    conditions.set(kind, Some(health.ready), health.reason, message);
+                _ => {
+                    let (reason, message) = state(d);
+                    conditions.set(kind, Some(d.health.as_ref().is_some_and(|h| h.ready)), reason, message);
                 }
             },
         }
     }
-    report.drivers.iter().all(|d| d.health.as_ref().is_some_and(|h| h.ready))
+}
+
+/// How a driver is, as a reason and a sentence.
+fn state(driver: &DriverReport) -> (Reason, String) {
+    let name = short(&driver.name);
+    match &driver.health {
+        None => (Reason::Progressing, format!("{name} {} is not installed yet", driver.version)),
+        Some(health) => (health.reason, format!("{name} {}: {}", driver.version, health.message)),
+    }
+}
+
+/// Whether all drivers work, as far as that is known: a reconcile that failed before it looked changes nothing about it.
+fn running(old: &VDOConfigStatus, report: &Report) -> bool {
+    if report.drivers.is_empty() && !report.deleting {
+        return !old.drivers.is_empty() && old.drivers.iter().all(|d| d.ready == tri(Some(true)));
+    }
+    !report.drivers.is_empty() && report.drivers.iter().all(|d| d.health.as_ref().is_some_and(|h| h.ready))
 }
 
 fn nodes_condition(conditions: &mut Conditions, report: &Report) {
     let Some(cluster) = &report.cluster else {
-        conditions.set(ConditionType::NodesInitialized, None, Reason::NotChecked, "not looked at yet");
+        conditions.keep(ConditionType::NodesInitialized, Reason::NotChecked, "not looked at yet");
         return;
     };
     let total = cluster.nodes.len();
@@ -249,16 +276,22 @@ fn tri(value: Option<bool>) -> &'static str {
     }
 }
 
-fn driver(report: &DriverReport) -> DriverStatus {
+fn driver(report: &DriverReport, old: &VDOConfigStatus) -> DriverStatus {
+    let known = old.drivers.iter().find(|d| d.name == report.name && d.version == report.version);
+    // A report that ended before the choice does not know these; they belong to the version and are still true.
+    let (available, chart, because) = match known.filter(|_| report.chart.is_empty()) {
+        Some(old) => (&old.available, &old.chart, &old.because),
+        None => (&report.available, &report.chart, &report.because),
+    };
     DriverStatus {
         name: report.name.clone(),
         version: report.version.clone(),
-        available: report.available.clone(),
-        chart: report.chart.clone(),
+        available: available.clone(),
+        chart: chart.clone(),
         objects: count(report.objects),
         pods: report.health.as_ref().map(|h| h.pods.to_string()).unwrap_or_default(),
         ready: tri(report.health.as_ref().map(|h| h.ready)).into(),
-        because: report.because.clone(),
+        because: because.clone(),
     }
 }
 

@@ -100,10 +100,17 @@ impl Conditions {
         });
     }
 
-    /// Keeps a condition of the last report as it was.
-    pub fn keep(&mut self, condition: &Condition) {
-        self.new.retain(|c| c.type_ != condition.type_);
-        self.new.push(Condition { observed_generation: self.generation, ..condition.clone() });
+    /// Leaves a condition as the last report had it, because nothing new is known; without one it is Unknown. It keeps the
+    /// generation at which it was true.
+    pub fn keep(&mut self, kind: ConditionType, reason: Reason, message: impl Into<String>) {
+        match Self::find(&self.old, kind).cloned() {
+            Some(mut old) => {
+                old.observed_generation = old.observed_generation.or(self.generation);
+                self.new.retain(|c| c.type_ != kind.as_str());
+                self.new.push(old);
+            }
+            None => self.set(kind, None, reason, message),
+        }
     }
 
     /// The finished list.

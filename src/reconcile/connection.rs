@@ -67,12 +67,16 @@ pub fn fold(object: &VsphereCloudConfig, inputs: &Inputs, probe: Option<&Probe>,
         Some(probe) => stages(&mut conditions, &mut status, &mut verdict, probe, inputs, same_spec),
         None => {
             for (_, kind) in STAGES {
-                if let Some(c) = Conditions::find(&old.conditions, kind) {
-                    conditions.keep(c);
-                    if c.status != "True" && verdict.ready == Some(true) {
-                        let reason = Reason::ALL.iter().find(|r| r.as_str() == c.reason).copied().unwrap_or(Reason::NotChecked);
-                        verdict = Verdict { ready: (c.status == "False").then_some(false), reason, message: c.message.clone() };
-                    }
+                let Some(c) = Conditions::find(&old.conditions, kind) else { continue };
+                let ready = match c.status.as_str() {
+                    "True" => Some(true),
+                    "False" => Some(false),
+                    _ => None,
+                };
+                let reason = Reason::ALL.iter().find(|r| r.as_str() == c.reason).copied().unwrap_or(Reason::NotChecked);
+                conditions.set(kind, ready, reason, c.message.clone());
+                if ready != Some(true) && verdict.ready == Some(true) {
+                    verdict = Verdict { ready, reason, message: c.message.clone() };
                 }
             }
         }
