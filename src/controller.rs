@@ -90,6 +90,10 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
         connection_interval: args.connection_interval,
     });
 
+    match context.version().await {
+        Ok(version) => tracing::info!(kubernetes = %version, "the API server answers"),
+        Err(error) => tracing::warn!(error = %crate::api::chain(&error), "the API server does not answer yet"),
+    }
     let drivers = controller::<VDOConfig>(&client, &changes);
     let connections = controller::<VsphereCloudConfig>(&client, &changes);
     let (config_store, connection_store) = (drivers.store(), connections.store());
@@ -150,6 +154,7 @@ impl Context {
 }
 
 /// The time, at the edge where it enters.
+#[expect(clippy::disallowed_methods, reason = "the clock enters the operator here")]
 fn now() -> Timestamp {
     Timestamp::now()
 }

@@ -316,12 +316,14 @@ fn count(n: usize) -> i64 {
 /// Whether two statuses differ in nothing but how far a work under way has come.
 #[must_use]
 pub fn progress_only(old: &VDOConfigStatus, new: &VDOConfigStatus) -> bool {
-    let outline = |s: &VDOConfigStatus| {
-        let conditions: Vec<(String, String, String)> = s.conditions.iter().map(|c| (c.type_.clone(), c.status.clone(), c.reason.clone())).collect();
+    let under_way = |s: &VDOConfigStatus| {
+        let ready = Conditions::find(&s.conditions, ConditionType::Ready)?;
+        let progress = ready.status == "False" && Reason::PROGRESS.iter().any(|r| r.as_str() == ready.reason);
         let drivers: Vec<(String, String)> = s.drivers.iter().map(|d| (d.name.clone(), d.version.clone())).collect();
-        (s.observed_generation, s.health, conditions, drivers, s.next_attempt.is_some())
+        progress.then_some((s.observed_generation, s.health, drivers))
     };
-    outline(old) == outline(new)
+    let (old, new) = (under_way(old), under_way(new));
+    old.is_some() && old == new
 }
 
 /// Something worth an event.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Statuses that only count on are written no more often than this.
-const PACE: Duration = Duration::from_secs(5);
+const PACE: Duration = Duration::from_secs(2);
 
 pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> Result<Action, Infallible> {
     let started = Instant::now();
