@@ -5,6 +5,7 @@
 mod cache;
 mod client;
 mod error;
+mod occupied;
 mod read;
 mod reader;
 mod write;
@@ -12,6 +13,7 @@ mod write;
 pub use cache::{Cache, Select, Watch};
 pub use client::{ClientError, KubeOptions, connect, from_config};
 pub use error::ClusterError;
+pub use occupied::occupied;
 pub use read::{get, list, server_version};
 pub use reader::{Reader, View};
 pub use write::{Verb, Writer};

@@ -2,7 +2,7 @@
 //!
 //! Layer 0: may use `types` and `api` only.
 
-use crate::types::{KubernetesVersion, Secret, VcenterVersion};
+use crate::types::{KubernetesVersion, Secret, Trust, VcenterVersion};
 
 /// A vSphere connection as it is known now.
 #[derive(Debug, Clone)]
@@ -27,19 +27,6 @@ pub struct Connection {
     pub message: String,
     /// The user name and password.
     pub credentials: Credentials,
-}
-
-/// How the certificate of a vCenter is trusted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Trust {
-    /// Signed by an authority of the system.
-    SystemRoots,
-    /// Signed by one of these authorities (PEM).
-    CaBundle(String),
-    /// This very certificate, by its SHA-1 or SHA-256 thumbprint as it was written.
-    Thumbprint(String),
-    /// Not at all; the specification says so in words.
-    Insecure,
 }
 
 /// A user name and a password.

@@ -14,7 +14,7 @@ mod remove;
 pub use build::{Hold, Input, build};
 pub use check::{PlanRejected, check};
 pub use inventory::{Entry, Inventory, InventoryError};
-pub use order::{Role, wave};
+pub use order::wave;
 pub use remove::remove;
 
 use crate::api::Reason;

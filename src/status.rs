@@ -10,7 +10,7 @@ use crate::facts::{Cluster, Connection, Node};
 use crate::health::DriverHealth;
 use crate::plan::{Skip, Wait};
 use crate::types::{CPI, CSI};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 /// A failure, reduced to what is published of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +73,8 @@ pub struct Report {
     pub troubles: Vec<Trouble>,
     /// The object is being removed.
     pub deleting: bool,
+    /// The object was let go: there is nothing left to report on.
+    pub gone: bool,
     /// When the next attempt is made, where that is known.
     pub next_attempt: Option<Time>,
 }
@@ -309,4 +311,40 @@ fn nodes(nodes: &[Node], with_csi: bool) -> NodesStatus {
 
 fn count(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+/// Whether two statuses differ in nothing but how far a work under way has come.
+#[must_use]
+pub fn progress_only(old: &VDOConfigStatus, new: &VDOConfigStatus) -> bool {
+    let outline = |s: &VDOConfigStatus| {
+        let conditions: Vec<(String, String, String)> = s.conditions.iter().map(|c| (c.type_.clone(), c.status.clone(), c.reason.clone())).collect();
+        let drivers: Vec<(String, String)> = s.drivers.iter().map(|d| (d.name.clone(), d.version.clone())).collect();
+        (s.observed_generation, s.health, conditions, drivers, s.next_attempt.is_some())
+    };
+    outline(old) == outline(new)
+}
+
+/// Something worth an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// Whether somebody should look.
+    pub warning: bool,
+    /// The reason, from the closed list.
+    pub reason: String,
+    /// The sentence.
+    pub message: String,
+}
+
+/// The events of a transition: becoming ready, ceasing to be, and running into another trouble. Progress makes none.
+#[must_use]
+pub fn notes(old: &[Condition], new: &[Condition]) -> Vec<Note> {
+    let (before, after) = (Conditions::find(old, ConditionType::Ready), Conditions::find(new, ConditionType::Ready));
+    let Some(after) = after else { return Vec::new() };
+    let changed = before.is_none_or(|b| b.status != after.status || b.reason != after.reason);
+    let working = Conditions::is_true(new, ConditionType::Reconciling) && before.is_none_or(|b| b.status != "True");
+    let waits = Reason::PROGRESS.iter().any(|r| r.as_str() == after.reason);
+    if !changed || (working && waits) {
+        return Vec::new();
+    }
+    vec![Note { warning: after.status != "True", reason: after.reason.clone(), message: after.message.clone() }]
 }

@@ -2,14 +2,20 @@
 //!
 //! Nothing in here knows Kubernetes clients, files or the network; every other room may use it.
 
+mod chart_ref;
 mod digest;
 mod object_id;
+mod role;
 mod secret;
+mod trust;
 mod version;
 
+pub use chart_ref::ChartRef;
 pub use digest::{Digest, ParseDigestError};
 pub use object_id::{GroupKind, ObjectId};
+pub use role::DriverRole;
 pub use secret::Secret;
+pub use trust::{ParseThumbprintError, Thumbprint, Trust};
 pub use version::{DriverVersion, KubernetesVersion, ParseVersionError, VcenterVersion, VersionRange};
 
 /// The field manager of every server-side apply.
@@ -23,3 +29,6 @@ pub const CPI: &str = "vsphere-cpi";
 
 /// The driver that provides volumes.
 pub const CSI: &str = "vsphere-csi";
+
+/// The name of the CSI driver, as CSIDriver and CSINode objects have it.
+pub const CSI_DRIVER: &str = "csi.vsphere.vmware.com";

@@ -131,6 +131,19 @@ reasons! {
     WaitingForDriver,
 }
 
+impl Reason {
+    /// Reasons that say how far a work has come, and not that something is wrong.
+    pub const PROGRESS: &'static [Self] = &[
+        Self::Progressing,
+        Self::Deleting,
+        Self::WaitingForNodes,
+        Self::WaitingForPods,
+        Self::WaitingForCsiNodes,
+        Self::WaitingForDriver,
+        Self::ConnectionNotReady,
+    ];
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())

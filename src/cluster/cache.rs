@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 /// Which objects of a kind are watched.
@@ -94,7 +94,7 @@ pub struct Cache {
     watches: Mutex<BTreeMap<Watch, Running>>,
     written: Mutex<HashMap<ObjectId, Written>>,
     settled: Mutex<HashMap<ObjectId, (String, String)>>,
-    changed: Arc<Notify>,
+    changed: watch::Sender<()>,
     arrived: Arc<Notify>,
 }
 
@@ -111,9 +111,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Cache {
-    /// An empty cache; `changed` is notified whenever an object in it changes in a way that matters.
+    /// An empty cache; `changed` is sent to whenever an object in it changes in a way that matters.
     #[must_use]
-    pub fn new(client: Client, changed: Arc<Notify>) -> Self {
+    pub fn new(client: Client, changed: watch::Sender<()>) -> Self {
         Self { client, watches: Mutex::default(), written: Mutex::default(), settled: Mutex::default(), changed, arrived: Arc::default() }
     }
 
@@ -150,17 +150,6 @@ impl Cache {
         Ok(())
     }
 
-    /// Ends watches that are not among those wanted.
-    pub fn retain(&self, wanted: &BTreeSet<Watch>) {
-        lock(&self.watches).retain(|watch, running| {
-            let keep = wanted.contains(watch);
-            if !keep {
-                running.task.abort();
-            }
-            keep
-        });
-    }
-
     /// `None` while the first list is not there yet. An error is handed out once; the watch tries again by itself.
     fn state(&self, watch: &Watch) -> Option<Result<(), ClusterError>> {
         let watches = lock(&self.watches);
@@ -186,7 +175,7 @@ impl Cache {
                 let matters = take_in(&mut lock(&state), &watch, event);
                 arrived.notify_waiters();
                 if matters {
-                    changed.notify_one();
+                    changed.send_replace(());
                 }
             }
         });

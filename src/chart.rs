@@ -1,0 +1,38 @@
+//! Charts: from a folder or a package to Kubernetes objects.
+//!
+//! ```text
+//!   charts/vsphere-csi  --package-->  vsphere-csi-3.7.3.tgz  --open-->  Chart  --render-->  objects
+//!   (source + release)   (pure)        (bytes, a digest)      (pure)           (pure)
+//! ```
+//!
+//! A chart has Helm's layout; its templates are minijinja. Everything in here is a function of its arguments: no clock, network,
+//! environment or file system, so the same input gives the same bytes. Packages come from outside and are treated as hostile:
+//! sizes are capped while reading, only regular files under one folder are accepted, templates run with fuel and strict undefined.
+//!
+//! Every `{{ … }}` in a template is a whole YAML value and is written as JSON. A value can therefore never open a new key or a new
+//! document, and `yes` stays text. docs/charts.md is the page for chart authors.
+
+pub mod archive;
+pub mod compare;
+mod context;
+mod document;
+mod engine;
+mod image;
+mod lint;
+mod metadata;
+mod model;
+mod package;
+mod release;
+mod render;
+mod source;
+pub mod values;
+
+pub use archive::{ArchiveError, open};
+pub use context::{Cluster, Connection, Context, ControlPlane};
+pub use document::{DocumentError, images, object_id};
+pub use metadata::{Configuration, Metadata};
+pub use model::{Chart, ChartError};
+pub use package::{PackageError, package};
+pub use release::{ImageSource, Release, Upstream};
+pub use render::{RenderError, render};
+pub use source::Source;

@@ -1,0 +1,52 @@
+use crate::types::ObjectId;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// A YAML document is not a Kubernetes object.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DocumentError {
+    /// It is a list or a scalar.
+    #[error("it is not a map")]
+    NotAMap,
+    /// A field every object has is not there.
+    #[error("it has no {0}")]
+    Missing(&'static str),
+}
+
+/// What an object is called in the cluster.
+///
+/// # Errors
+/// When it is not a map with `apiVersion`, `kind` and `metadata.name`.
+pub fn object_id(object: &Value) -> Result<ObjectId, DocumentError> {
+    if !object.is_object() {
+        return Err(DocumentError::NotAMap);
+    }
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let api_version = text("/apiVersion").ok_or(DocumentError::Missing("apiVersion"))?;
+    let kind = text("/kind").ok_or(DocumentError::Missing("kind"))?;
+    let name = text("/metadata/name").ok_or(DocumentError::Missing("metadata.name"))?;
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    Ok(ObjectId::new(group, kind, text("/metadata/namespace").unwrap_or_default(), name))
+}
+
+/// Every container image the objects name, sorted, each once.
+#[must_use]
+pub fn images(objects: &[Value]) -> Vec<String> {
+    let mut found = BTreeSet::new();
+    objects.iter().for_each(|object| collect(object, &mut found));
+    found.into_iter().collect()
+}
+
+fn collect(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            for key in ["containers", "initContainers", "ephemeralContainers"] {
+                let containers = fields.get(key).and_then(Value::as_array).into_iter().flatten();
+                found.extend(containers.filter_map(|c| c.get("image")?.as_str()).map(str::to_owned));
+            }
+            fields.values().for_each(|value| collect(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|value| collect(value, found)),
+        _ => {}
+    }
+}

@@ -1,0 +1,57 @@
+use super::release::ImageSource;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The reference of an image as the cluster should pull it.
+///
+/// `settings` is the value `images` of the chart: `overrides.<name>` wins, `registry` replaces the registry and keeps the path,
+/// `useDigests` adds the digest where the release knows it.
+pub(super) fn reference(images: &BTreeMap<String, ImageSource>, settings: Option<&Value>, name: &str) -> Result<String, String> {
+    let text = |pointer: &str| settings.and_then(|s| s.pointer(pointer)).and_then(Value::as_str).filter(|s| !s.is_empty());
+    let image = images.get(name).ok_or_else(|| {
+        let known: Vec<&str> = images.keys().map(String::as_str).collect();
+        format!("the release has no image {name:?}; it has {}", known.join(", "))
+    })?;
+    let chosen = settings.and_then(|s| s.get("overrides")).and_then(|o| o.get(name)).and_then(Value::as_str);
+    if let Some(chosen) = chosen.filter(|s| !s.is_empty()) {
+        return Ok(chosen.to_owned());
+    }
+    let registry = text("/registry").unwrap_or(&image.registry).trim_end_matches('/');
+    let reference = format!("{registry}/{}:{}", image.repository, image.tag);
+    let pinned = settings.and_then(|s| s.get("useDigests")).and_then(Value::as_bool).unwrap_or(false);
+    Ok(match &image.digest {
+        Some(digest) if pinned => format!("{reference}@{digest}"),
+        _ => reference,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn mirrors_replace_the_registry_and_keep_the_path() {
+        let digest = crate::types::Digest::of(b"image");
+        let images = BTreeMap::from([(
+            "driver".to_owned(),
+            ImageSource {
+                registry: "registry.k8s.io".into(),
+                repository: "csi-vsphere/driver".into(),
+                tag: "v3.7.3".into(),
+                digest: Some(digest.clone()),
+            },
+        )]);
+        let plain = "registry.k8s.io/csi-vsphere/driver:v3.7.3";
+        for (settings, expected) in [
+            (json!({}), plain.to_owned()),
+            (json!({"registry": "", "overrides": {}}), plain.to_owned()),
+            (json!({"registry": "r.example/m/"}), "r.example/m/csi-vsphere/driver:v3.7.3".to_owned()),
+            (json!({"useDigests": true}), format!("{plain}@{digest}")),
+            (json!({"registry": "r", "overrides": {"driver": "own:1"}}), "own:1".to_owned()),
+        ] {
+            assert_eq!(reference(&images, Some(&settings), "driver"), Ok(expected), "{settings}");
+        }
+        assert!(reference(&images, None, "drvier").is_err_and(|e| e.contains("it has driver")));
+    }
+}

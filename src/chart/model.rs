@@ -1,0 +1,147 @@
+use super::lint;
+use super::metadata::Metadata;
+use super::release::Release;
+use crate::types::DriverVersion;
+use crate::yaml::{self, YamlError};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The files of a chart, by path below its top folder.
+pub(super) type Files = BTreeMap<String, Vec<u8>>;
+
+/// A chart of one driver version, ready to be rendered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chart {
+    /// `Chart.yaml`.
+    pub metadata: Metadata,
+    /// The release as the engine understands it.
+    pub release: Release,
+    /// The release as the templates see it.
+    pub release_data: Value,
+    /// `values.yaml`: the defaults.
+    pub values: Value,
+    /// `values.schema.json`.
+    pub schema: Value,
+    /// Every file under `templates/`, by its path in the chart.
+    pub templates: BTreeMap<String, String>,
+    /// `deviations.yaml`: every intended difference to the driver's own manifest.
+    pub deviations: Vec<super::compare::Deviation>,
+}
+
+/// The files do not make a chart.
+#[derive(Debug, thiserror::Error)]
+pub enum ChartError {
+    /// A file that every chart has is not there.
+    #[error("the chart has no {file}; a package holds Chart.yaml, values.yaml, values.schema.json, release.yaml and templates/")]
+    Missing {
+        /// The path in the chart.
+        file: String,
+    },
+    /// A file is not UTF-8.
+    #[error("{file} of the chart is not UTF-8 text")]
+    NotText {
+        /// The path in the chart.
+        file: String,
+    },
+    /// A file cannot be read as YAML.
+    #[error("{file} of the chart cannot be read")]
+    Yaml {
+        /// The path in the chart.
+        file: String,
+        /// Where and why.
+        #[source]
+        source: YamlError,
+    },
+    /// `Chart.yaml` says something this build cannot work with.
+    #[error("Chart.yaml is not acceptable: {0}")]
+    Metadata(String),
+    /// The release file is for another version than `Chart.yaml`.
+    #[error("Chart.yaml is version {chart} and release.yaml is version {release}; package the chart again")]
+    VersionMismatch {
+        /// In `Chart.yaml`.
+        chart: DriverVersion,
+        /// In `release.yaml`.
+        release: DriverVersion,
+    },
+    /// A template interpolates in a place where a value could change the structure.
+    #[error("{file}:{line}: {message}\n    {text}")]
+    Lint {
+        /// The template.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong and what to write.
+        message: &'static str,
+        /// The line itself.
+        text: String,
+    },
+}
+
+impl Chart {
+    /// Makes a chart from the files of an unpacked package.
+    ///
+    /// # Errors
+    /// When a file is missing, unreadable or contradicts another, or a template breaks the rule of whole values.
+    pub fn from_files(files: &Files) -> Result<Self, ChartError> {
+        let metadata = Metadata::parse(text(files, "Chart.yaml")?).map_err(ChartError::Metadata)?;
+        let release: Release = read(files, "release.yaml")?;
+        if release.version != metadata.version {
+            return Err(ChartError::VersionMismatch {
+                chart: metadata.version,
+                release: release.version,
+            });
+        }
+        let mut templates = BTreeMap::new();
+        for path in files.keys().filter(|path| path.starts_with("templates/")) {
+            let source = text(files, path)?;
+            if let Some(finding) = lint::check(source) {
+                return Err(ChartError::Lint {
+                    file: path.clone(),
+                    line: finding.line,
+                    message: finding.message,
+                    text: source.lines().nth(finding.line - 1).unwrap_or_default().trim().to_owned(),
+                });
+            }
+            templates.insert(path.clone(), source.to_owned());
+        }
+        let deviations = if files.contains_key("deviations.yaml") {
+            read::<super::compare::Deviations>(files, "deviations.yaml")?.deviations
+        } else {
+            Vec::new()
+        };
+        Ok(Self {
+            metadata,
+            release,
+            release_data: value(files, "release.yaml")?,
+            values: value(files, "values.yaml")?,
+            schema: value(files, "values.schema.json")?,
+            templates,
+            deviations,
+        })
+    }
+
+    /// `vsphere-csi 3.7.3`: how messages name this chart.
+    #[must_use]
+    pub fn label(&self) -> String {
+        format!("{} {}", self.metadata.name, self.metadata.version)
+    }
+}
+
+fn text<'a>(files: &'a Files, file: &str) -> Result<&'a str, ChartError> {
+    let bytes = files.get(file).ok_or_else(|| ChartError::Missing { file: file.to_owned() })?;
+    std::str::from_utf8(bytes).map_err(|_| ChartError::NotText { file: file.to_owned() })
+}
+
+fn read<T: serde::de::DeserializeOwned>(files: &Files, file: &str) -> Result<T, ChartError> {
+    yaml::load(text(files, file)?).map_err(|source| ChartError::Yaml {
+        file: file.to_owned(),
+        source,
+    })
+}
+
+fn value(files: &Files, file: &str) -> Result<Value, ChartError> {
+    yaml::load_value(text(files, file)?).map_err(|source| ChartError::Yaml {
+        file: file.to_owned(),
+        source,
+    })
+}

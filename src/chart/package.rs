@@ -1,0 +1,152 @@
+use super::model::Files;
+use super::source::Source;
+use crate::types::DriverVersion;
+use crate::yaml::{self, YamlError};
+use serde_json::{Map, Value};
+
+/// The source cannot be packaged.
+#[derive(Debug, thiserror::Error)]
+pub enum PackageError {
+    /// There is no release file of that version.
+    #[error("the chart has no release {version}; it has {known}")]
+    NoRelease {
+        /// The version asked for.
+        version: DriverVersion,
+        /// Those there are.
+        known: String,
+    },
+    /// `Chart.yaml` or the release file cannot be read.
+    #[error("{file} of the chart source cannot be read")]
+    Yaml {
+        /// The path in the source.
+        file: String,
+        /// Where and why.
+        #[source]
+        source: YamlError,
+    },
+    /// A file lacks something or says it wrongly.
+    #[error("{file} of the chart source {problem}")]
+    Invalid {
+        /// The path in the source.
+        file: String,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+/// Packages one release of a chart: a self-contained `.tgz` in Helm's layout whose bytes depend on nothing but the source.
+///
+/// The release file becomes `release.yaml`, its version and date go into `Chart.yaml`; everything else is taken as it is.
+///
+/// # Errors
+/// When there is no such release, or `Chart.yaml` or the release file cannot be read.
+pub fn package(source: &Source, version: &DriverVersion) -> Result<Vec<u8>, PackageError> {
+    let release_path = format!("releases/{version}.yaml");
+    let release_text = source.files.get(&release_path).ok_or_else(|| PackageError::NoRelease {
+        version: version.clone(),
+        known: source.versions().iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+    })?;
+    let release = map(&release_path, release_text)?;
+    let mut metadata = map("Chart.yaml", source.files.get("Chart.yaml").map_or(&[][..], Vec::as_slice))?;
+    let invalid = |file: &str, problem: &str| PackageError::Invalid {
+        file: file.to_owned(),
+        problem: problem.to_owned(),
+    };
+    let name = metadata.get("name").and_then(Value::as_str).filter(|name| is_plain(name));
+    let name = name.ok_or_else(|| invalid("Chart.yaml", "has no usable name"))?.to_owned();
+    let date = release.get("date").and_then(Value::as_str).map(str::to_owned);
+    let mtime = date.as_deref().map_or(Ok(0), seconds).map_err(|problem| invalid(&release_path, problem))?;
+
+    metadata.insert("version".to_owned(), version.to_string().into());
+    metadata.insert("appVersion".to_owned(), format!("v{version}").into());
+    if let Some(date) = date {
+        let annotations = metadata.entry("annotations").or_insert_with(|| Map::new().into());
+        if let Some(annotations) = annotations.as_object_mut() {
+            annotations.insert("vdo.vmware.com/released".to_owned(), date.into());
+        }
+    }
+    let metadata = yaml::dump(&metadata).map_err(|source| PackageError::Yaml {
+        file: "Chart.yaml".to_owned(),
+        source,
+    })?;
+
+    let mut files: Files = source.files.iter().filter(|(path, _)| belongs(path)).map(|(p, c)| (p.clone(), c.clone())).collect();
+    files.insert("Chart.yaml".to_owned(), metadata.into_bytes());
+    files.insert("release.yaml".to_owned(), release_text.clone());
+    let archive = tar(&name, &files, mtime).map_err(|error| invalid("a file", &format!("cannot be put into an archive: {error}")))?;
+    Ok(gzip(&archive))
+}
+
+fn belongs(path: &str) -> bool {
+    path.starts_with("templates/") || matches!(path, "values.yaml" | "values.schema.json" | "deviations.yaml")
+}
+
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}
+
+fn map(file: &str, bytes: &[u8]) -> Result<Map<String, Value>, PackageError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| PackageError::Invalid {
+        file: file.to_owned(),
+        problem: "is not UTF-8 text".to_owned(),
+    })?;
+    match yaml::load_value(text) {
+        Ok(Value::Object(fields)) => Ok(fields),
+        Ok(_) => Err(PackageError::Invalid {
+            file: file.to_owned(),
+            problem: "is not a map".to_owned(),
+        }),
+        Err(source) => Err(PackageError::Yaml {
+            file: file.to_owned(),
+            source,
+        }),
+    }
+}
+
+/// Midnight UTC of a day written as `2026-07-31`.
+fn seconds(date: &str) -> Result<u64, &'static str> {
+    let day: jiff::civil::Date = date.parse().map_err(|_| "has a date that is not a day; write 2026-07-31")?;
+    let midnight = day.to_zoned(jiff::tz::TimeZone::UTC).map_err(|_| "has a date out of range")?;
+    u64::try_from(midnight.timestamp().as_second()).map_err(|_| "has a date before 1970")
+}
+
+fn tar(top: &str, files: &Files, mtime: u64) -> std::io::Result<Vec<u8>> {
+    let mut builder = tar::Builder::new(Vec::new());
+    let first = ["Chart.yaml"]; // Helm and registries look for it first
+    let rest = files.keys().map(String::as_str).filter(|path| !first.contains(path));
+    for path in first.into_iter().chain(rest) {
+        let content = files.get(path).map_or(&[][..], Vec::as_slice);
+        let mut header = tar::Header::new_ustar();
+        header.set_entry_type(tar::EntryType::Regular);
+        header.set_mode(0o644);
+        header.set_uid(0);
+        header.set_gid(0);
+        header.set_mtime(mtime);
+        header.set_size(content.len() as u64);
+        builder.append_data(&mut header, format!("{top}/{path}"), content)?;
+    }
+    builder.into_inner()
+}
+
+/// Gzip with stored blocks. A compressor may choose other bytes in its next version, and the digest of a package must not depend on
+/// which compressor built it; a chart is 60 KiB either way.
+fn gzip(data: &[u8]) -> Vec<u8> {
+    const BLOCK: usize = u16::MAX as usize;
+    // magic, deflate, no flags, no time, no extra flags, unknown system
+    let mut out = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
+    let blocks = data.len().div_ceil(BLOCK).max(1);
+    for index in 0..blocks {
+        let block = &data[index * BLOCK..data.len().min((index + 1) * BLOCK)];
+        #[expect(clippy::cast_possible_truncation, reason = "a block is at most u16::MAX long")]
+        let length = block.len() as u16;
+        out.push(u8::from(index + 1 == blocks));
+        out.extend(length.to_le_bytes());
+        out.extend((!length).to_le_bytes());
+        out.extend(block);
+    }
+    let mut checksum = flate2::Crc::new();
+    checksum.update(data);
+    out.extend(checksum.sum().to_le_bytes());
+    out.extend(checksum.amount().to_le_bytes());
+    out
+}

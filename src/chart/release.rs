@@ -1,0 +1,46 @@
+use crate::types::DriverVersion;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The parts of a release file that the engine itself understands. Everything else in it belongs to the templates.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Release {
+    /// The driver version this file describes.
+    pub version: DriverVersion,
+    /// The day the driver version was released; gives the package its modification times.
+    #[serde(default)]
+    pub date: Option<String>,
+    /// Where the facts were read.
+    #[serde(default)]
+    pub upstream: Option<Upstream>,
+    /// The container images, by the name templates use in `image("…")`.
+    #[serde(default)]
+    pub images: BTreeMap<String, ImageSource>,
+}
+
+/// The manifest a release was made from.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Upstream {
+    /// The source repository.
+    pub repository: String,
+    /// The tag in it.
+    pub tag: String,
+    /// SHA-256 of each manifest file where it is known, by the path in the repository.
+    #[serde(default)]
+    pub files: BTreeMap<String, Option<String>>,
+}
+
+/// One container image.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImageSource {
+    /// The registry host; replaced when the user names a mirror.
+    pub registry: String,
+    /// The path below the registry.
+    pub repository: String,
+    /// The tag.
+    pub tag: String,
+    /// The digest of the image index, where it is known.
+    #[serde(default)]
+    pub digest: Option<crate::types::Digest>,
+}

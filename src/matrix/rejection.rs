@@ -1,0 +1,156 @@
+use crate::types::{DriverName, DriverVersion, KubernetesVersion, VcenterVersion, VersionRange};
+use std::fmt;
+
+/// Why a version was not chosen: the first reason found.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Rejection {
+    /// The matrix withdrew it.
+    #[error("is withdrawn: {reason}{}", instead.as_ref().map(|v| format!(" (use {v})")).unwrap_or_default())]
+    Withdrawn {
+        /// Why.
+        reason: String,
+        /// What the matrix says to use instead.
+        instead: Option<DriverVersion>,
+    },
+    /// It does not support the cluster's Kubernetes.
+    #[error("supports Kubernetes {supported}, the cluster has {}", actual.minor())]
+    Kubernetes {
+        /// What it supports.
+        supported: VersionRange,
+        /// What the cluster has.
+        actual: KubernetesVersion,
+    },
+    /// It does not support one of the vCenters.
+    #[error("supports vCenter {supported}, {connection} has {actual}")]
+    Vsphere {
+        /// What it supports.
+        supported: VersionRange,
+        /// The connection.
+        connection: String,
+        /// What that vCenter has.
+        actual: VcenterVersion,
+    },
+    /// It needs another driver that was not asked for.
+    #[error("needs {driver}, which is not to be installed{}", reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default())]
+    Requires {
+        /// The other driver.
+        driver: DriverName,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// It is a pre-release.
+    #[error("is a pre-release, which is chosen only when pinned")]
+    Prerelease,
+    /// Something newer is installed, and going back is a decision for people.
+    #[error("is older than the installed {installed}; going back needs a pin")]
+    Downgrade {
+        /// What is installed.
+        installed: DriverVersion,
+    },
+}
+
+/// A version and why it was not chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejected {
+    /// The version.
+    pub version: DriverVersion,
+    /// Why.
+    pub reason: Rejection,
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.version, self.reason)
+    }
+}
+
+/// What exactly could not be chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// The matrix has no such driver.
+    UnknownDriver {
+        /// Those it has.
+        known: Vec<DriverName>,
+    },
+    /// No version fits.
+    NothingFits,
+    /// The pinned version is not in the matrix.
+    UnknownPin {
+        /// The pin.
+        pin: DriverVersion,
+        /// The versions in the matrix closest to it.
+        nearest: Vec<DriverVersion>,
+    },
+    /// The pinned version is in the matrix and does not fit.
+    PinRejected {
+        /// The pin.
+        pin: DriverVersion,
+        /// Why it does not fit.
+        reason: Rejection,
+        /// The newest version that fits now.
+        fits: Option<DriverVersion>,
+    },
+    /// Updates are disabled, and the matrix does not know what is installed.
+    InstalledUnknown {
+        /// What is installed.
+        installed: DriverVersion,
+    },
+}
+
+/// No choice is possible for a driver. What runs now stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoFit {
+    /// The driver.
+    pub driver: DriverName,
+    /// What exactly could not be chosen.
+    pub cause: Cause,
+    /// Every version of the driver that does not fit, newest first, with the reason.
+    pub rejected: Vec<Rejected>,
+    /// The platform, in words: `Kubernetes v1.36.0 and vCenter 8.0.3`.
+    pub platform: String,
+    /// The smallest change that would help, when there is one.
+    pub advice: Option<String>,
+}
+
+impl std::error::Error for NoFit {}
+
+impl fmt::Display for NoFit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 3;
+        let driver = &self.driver;
+        match &self.cause {
+            Cause::UnknownDriver { known } => write!(f, "the matrix has no driver {driver}; it has {}", known.join(", "))?,
+            Cause::NothingFits => {
+                write!(f, "no version of {driver} fits {}", self.platform)?;
+                let nearest: Vec<String> = self.rejected.iter().take(SHOWN).map(Rejected::to_string).collect();
+                if !nearest.is_empty() {
+                    write!(f, ": {}", nearest.join("; "))?;
+                }
+                if self.rejected.len() > SHOWN {
+                    write!(f, "; and {} more", self.rejected.len() - SHOWN)?;
+                }
+            }
+            Cause::UnknownPin { pin, nearest } => {
+                write!(f, "{driver} is pinned to {pin}, which is not in the matrix")?;
+                if !nearest.is_empty() {
+                    let nearest: Vec<String> = nearest.iter().map(ToString::to_string).collect();
+                    write!(f, "; the nearest there are {}", nearest.join(" and "))?;
+                }
+            }
+            Cause::PinRejected { pin, reason, fits } => {
+                write!(f, "{driver} is pinned to {pin}, which {reason}")?;
+                if let Some(fits) = fits {
+                    write!(f, "; {fits} fits")?;
+                }
+            }
+            Cause::InstalledUnknown { installed } => write!(
+                f,
+                "{driver} {installed} is installed, updates are disabled, and the matrix does not know that version"
+            )?,
+        }
+        match &self.advice {
+            Some(advice) => write!(f, ". {advice}"),
+            None => Ok(()),
+        }
+    }
+}

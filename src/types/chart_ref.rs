@@ -1,0 +1,11 @@
+use super::Digest;
+use serde::{Deserialize, Serialize};
+
+/// Where a chart package may be found, and the digest its bytes must have.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ChartRef {
+    /// Locations in order of preference; relative ones are relative to the index that names them.
+    pub urls: Vec<String>,
+    /// The digest of the package, whichever location it comes from.
+    pub digest: Digest,
+}

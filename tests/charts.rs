@@ -1,0 +1,331 @@
+//! The charts of this repository: equal to the drivers' own manifests except where they say so, and safe against any value.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    missing_docs,
+    reason = "a failing test should stop where it fails, and say when it cannot compare"
+)]
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use vdo::chart::{self, Chart, Context, Source, compare};
+use vdo::fetch::embedded;
+use vdo::types::{Digest, DriverVersion};
+use vdo::yaml;
+
+#[path = "../examples/generate/matrix.rs"]
+#[expect(dead_code, reason = "only the reader of chart folders is used here")]
+mod matrix;
+#[path = "../examples/generate/renders.rs"]
+mod renders;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn source(driver: &str) -> Source {
+    matrix::source(&root().join("charts").join(driver)).unwrap()
+}
+
+fn chart(driver: &str, version: &str) -> Chart {
+    let package = chart::package(&source(driver), &version.parse().unwrap()).unwrap();
+    chart::open(&package).unwrap()
+}
+
+static CSI: LazyLock<Chart> = LazyLock::new(|| chart("vsphere-csi", "3.7.3"));
+static CPI: LazyLock<Chart> = LazyLock::new(|| chart("vsphere-cpi", "1.34.0"));
+
+fn render(chart: &Chart, values: &Value) -> Vec<Value> {
+    chart::render(chart, values, &Context::default()).unwrap_or_else(|error| panic!("{}", chain(&error)))
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    error.source().map_or(error.to_string(), |source| format!("{error}: {}", chain(source)))
+}
+
+fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
+    let found = objects.iter().find(|o| o["kind"] == kind && o["metadata"]["name"] == name);
+    found.unwrap_or_else(|| panic!("no {kind} {name}"))
+}
+
+/// The drivers' own manifests, when this machine has them.
+fn upstream() -> Option<PathBuf> {
+    let path = std::env::var_os("VDO_UPSTREAM_DIR").map_or_else(|| root().join("../shared/upstream"), PathBuf::from);
+    path.is_dir().then_some(path)
+}
+
+#[test]
+fn defaults_render_what_the_driver_ships() {
+    let Some(upstream) = upstream() else {
+        eprintln!("skipped: no upstream manifests; set VDO_UPSTREAM_DIR to a folder with them");
+        return;
+    };
+    let mut compared = Vec::new();
+    for (driver, folder, files) in [
+        ("vsphere-cpi", "cloud-provider-vsphere", &["vsphere-cloud-controller-manager.yaml"][..]),
+        ("vsphere-csi", "vsphere-csi-driver", &["namespace.yaml", "vsphere-csi-driver.yaml"][..]),
+    ] {
+        let source = source(driver);
+        for version in source.versions() {
+            let folder = upstream.join(folder).join(version.to_string());
+            if !folder.is_dir() {
+                continue;
+            }
+            let chart = chart(driver, &version.to_string());
+            let mut original = Vec::new();
+            for file in files {
+                let text = std::fs::read_to_string(folder.join(file)).unwrap();
+                let known = chart.release.upstream.as_ref().unwrap().files.iter().find(|(path, _)| path.ends_with(file));
+                let digest = known.and_then(|(_, digest)| digest.clone()).unwrap();
+                assert_eq!(Digest::of(text.as_bytes()).hex(), digest, "{driver} {version}: {file}");
+                original.extend(yaml::load_all(&text).unwrap());
+            }
+            let differences = compare::compare(&original, &render(&chart, &Value::Null)).unwrap();
+            let judgement = compare::judge(&differences, &chart.deviations);
+            for difference in &judgement.unexpected {
+                eprintln!("{driver} {version}: {difference}");
+            }
+            for deviation in &judgement.stale {
+                eprintln!("{driver} {version}: listed, but not there: {} {}", deviation.object, deviation.path);
+            }
+            assert_eq!(judgement, compare::Judgement::default(), "{driver} {version}");
+            compared.push(format!("{driver} {version}"));
+        }
+    }
+    assert!(compared.len() >= 6, "compared only {compared:?}");
+}
+
+#[test]
+fn renders_are_as_recorded() {
+    let recorded = std::fs::read_to_string(root().join("tests/fixtures/render-digests.yaml")).unwrap();
+    let now = renders::digests(root()).unwrap();
+    assert_eq!(recorded, now, "run `cargo run --example generate -- matrix` and review the difference");
+}
+
+#[test]
+fn the_embedded_charts_are_the_charts_of_the_repository() {
+    let embedded = embedded::sources();
+    assert_eq!(embedded.keys().collect::<Vec<_>>(), ["vsphere-cpi", "vsphere-csi"]);
+    for (driver, embedded) in embedded {
+        assert_eq!(embedded, source(&driver), "{driver}: the build did not pick up a change");
+    }
+}
+
+#[test]
+fn every_chart_describes_itself_to_the_operator() {
+    use vdo::chart::Configuration;
+    use vdo::types::DriverRole;
+    assert_eq!((CPI.metadata.role, CPI.metadata.configuration), (DriverRole::CloudProvider, Configuration::CpiYaml));
+    assert_eq!((CSI.metadata.role, CSI.metadata.configuration), (DriverRole::Storage, Configuration::CsiGcfg));
+    assert_eq!(CSI.metadata.app_version, "v3.7.3");
+}
+
+#[test]
+fn schemas_describe_every_value_and_allow_no_other() {
+    fn walk(at: &str, schema: &Value) {
+        let Some(fields) = schema.as_object() else { return };
+        if fields.get("type") == Some(&json!("object")) {
+            assert!(fields.contains_key("additionalProperties"), "{at} accepts any key");
+        }
+        for (name, property) in fields.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            let described = property.get("description").is_some() || property.get("$ref").is_some();
+            assert!(described, "{at}.{name} has no description");
+            walk(&format!("{at}.{name}"), property);
+        }
+        for (name, definition) in fields.get("$defs").and_then(Value::as_object).into_iter().flatten() {
+            walk(&format!("{at}#{name}"), definition);
+        }
+        for key in ["items", "additionalProperties"] {
+            if let Some(inner) = fields.get(key) {
+                walk(&format!("{at}.{key}"), inner);
+            }
+        }
+    }
+    walk("cpi", &CPI.schema);
+    walk("csi", &CSI.schema);
+}
+
+#[test]
+fn packages_are_reproducible() {
+    for driver in ["vsphere-cpi", "vsphere-csi"] {
+        let source = source(driver);
+        for version in source.versions() {
+            let first = chart::package(&source, &version).unwrap();
+            assert_eq!(Digest::of(&first), Digest::of(&chart::package(&source, &version).unwrap()));
+        }
+    }
+    let missing: DriverVersion = "9.9.9".parse().unwrap();
+    let error = chart::package(&source("vsphere-csi"), &missing).unwrap_err();
+    let known: Vec<String> = source("vsphere-csi").versions().iter().map(ToString::to_string).collect();
+    assert_eq!(error.to_string(), format!("the chart has no release 9.9.9; it has {}", known.join(", ")));
+}
+
+#[test]
+fn values_reach_their_places() {
+    let objects = render(
+        &CSI,
+        &json!({
+            "namespace": "storage",
+            "images": {"registry": "mirror.example/vsphere", "overrides": {"syncer": "own/syncer:1"}},
+            "imagePullSecrets": ["mirror"],
+            "logLevel": "DEVELOPMENT",
+            "kubeletPath": "/var/snap/kubelet",
+            "featureStates": {"high-pv-node-density": true, "new-one": false},
+            "topology": {"enabled": true},
+            "controller": {"replicas": "auto", "tolerations": [{"key": "edge", "operator": "Exists"}], "resources": {"attacher": {"limits": {"memory": "64Mi"}}}},
+            "windows": {"enabled": false},
+        }),
+    );
+    assert!(!objects.iter().any(|o| o["metadata"]["name"] == "vsphere-csi-node-windows"));
+    assert!(objects.iter().all(|o| o["metadata"]["namespace"].is_null() || o["metadata"]["namespace"] == "storage"));
+    let states = find(&objects, "ConfigMap", "internal-feature-states.csi.vsphere.vmware.com");
+    let expected = json!({"trigger-csi-fullsync": "false", "pv-to-backingdiskobjectid-mapping": "false", "high-pv-node-density": "true", "new-one": "false"});
+    assert_eq!(states["data"], expected);
+    let controller = &find(&objects, "Deployment", "vsphere-csi-controller")["spec"];
+    assert_eq!(controller["replicas"], 3);
+    let pod = &controller["template"]["spec"];
+    assert_eq!(pod["imagePullSecrets"], json!([{"name": "mirror"}]));
+    assert_eq!(pod["tolerations"][2], json!({"key": "edge", "operator": "Exists"}));
+    assert_eq!(pod["containers"][0]["resources"], json!({"limits": {"memory": "64Mi"}}));
+    assert_eq!(pod["containers"][2]["image"], "mirror.example/vsphere/csi-vsphere/driver:v3.7.3");
+    assert_eq!(pod["containers"][4]["image"], "own/syncer:1");
+    let provisioner = pod["containers"][5]["args"].as_array().unwrap();
+    assert!(provisioner.ends_with(&[json!("--feature-gates=Topology=true"), json!("--strict-topology")]));
+    let node = &find(&objects, "DaemonSet", "vsphere-csi-node")["spec"]["template"]["spec"];
+    assert_eq!(node["volumes"][1]["hostPath"]["path"], "/var/snap/kubelet/plugins/csi.vsphere.vmware.com");
+
+    let one = Context {
+        cluster: chart::Cluster {
+            control_plane: chart::ControlPlane { count: 1 },
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    let objects = chart::render(&CSI, &json!({"controller": {"replicas": "auto"}}), &one).unwrap();
+    assert_eq!(find(&objects, "Deployment", "vsphere-csi-controller")["spec"]["replicas"], 1);
+
+    let objects = render(&CPI, &json!({"env": {"SKIP_NODE_DELETION": "true"}, "logLevel": 5, "nodeSelector": {"a/b": "yes"}}));
+    let pod = &find(&objects, "DaemonSet", "vsphere-cloud-controller-manager")["spec"]["template"]["spec"];
+    assert_eq!(pod["containers"][0]["env"], json!([{"name": "SKIP_NODE_DELETION", "value": "true"}]));
+    assert_eq!(pod["containers"][0]["args"][1], "--v=5");
+    assert_eq!(pod["nodeSelector"], json!({"a/b": "yes"}));
+}
+
+#[test]
+fn wrong_values_are_named_with_what_is_allowed_and_never_shown() {
+    let refused = |values: Value| chain(&chart::render(&CSI, &values, &Context::default()).unwrap_err());
+    let all = [
+        json!({"controller": {"replcas": 2}}),
+        json!({"controller": {"resources": {"driver": {"request": {}}}}}),
+        json!({"logLevel": "hunter2"}),
+        json!({"kubeletPath": "hunter2", "controller": {"replicas": "hunter2"}}),
+        json!({"topology": null}),
+        json!(["a"]),
+    ];
+    insta::assert_snapshot!(all.map(|values| format!("{values}\n  {}\n", refused(values.clone()))).join("\n"));
+}
+
+/// A CPI chart with one template of its own.
+fn with_template(text: &str) -> Result<Chart, chart::ArchiveError> {
+    let mut source = source("vsphere-cpi");
+    source.files.retain(|path, _| !path.starts_with("templates/"));
+    source.files.insert("templates/own.yaml".to_owned(), text.as_bytes().to_vec());
+    chart::open(&chart::package(&source, &"1.34.0".parse().unwrap()).unwrap())
+}
+
+#[test]
+fn template_errors_name_chart_file_line_and_show_the_line() {
+    let failed = |text: &str| match with_template(text) {
+        Ok(chart) => chain(&chart::render(&chart, &Value::Null, &Context::default()).unwrap_err()),
+        Err(error) => chain(&error),
+    };
+    let head = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n";
+    let all = [
+        format!("{head}  name: {{{{ values.nmae }}}}\n"),
+        format!("{head}  name: \"a-{{{{ values.namespace }}}}\"\n"),
+        format!("{head}  name: {{{{ values.namespace | safe }}}}\n"),
+        format!("{head}  name: {{{{ image(\"mangler\") }}}}\n"),
+        format!("{head}  name: {{{{ fail(\"no\") }}}}\n"),
+        "apiVersion: v1\nkind: ConfigMap\n".to_owned(),
+        format!("{head}  name: a\n---\n{head}  name: a\n"),
+        "a: 1\na: 2\n".to_owned(),
+        "{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}".to_owned(),
+        "{% set s = 'a' * 1000000 %}x: {{ [s, s, s] }}\n".to_owned(),
+        "{% include \"/etc/passwd\" %}".to_owned(),
+    ];
+    insta::assert_snapshot!(all.map(|text| format!("{text}\n  => {}\n", failed(&text))).join("\n"));
+}
+
+/// Text that breaks naive templating: quotes, line ends of every kind, YAML and template syntax, words YAML would convert.
+fn hostile() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        Just("\"".to_owned()), Just("'".to_owned()), Just("\\".to_owned()), Just("\n".to_owned()), Just("\r\n".to_owned()),
+        Just("\n---\n".to_owned()), Just("\nkind: Pwned\n".to_owned()), Just("{{ 7 }}".to_owned()), Just("{% x %}".to_owned()),
+        Just(": ".to_owned()), Just(" #".to_owned()), Just("😀".to_owned()), Just("\u{85}\u{2028}\u{feff}\u{7f}".to_owned()),
+        Just("yes".to_owned()), Just("0644".to_owned()), Just("\t".to_owned()), Just("&a *a".to_owned()), "\\PC{0,6}", any::<String>(),
+    ];
+    proptest::collection::vec(piece, 0..6).prop_map(|pieces| pieces.concat())
+}
+
+/// Every leaf by its path.
+fn leaves(objects: &[Value]) -> Vec<(String, Value)> {
+    fn walk(path: String, value: &Value, out: &mut Vec<(String, Value)>) {
+        match value {
+            Value::Object(fields) if !fields.is_empty() => fields.iter().for_each(|(k, v)| walk(format!("{path}/{k}"), v, out)),
+            Value::Array(items) if !items.is_empty() => items.iter().enumerate().for_each(|(i, v)| walk(format!("{path}/{i}"), v, out)),
+            leaf => out.push((path, leaf.clone())),
+        }
+    }
+    let mut out = Vec::new();
+    objects.iter().enumerate().for_each(|(i, object)| walk(format!("{i}"), object, &mut out));
+    out
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn a_value_changes_only_its_own_places(text in hostile()) {
+        let values = |text: &str| json!({
+            "env": {"A": text}, "nodeSelector": {"label": text}, "imagePullSecrets": ["a"],
+            "tolerations": [{"key": "edge", "value": text}],
+            "images": {"overrides": {"manager": if text.is_empty() { "x" } else { text }}},
+        });
+        let before = leaves(&render(&CPI, &values("plain")));
+        let after = leaves(&render(&CPI, &values(&text)));
+        prop_assert_eq!(before.len(), after.len());
+        let mut places = 0;
+        for ((path, old), (new_path, new)) in before.iter().zip(&after) {
+            prop_assert_eq!(path, new_path);
+            if old == "plain" {
+                let expected = if path.ends_with("/image") && text.is_empty() { "x" } else { text.as_str() };
+                prop_assert_eq!(new, expected);
+                places += 1;
+            } else {
+                prop_assert_eq!(old, new);
+            }
+        }
+        prop_assert_eq!(places, 4);
+    }
+
+    #[test]
+    fn keys_are_as_safe_as_values(key in hostile()) {
+        let objects = render(&CPI, &json!({"nodeSelector": {&key: "on"}}));
+        let pod = &find(&objects, "DaemonSet", "vsphere-cloud-controller-manager")["spec"]["template"]["spec"];
+        prop_assert_eq!(&pod["nodeSelector"], &json!({&key: "on"}));
+    }
+
+    #[test]
+    fn the_same_input_gives_the_same_bytes(text in hostile(), count in 0u32..5) {
+        let context = Context {
+            cluster: chart::Cluster { control_plane: chart::ControlPlane { count }, ..Default::default() },
+            ..Default::default()
+        };
+        let values = json!({"controller": {"replicas": "auto", "nodeSelector": {"a": text}}});
+        let bytes = || yaml::dump_all(&chart::render(&CSI, &values, &context).unwrap());
+        prop_assert_eq!(bytes(), bytes());
+    }
+}
