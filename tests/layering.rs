@@ -25,7 +25,7 @@ const ROOMS: [(&str, u8, &[&str]); 19] = [
     ("runtime", 3, &["types", "api"]),
     ("controller", 3, &["types", "api", "facts", "cluster", "fetch", "vcenter", "status", "manifest", "reconcile", "runtime"]),
     ("cli", 3, BELOW_AND_RECONCILE),
-    ("bin", 3, &["cli", "controller", "runtime"]),
+    ("bin", 3, &["api", "cli", "controller", "runtime"]),
 ];
 
 const BELOW: &[&str] =

@@ -7,8 +7,8 @@ use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use vdo::api::Reason;
 use vdo::manifest::{Object, Owner, apply_set_id, is_owned, stamp};
-use vdo::plan::{Change, Desired, Entry, Hold, Input, Inventory, Observed, Plan, Role, Step, Wait, build, check, remove, wave};
-use vdo::types::{CPI, CSI, ObjectId};
+use vdo::plan::{Change, Desired, Entry, Hold, Input, Inventory, Observed, Plan, Step, Wait, build, check, remove, wave};
+use vdo::types::{CPI, CSI, DriverRole, ObjectId};
 
 const PROTECTED: [&str; 3] = ["PersistentVolumeClaim", "StorageClass", "CustomResourceDefinition"];
 
@@ -138,9 +138,9 @@ impl Case {
 
 fn order(i: usize) -> u8 {
     let role = match UNIVERSE[i].4 {
-        CPI => Role::CloudProvider,
-        CSI => Role::Storage,
-        _ => Role::Other,
+        CPI => DriverRole::CloudProvider,
+        CSI => DriverRole::Storage,
+        _ => DriverRole::Other,
     };
     wave(UNIVERSE[i].1, role)
 }

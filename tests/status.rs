@@ -4,11 +4,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use proptest::prelude::*;
 use std::path::Path;
 use vdo::api::{Class, ConditionType, Conditions, Health, MatrixStatus, Reason, VDOConfigStatus};
-use vdo::facts::{Cluster, Connection, Credentials, Node, Trust};
+use vdo::facts::{Cluster, Connection, Credentials, Node};
 use vdo::health::{DriverHealth, Pods};
 use vdo::plan::Wait;
 use vdo::status::{DriverReport, Report, Trouble, fold};
-use vdo::types::{CPI, CSI, Secret};
+use vdo::types::{CPI, CSI, Secret, Trust};
 
 fn at(second: i64) -> Time {
     Time(jiff::Timestamp::from_second(1_800_000_000 + second).expect("a time"))
