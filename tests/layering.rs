@@ -1,44 +1,55 @@
 //! The import rule of docs/architecture.md, held against every file in src: rooms use only the rooms that the table names,
 //! the pure core reaches neither clock, environment, files, network nor runtime, and no file grows too long to read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Room, layer, and the rooms it may use. Layers 0 and 1 build without the feature `io`.
-const ROOMS: [(&str, u8, &[&str]); 19] = [
-    ("types", 0, &[]),
-    ("api", 0, &["types"]),
-    ("facts", 0, &["types", "api"]),
-    ("yaml", 1, &["types", "api"]),
-    ("manifest", 1, &["types", "api", "yaml"]),
-    ("health", 1, &["types", "api", "facts", "manifest"]),
-    ("plan", 1, &["types", "api", "manifest", "health"]),
-    ("matrix", 1, &["types", "api", "facts", "yaml"]),
-    ("chart", 1, &["types", "api", "manifest", "yaml"]),
-    ("driverconfig", 1, &["types", "api", "facts", "manifest", "yaml"]),
-    ("status", 1, &["types", "api", "facts", "health", "plan"]),
-    ("cluster", 2, &["types", "api", "manifest", "plan"]),
-    ("fetch", 2, &["types", "api", "matrix", "chart"]),
-    ("vcenter", 2, &["types", "api", "facts", "driverconfig"]),
-    ("reconcile", 3, BELOW),
-    ("runtime", 3, &["types", "api"]),
-    ("controller", 3, &["types", "api", "facts", "cluster", "fetch", "vcenter", "status", "manifest", "reconcile", "runtime"]),
-    ("cli", 3, BELOW_AND_RECONCILE),
-    ("bin", 3, &["api", "cli", "controller", "runtime"]),
-];
+const ROOMS: &str = "
+types         0
+api           0  types
+facts         0  types api
+yaml          1  types api
+manifest      1  types api yaml
+health        1  types api facts manifest
+plan          1  types api manifest health
+matrix        1  types api facts yaml
+chart         1  types api manifest yaml
+driverconfig  1  types api facts manifest yaml
+status        1  types api facts health plan
+cluster       2  types api manifest plan
+fetch         2  types api matrix chart
+vcenter       2  types api facts driverconfig
+reconcile     3  types api facts yaml manifest health plan matrix chart driverconfig status cluster fetch vcenter
+runtime       3  types api
+controller    3  types api facts manifest status cluster fetch vcenter reconcile runtime
+cli           3  types api facts yaml manifest health plan matrix chart driverconfig status cluster fetch vcenter reconcile runtime
+bin           3  types api cli controller runtime
+";
 
-const BELOW: &[&str] =
-    &["types", "api", "facts", "yaml", "manifest", "health", "plan", "matrix", "chart", "driverconfig", "status", "cluster", "fetch", "vcenter"];
-const BELOW_AND_RECONCILE: &[&str] = &[
-    "types", "api", "facts", "yaml", "manifest", "health", "plan", "matrix", "chart", "driverconfig", "status", "cluster", "fetch", "vcenter",
-    "reconcile", "runtime",
-];
+struct Room {
+    name: &'static str,
+    layer: u8,
+    uses: Vec<&'static str>,
+}
+
+fn rooms() -> Vec<Room> {
+    let row = |line: &'static str| {
+        let mut words = line.split_whitespace();
+        let (name, layer) = (words.next()?, words.next()?.parse().ok()?);
+        Some(Room {
+            name,
+            layer,
+            uses: words.collect(),
+        })
+    };
+    ROOMS.lines().filter_map(row).collect()
+}
 
 /// What the pure core never names.
-const EFFECTS: [&str; 11] = [
-    "std::fs", "std::env", "net::Tcp", "ToSocketAddrs", "std::process", "SystemTime::now", "Instant::now", "Timestamp::now", "kube::Client", "kube::client", "tokio",
-];
+const EFFECTS: &str =
+    "std::fs std::env std::process net::Tcp ToSocketAddrs SystemTime::now Instant::now Timestamp::now kube::Client kube::client tokio";
 
 const LONGEST: usize = 500;
 
@@ -56,11 +67,25 @@ fn files() -> Vec<(PathBuf, String, String)> {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let relative = path.strip_prefix(source()).expect("inside src").to_path_buf();
-                let first = relative.iter().next().and_then(|part| part.to_str()).expect("a name").trim_end_matches(".rs").to_owned();
+                let first = relative
+                    .iter()
+                    .next()
+                    .and_then(|part| part.to_str())
+                    .expect("a name")
+                    .trim_end_matches(".rs")
+                    .to_owned();
                 let text = fs::read_to_string(&path).expect("text");
                 let code = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
-                let code = code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
-                assert!(text.lines().count() <= LONGEST, "{} has more than {LONGEST} lines; split it", relative.display());
+                let code = code
+                    .lines()
+                    .filter(|line| !line.trim_start().starts_with("//"))
+                    .collect::<Vec<_>>()
+                    .join("\n");
+                assert!(
+                    text.lines().count() <= LONGEST,
+                    "{} has more than {LONGEST} lines; split it",
+                    relative.display()
+                );
                 all.push((relative, first, code));
             }
         }
@@ -70,7 +95,12 @@ fn files() -> Vec<(PathBuf, String, String)> {
 
 /// The rooms that a piece of code names: `crate::x`, and each name in `crate::{x, y::{…}}`; binaries say `vdo::`.
 fn named(root: &str, code: &str) -> BTreeSet<String> {
-    let word = |text: &str| text.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+    let word = |text: &str| {
+        text.trim_start()
+            .chars()
+            .take_while(|c| c.is_alphanumeric() || *c == '_')
+            .collect::<String>()
+    };
     let mut rooms = BTreeSet::new();
     for (at, _) in code.match_indices(root) {
         if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$') {
@@ -103,41 +133,56 @@ fn named(root: &str, code: &str) -> BTreeSet<String> {
 
 #[test]
 fn rooms_use_only_what_the_table_allows() {
-    let table: BTreeMap<&str, (u8, &[&str])> = ROOMS.iter().map(|(room, layer, uses)| (*room, (*layer, *uses))).collect();
-    for (file, room, code) in files() {
-        if room == "lib" {
-            continue;
+    let table = rooms();
+    for (file, name, code) in files().into_iter().filter(|(_, name, _)| name != "lib") {
+        let file = file.display();
+        let room = table.iter().find(|room| room.name == name);
+        assert!(
+            room.is_some(),
+            "src/{file} is in the room {name}, which the table in tests/layering.rs does not know"
+        );
+        let Some(Room { layer, uses, .. }) = room else { continue };
+        for other in named(if name == "bin" { "vdo::" } else { "crate::" }, &code) {
+            let allowed = other == name || uses.contains(&other.as_str());
+            assert!(
+                allowed,
+                "src/{file} uses {other}, which the table in tests/layering.rs does not allow to {name}"
+            );
         }
-        let (layer, uses) = *table.get(room.as_str()).unwrap_or_else(|| panic_about(&file, &room));
-        for other in named(if room == "bin" { "vdo::" } else { "crate::" }, &code) {
-            let allowed = other == room || uses.contains(&other.as_str());
-            assert!(allowed, "src/{} uses {other}, which the table in tests/layering.rs does not allow to {room}", file.display());
-        }
-        for effect in EFFECTS.iter().filter(|_| layer < 2) {
-            assert!(!code.contains(effect), "src/{} names {effect}; the pure core takes such things as arguments", file.display());
+        for effect in EFFECTS.split(' ').filter(|_| *layer < 2) {
+            assert!(
+                !code.contains(effect),
+                "src/{file} names {effect}; the pure core takes such things as arguments"
+            );
         }
     }
 }
 
-#[expect(clippy::panic, reason = "the message of a failed test")]
-fn panic_about(file: &Path, room: &str) -> ! {
-    panic!("src/{} is in the room {room}, which the table in tests/layering.rs does not know", file.display())
-}
-
 #[test]
 fn the_table_only_points_downwards_and_without_circles() {
-    let position = |room: &str| ROOMS.iter().position(|(name, ..)| *name == room).expect("a room of the table");
-    let layer = |room: &str| ROOMS[position(room)].1;
-    for (room, own, uses) in ROOMS {
-        for other in uses {
-            assert!(layer(other) <= own && position(other) < position(room), "{room} may not use {other}: it stands above or beside it");
-            assert!(own != 2 || layer(other) != 2, "ports do not use each other: {room}, {other}");
+    let table = rooms();
+    for (at, room) in table.iter().enumerate() {
+        for other in &room.uses {
+            let below = table.iter().take(at).find(|below| below.name == *other);
+            assert!(
+                below.is_some(),
+                "{} may not use {other}: it stands above, beside or nowhere",
+                room.name
+            );
+            assert!(
+                room.layer != 2 || below.is_some_and(|b| b.layer != 2),
+                "ports do not use each other: {}, {other}",
+                room.name
+            );
         }
     }
 }
 
 #[test]
 fn paths_are_found_in_every_spelling() {
-    let found = named("crate::", "use crate::api::{Class, Reason};\nuse crate::{plan::{self, Step}, types};\nlet x = crate::yaml::parse(y); $crate::z; mycrate::w; crate::Local");
+    let found = named(
+        "crate::",
+        "use crate::api::{Class, Reason};\nuse crate::{plan::{self, Step}, types};\nlet x = crate::yaml::parse(y); $crate::z; mycrate::w; crate::Local",
+    );
     assert_eq!(found, ["api", "plan", "types", "yaml"].map(String::from).into());
 }

@@ -16,12 +16,27 @@ fn at(second: i64) -> Time {
 
 fn node(name: &str, initialized: bool) -> Node {
     let provider_id = if initialized { format!("vsphere://{name}") } else { String::new() };
-    Node { name: name.into(), control_plane: name == "cp-1", provider_id, uninitialized: !initialized, linux: true, csi_registered: initialized }
+    Node {
+        name: name.into(),
+        control_plane: name == "cp-1",
+        provider_id,
+        uninitialized: !initialized,
+        linux: true,
+        csi_registered: initialized,
+    }
 }
 
 fn cluster(initialized: usize) -> Cluster {
-    let nodes = ["cp-1", "w-1", "w-2", "w-3"].iter().enumerate().map(|(i, name)| node(name, i < initialized)).collect();
-    Cluster { version: "v1.34.4".parse().expect("a version"), uid: "0c4e".into(), nodes }
+    let nodes = ["cp-1", "w-1", "w-2", "w-3"]
+        .iter()
+        .enumerate()
+        .map(|(i, name)| node(name, i < initialized))
+        .collect();
+    Cluster {
+        version: "v1.34.4".parse().expect("a version"),
+        uid: "0c4e".into(),
+        nodes,
+    }
 }
 
 fn connection(ready: Option<bool>, message: &str) -> Connection {
@@ -35,16 +50,31 @@ fn connection(ready: Option<bool>, message: &str) -> Connection {
         build: Some("24022515".into()),
         ready,
         message: message.into(),
-        credentials: Credentials { user: "k8s@vsphere.local".into(), password: Secret::new("never shown") },
+        credentials: Credentials {
+            user: "k8s@vsphere.local".into(),
+            password: Secret::new("never shown"),
+        },
     }
 }
 
 fn health(ready: bool, reason: Reason, message: &str, pods: (i64, i64)) -> Option<DriverHealth> {
-    Some(DriverHealth { ready, reason, message: message.into(), pods: Pods { ready: pods.0, wanted: pods.1 } })
+    Some(DriverHealth {
+        ready,
+        reason,
+        message: message.into(),
+        pods: Pods {
+            ready: pods.0,
+            wanted: pods.1,
+        },
+    })
 }
 
 fn driver(name: &str, health: Option<DriverHealth>) -> DriverReport {
-    let (version, because) = if name == CPI { ("1.34.0", "CPI minor must equal Kubernetes 1.34") } else { ("3.7.3", "newest that fits") };
+    let (version, because) = if name == CPI {
+        ("1.34.0", "CPI minor must equal Kubernetes 1.34")
+    } else {
+        ("3.7.3", "newest that fits")
+    };
     DriverReport {
         name: name.into(),
         version: version.into(),
@@ -57,11 +87,19 @@ fn driver(name: &str, health: Option<DriverHealth>) -> DriverReport {
 }
 
 fn wait(driver: &str, reason: Reason, message: &str) -> Wait {
-    Wait { driver: driver.into(), reason, message: message.into() }
+    Wait {
+        driver: driver.into(),
+        reason,
+        message: message.into(),
+    }
 }
 
 fn trouble(class: Class, reason: Reason, message: &str) -> Trouble {
-    Trouble { reason, class, message: message.into() }
+    Trouble {
+        reason,
+        class,
+        message: message.into(),
+    }
 }
 
 fn healthy() -> Report {
@@ -69,7 +107,11 @@ fn healthy() -> Report {
         generation: Some(3),
         cluster: Some(cluster(4)),
         connections: vec![connection(Some(true), "ok")],
-        matrix: Some(MatrixStatus { source: "embedded".into(), version: 1, digest: "sha256:aa".into() }),
+        matrix: Some(MatrixStatus {
+            source: "embedded".into(),
+            version: 1,
+            digest: "sha256:aa".into(),
+        }),
         drivers: vec![
             driver(CPI, health(true, Reason::Healthy, "all 1 pods are ready", (1, 1))),
             driver(CSI, health(true, Reason::Healthy, "all 7 pods are ready", (7, 7))),
@@ -101,7 +143,9 @@ fn settled() -> VDOConfigStatus {
 /// The conditions as one line each, without the times.
 fn lines(status: &VDOConfigStatus) -> Vec<String> {
     let line = |c: &Condition| format!("{} {} {}: {}", c.type_, c.status, c.reason, c.message);
-    std::iter::once(format!("{:?}", status.health)).chain(status.conditions.iter().map(line)).collect()
+    std::iter::once(format!("{:?}", status.health))
+        .chain(status.conditions.iter().map(line))
+        .collect()
 }
 
 #[test]
@@ -114,8 +158,17 @@ fn fresh_install_in_progress() {
 fn waiting_for_nodes() {
     let mut report = installing();
     report.cluster = Some(cluster(3));
-    report.drivers[0].health = health(false, Reason::WaitingForNodes, "1 of 4 nodes are not yet initialised by the cloud provider: w-3", (1, 1));
-    report.waiting = vec![wait(CSI, Reason::WaitingForNodes, "CSI waits for initialised nodes: 3 of 4 are (w-3 waits for providerID)")];
+    report.drivers[0].health = health(
+        false,
+        Reason::WaitingForNodes,
+        "1 of 4 nodes are not yet initialised by the cloud provider: w-3",
+        (1, 1),
+    );
+    report.waiting = vec![wait(
+        CSI,
+        Reason::WaitingForNodes,
+        "CSI waits for initialised nodes: 3 of 4 are (w-3 waits for providerID)",
+    )];
     insta::assert_yaml_snapshot!(fold(&new(), &report, &at(0)));
 }
 
@@ -132,10 +185,19 @@ fn the_same_report_later_changes_nothing() {
 #[test]
 fn pods_that_fail_are_named_first() {
     let mut report = healthy();
-    report.drivers[1].health = health(false, Reason::PodsFailing, "DaemonSet vmware-system-csi/vsphere-csi-node has 3 of 4 pods ready", (6, 7));
+    report.drivers[1].health = health(
+        false,
+        Reason::PodsFailing,
+        "DaemonSet vmware-system-csi/vsphere-csi-node has 3 of 4 pods ready",
+        (6, 7),
+    );
     report.waiting = vec![
         wait(CPI, Reason::WaitingForPods, "CPI rolls"),
-        wait(CSI, Reason::PodsFailing, "DaemonSet vmware-system-csi/vsphere-csi-node has 3 of 4 pods ready"),
+        wait(
+            CSI,
+            Reason::PodsFailing,
+            "DaemonSet vmware-system-csi/vsphere-csi-node has 3 of 4 pods ready",
+        ),
     ];
     insta::assert_yaml_snapshot!(lines(&fold(&settled(), &report, &at(60))));
 }
@@ -145,19 +207,33 @@ fn a_driver_that_is_not_well_is_never_called_healthy_even_if_nothing_waits() {
     let mut report = healthy();
     report.drivers[1].health = health(false, Reason::WaitingForPods, "Deployment x has 0 of 1 pods ready", (6, 7));
     let status = fold(&settled(), &report, &at(60));
-    assert_eq!(Conditions::find(&status.conditions, ConditionType::Ready).map(|c| c.status.as_str()), Some("False"));
+    assert_eq!(
+        Conditions::find(&status.conditions, ConditionType::Ready).map(|c| c.status.as_str()),
+        Some("False")
+    );
 }
 
 #[test]
 fn terminal_failure_with_drivers_running() {
-    let report = Report { troubles: vec![trouble(Class::Terminal, Reason::UnknownVersion, "CSI 3.9.9 is not in the matrix; the newest that fits is 3.7.3")], ..healthy() };
+    let report = Report {
+        troubles: vec![trouble(
+            Class::Terminal,
+            Reason::UnknownVersion,
+            "CSI 3.9.9 is not in the matrix; the newest that fits is 3.7.3",
+        )],
+        ..healthy()
+    };
     insta::assert_yaml_snapshot!(fold(&settled(), &report, &at(60)));
 }
 
 #[test]
 fn retry_failure_with_drivers_running() {
     let report = Report {
-        troubles: vec![trouble(Class::Retry, Reason::ApiUnavailable, "the API server did not answer the request to list nodes")],
+        troubles: vec![trouble(
+            Class::Retry,
+            Reason::ApiUnavailable,
+            "the API server did not answer the request to list nodes",
+        )],
         next_attempt: Some(at(90)),
         ..healthy()
     };
@@ -169,16 +245,35 @@ fn retry_failure_with_drivers_running() {
 fn retry_failure_before_anything_was_looked_at() {
     let report = Report {
         generation: Some(4),
-        troubles: vec![trouble(Class::Retry, Reason::ApiUnavailable, "the API server did not answer the request to list nodes")],
+        troubles: vec![trouble(
+            Class::Retry,
+            Reason::ApiUnavailable,
+            "the API server did not answer the request to list nodes",
+        )],
         next_attempt: Some(at(90)),
         ..Report::default()
     };
     let (old, status) = (settled(), fold(&settled(), &report, &at(60)));
     insta::assert_yaml_snapshot!(lines(&status));
-    for kind in [ConditionType::ConnectionsReady, ConditionType::CloudProviderReady, ConditionType::StorageReady, ConditionType::NodesInitialized] {
+    for kind in [
+        ConditionType::ConnectionsReady,
+        ConditionType::CloudProviderReady,
+        ConditionType::StorageReady,
+        ConditionType::NodesInitialized,
+    ] {
         assert_eq!(Conditions::find(&status.conditions, kind), Conditions::find(&old.conditions, kind));
     }
-    let parts = |s: &VDOConfigStatus| (s.kubernetes.clone(), s.vcenters.clone(), s.matrix.clone(), s.drivers.clone(), s.nodes.clone(), s.inventory.clone(), s.cluster_id.clone());
+    let parts = |s: &VDOConfigStatus| {
+        (
+            s.kubernetes.clone(),
+            s.vcenters.clone(),
+            s.matrix.clone(),
+            s.drivers.clone(),
+            s.nodes.clone(),
+            s.inventory.clone(),
+            s.cluster_id.clone(),
+        )
+    };
     assert_eq!(parts(&status), parts(&old));
     let next = status.next_attempt.expect("a time");
     assert_eq!((next.at, next.because.as_str()), (at(90), "ApiUnavailable"));
@@ -187,7 +282,11 @@ fn retry_failure_before_anything_was_looked_at() {
 /// A reconcile that failed between looking and choosing knows the installed versions, not why they were chosen.
 #[test]
 fn what_belongs_to_an_installed_version_outlives_a_failed_choice() {
-    let mut report = Report { troubles: vec![trouble(Class::Terminal, Reason::MatrixInvalid, "the matrix cannot be read")], matrix: None, ..healthy() };
+    let mut report = Report {
+        troubles: vec![trouble(Class::Terminal, Reason::MatrixInvalid, "the matrix cannot be read")],
+        matrix: None,
+        ..healthy()
+    };
     for driver in &mut report.drivers {
         (driver.available, driver.chart, driver.because) = (String::new(), String::new(), "installed".into());
     }
@@ -207,9 +306,16 @@ fn connection_false_and_unknown() {
 
 #[test]
 fn no_connection_is_not_the_last_one_remembered() {
-    let report = Report { generation: Some(4), troubles: vec![trouble(Class::Wait, Reason::NoConnections, "there is no vSphere connection")], ..Report::default() };
+    let report = Report {
+        generation: Some(4),
+        troubles: vec![trouble(Class::Wait, Reason::NoConnections, "there is no vSphere connection")],
+        ..Report::default()
+    };
     let status = fold(&settled(), &report, &at(60));
-    assert_eq!(Conditions::find(&status.conditions, ConditionType::ConnectionsReady).map(|c| c.reason.as_str()), Some("NoConnections"));
+    assert_eq!(
+        Conditions::find(&status.conditions, ConditionType::ConnectionsReady).map(|c| c.reason.as_str()),
+        Some("NoConnections")
+    );
 }
 
 #[test]
@@ -221,7 +327,15 @@ fn cloud_provider_not_asked_for() {
 
 #[test]
 fn deleting() {
-    let mut report = Report { deleting: true, waiting: vec![wait(CSI, Reason::Deleting, "DaemonSet vmware-system-csi/vsphere-csi-node is being deleted")], ..healthy() };
+    let mut report = Report {
+        deleting: true,
+        waiting: vec![wait(
+            CSI,
+            Reason::Deleting,
+            "DaemonSet vmware-system-csi/vsphere-csi-node is being deleted",
+        )],
+        ..healthy()
+    };
     let first = fold(&settled(), &report, &at(60));
     (report.drivers, report.waiting) = (Vec::new(), Vec::new());
     let last = fold(&first, &report, &at(61));
@@ -240,11 +354,17 @@ fn any_reason() -> impl Strategy<Value = Reason> {
 }
 
 fn any_health() -> impl Strategy<Value = Option<DriverHealth>> {
-    prop::option::of((any::<bool>(), any_reason()).prop_map(|(ready, reason)| DriverHealth { ready, reason, message: "m".into(), pods: Pods { ready: 1, wanted: 1 } }))
+    prop::option::of((any::<bool>(), any_reason()).prop_map(|(ready, reason)| DriverHealth {
+        ready,
+        reason,
+        message: "m".into(),
+        pods: Pods { ready: 1, wanted: 1 },
+    }))
 }
 
 fn any_trouble() -> impl Strategy<Value = Trouble> {
-    (any_reason(), prop::sample::select(vec![Class::Wait, Class::Retry, Class::Terminal])).prop_map(|(reason, class)| trouble(class, reason, "t"))
+    (any_reason(), prop::sample::select(vec![Class::Wait, Class::Retry, Class::Terminal]))
+        .prop_map(|(reason, class)| trouble(class, reason, "t"))
 }
 
 prop_compose! {
@@ -309,10 +429,17 @@ fn every_reason_is_explained() {
     let text = std::fs::read_to_string(path).expect("docs/errors.md");
     let headings: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("### ")).collect();
     let reasons: Vec<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
-    assert_eq!(headings, reasons, "docs/errors.md has one heading for each reason, in the order of src/api/reason.rs");
+    assert_eq!(
+        headings, reasons,
+        "docs/errors.md has one heading for each reason, in the order of src/api/reason.rs"
+    );
     for entry in text.split("\n### ").skip(1) {
         for part in ["**Cause.**", "**Shown in.**", "**Remedy.**"] {
-            assert!(entry.contains(part), "{}: {part} is missing", entry.lines().next().unwrap_or_default());
+            assert!(
+                entry.contains(part),
+                "{}: {part} is missing",
+                entry.lines().next().unwrap_or_default()
+            );
         }
     }
 }

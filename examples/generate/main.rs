@@ -22,12 +22,18 @@ fn main() -> Outcome {
         let names: Vec<&str> = PARTS.iter().map(|(name, _)| *name).collect();
         return Err(format!("name what to generate: {}", names.join(", ")).into());
     }
-    PARTS.iter().filter(|(name, _)| wanted.iter().any(|word| word == name)).try_for_each(|(_, write)| write())
+    PARTS
+        .iter()
+        .filter(|(name, _)| wanted.iter().any(|word| word == name))
+        .try_for_each(|(_, write)| write())
 }
 
 fn matrix() -> Outcome {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for (file, text) in [("matrix-index/index.yaml", matrix::refreshed(root)?), ("tests/fixtures/render-digests.yaml", renders::digests(root)?)] {
+    for (file, text) in [
+        ("matrix-index/index.yaml", matrix::refreshed(root)?),
+        ("tests/fixtures/render-digests.yaml", renders::digests(root)?),
+    ] {
         std::fs::write(root.join(file), text)?;
         println!("wrote {file}");
     }
