@@ -12,7 +12,7 @@ mod write;
 
 pub use cache::{Cache, Select, Watch};
 pub use client::{ClientError, KubeOptions, connect, from_config};
-pub use error::ClusterError;
+pub use error::{ClusterError, Said};
 pub use occupied::occupied;
 pub use read::{get, list, server_version};
 pub use reader::{Reader, View};

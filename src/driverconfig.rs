@@ -18,8 +18,8 @@ mod error;
 mod gcfg;
 mod yaml;
 
-pub use error::ConfigError;
 pub use crate::types::{Thumbprint, Trust};
+pub use error::ConfigError;
 
 use crate::types::Secret;
 

@@ -19,9 +19,7 @@ mod xml;
 pub use certificate::CertificateFacts;
 pub use error::{ProbeError, Stage};
 
-use crate::driverconfig::Connection;
-use crate::types::Trust;
-use crate::types::VcenterVersion;
+use crate::types::{Trust, VcenterVersion};
 use std::time::Duration;
 
 /// An answer to an anonymous question is a few kilobytes; one that grows past this is not from a vCenter.
@@ -36,17 +34,6 @@ pub struct Endpoint {
     pub port: u16,
     /// How its certificate is checked.
     pub trust: Trust,
-}
-
-impl From<&Connection> for Endpoint {
-    /// The same vCenter, checked as the drivers will check it.
-    fn from(connection: &Connection) -> Self {
-        Self {
-            server: connection.server.clone(),
-            port: connection.port,
-            trust: connection.trust.clone(),
-        }
-    }
 }
 
 impl Endpoint {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
-use vdo::driverconfig::{Thumbprint, Trust};
+use vdo::types::{Thumbprint, Trust};
 use vdo::vcenter::{Endpoint, MAX_ANSWER, ProbeError, Stage, VcenterFacts, facts};
 
 const DEADLINE: Duration = Duration::from_secs(20);

@@ -3,6 +3,16 @@ use crate::api::{Class, Failure, Reason};
 use crate::types::ObjectId;
 use std::time::Duration;
 
+/// The words of the API server.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Said {
+    /// The HTTP status.
+    pub code: u16,
+    /// The message.
+    pub message: String,
+}
+
 /// The Kubernetes API did not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
@@ -17,7 +27,7 @@ pub enum ClusterError {
         rule: String,
         /// What the server said.
         #[source]
-        source: kube::Error,
+        source: Said,
     },
     /// A role would grant a right that the operator itself does not have.
     #[error("the operator may not write {id}, because it grants rights that the operator itself lacks; give the operator the same rights")]
@@ -26,7 +36,7 @@ pub enum ClusterError {
         id: ObjectId,
         /// What the server said.
         #[source]
-        source: kube::Error,
+        source: Said,
     },
     /// Other field managers own fields that would change.
     #[error("{id} has fields that somebody else manages: {fields}; remove them there, or delete the object to have it made anew")]
@@ -43,7 +53,7 @@ pub enum ClusterError {
         id: ObjectId,
         /// What the server said.
         #[source]
-        source: kube::Error,
+        source: Said,
     },
     /// The API server cannot be reached, is overloaded or failed.
     #[error("the API server did not answer the request to {verb} {what}")]
@@ -85,11 +95,12 @@ impl Failure for ClusterError {
 
 impl ClusterError {
     /// Sorts an error of a request about one object.
-    pub(super) fn of(verb: &str, api_version: &str, id: &ObjectId, source: kube::Error) -> Self {
-        let status = match &source {
-            kube::Error::Api(status) => status.clone(),
-            _ => return Self::Unavailable { verb: verb.into(), what: id.to_string(), source: source.into() },
+    pub(super) fn of(verb: &str, api_version: &str, id: &ObjectId, error: kube::Error) -> Self {
+        let status = match error {
+            kube::Error::Api(status) => status,
+            other => return Self::Unavailable { verb: verb.into(), what: id.to_string(), source: other.into() },
         };
+        let source = Said { code: status.code, message: status.message.clone() };
         match status.code {
             403 if status.message.contains("attempting to grant") || status.message.contains("not currently held") => {
                 Self::Escalation { id: id.clone(), source }

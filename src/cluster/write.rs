@@ -84,7 +84,7 @@ impl Writer {
                 tracing::info!(object = %id, uid, "deleted");
                 Ok(())
             }
-            Err(ClusterError::Refused { source: kube::Error::Api(status), .. }) if matches!(status.code, 404 | 409) => Ok(()),
+            Err(ClusterError::Refused { source, .. }) if matches!(source.code, 404 | 409) => Ok(()),
             Err(error) => Err(error),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::wire::{Clock, Stream};
 use super::{CertificateFacts, Endpoint, ProbeError, Stage, plain};
-use crate::driverconfig::{Thumbprint, Trust};
+use crate::types::{Thumbprint, Trust};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
@@ -204,7 +204,8 @@ impl ServerCertVerifier for Judge {
     }
 }
 
-/// A certificate that the user put into the bundle needs no issuer; name and time still count.
+/// A certificate that the user put into the bundle needs no issuer; name and time still count. rustls-webpki looks
+/// at the dates before the issuer, so an expired one does not come here today; that order is not promised.
 fn own_authority(leaf: &CertificateDer<'_>, name: &ServerName<'_>, now: UnixTime) -> Result<ServerCertVerified, Error> {
     let facts = CertificateFacts::of(leaf);
     let (Some(from), Some(to)) = (facts.not_before, facts.not_after) else {

@@ -83,7 +83,9 @@ impl NodeAgent {
     /// The end of every cloud provider's log.
     pub fn logs(&self) -> String {
         let runs = self.runs();
-        runs.iter().map(|run| format!("{}:\n{}\n", run.log.display(), crate::process::tail(&run.log, 25))).collect()
+        runs.iter()
+            .map(|run| format!("{}:\n{}\n", run.log.display(), crate::process::tail(&run.log, 25)))
+            .collect()
     }
 }
 

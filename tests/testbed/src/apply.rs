@@ -44,7 +44,10 @@ async fn apply_one(client: &Client, document: &Value) -> Result<DynamicObject> {
         (Scope::Namespaced, namespace) => Api::namespaced_with(client.clone(), namespace.as_deref().unwrap_or("default"), &resource),
     };
     let params = PatchParams::apply(FIELD_MANAGER).force();
-    let applied = api.patch(&object.name_any(), &params, &Patch::Apply(document)).await.with_context(|| what.clone())?;
+    let applied = api
+        .patch(&object.name_any(), &params, &Patch::Apply(document))
+        .await
+        .with_context(|| what.clone())?;
     if types.kind == "CustomResourceDefinition" {
         established(client, &object.name_any()).await?;
     }
@@ -55,7 +58,9 @@ async fn established(client: &Client, name: &str) -> Result<()> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     until(&format!("definition {name}"), Duration::from_secs(20), async || {
         let conditions = api.get(name).await?.status.and_then(|status| status.conditions).unwrap_or_default();
-        let ready = conditions.iter().any(|condition| condition.type_ == "Established" && condition.status == "True");
+        let ready = conditions
+            .iter()
+            .any(|condition| condition.type_ == "Established" && condition.status == "True");
         Ok(Probe::when(ready, "not Established"))
     })
     .await

@@ -153,7 +153,10 @@ impl Entry {
             api_group: text(&object["apiGroup"]),
             namespace: text(&object["namespace"]),
             name: text(&object["name"]),
-            code: event["responseStatus"]["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or_default(),
+            code: event["responseStatus"]["code"]
+                .as_u64()
+                .and_then(|code| u16::try_from(code).ok())
+                .unwrap_or_default(),
             uri,
             user_agent: text(&event["userAgent"]),
             timestamp: text(&event["requestReceivedTimestamp"]),
@@ -175,6 +178,7 @@ impl Entry {
         match (self.namespace.as_str(), self.name.as_str()) {
             ("", "") => {}
             ("", name) => out.push_str(&format!(" {name}")),
+            (namespace, "") => out.push_str(&format!(" {namespace}")),
             (namespace, name) => out.push_str(&format!(" {namespace}/{name}")),
         }
         out

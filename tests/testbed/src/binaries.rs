@@ -44,7 +44,10 @@ impl Binaries {
         let modules = module_folder();
         let base = std::env::var_os("VDO_TESTBED_DIR").map_or_else(|| repository().join(".testbed"), PathBuf::from);
         let folder = base.join(format!("bin-{}", &hash_modules(&modules, all_modules())?[..12]));
-        let binaries = Self { folder, assets: std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from) };
+        let binaries = Self {
+            folder,
+            assets: std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from),
+        };
         let missing: Vec<Part> = parts.iter().copied().filter(|part| !binaries.path(*part).is_file()).collect();
         if missing.is_empty() {
             return Ok(binaries);
@@ -62,7 +65,9 @@ impl Binaries {
     pub fn path(&self, part: Part) -> PathBuf {
         let own = || self.folder.join(part.file_name());
         match &self.assets {
-            Some(assets) if part.is_envtest_asset() => Some(assets.join(part.file_name())).filter(|file| file.is_file()).unwrap_or_else(own),
+            Some(assets) if part.is_envtest_asset() => Some(assets.join(part.file_name()))
+                .filter(|file| file.is_file())
+                .unwrap_or_else(own),
             _ => own(),
         }
     }
@@ -74,11 +79,18 @@ impl Binaries {
 
     /// kwok's stage files: what becomes of nodes and pods.
     pub fn kwok_stages(&self) -> Result<Vec<PathBuf>> {
-        let mut files: Vec<PathBuf> = STAGES.iter().map(|stage| self.folder.join("kwok-stages").join(file_name(stage))).collect();
+        let mut files: Vec<PathBuf> = STAGES
+            .iter()
+            .map(|stage| self.folder.join("kwok-stages").join(file_name(stage)))
+            .collect();
         files.sort();
         match files.iter().find(|file| !file.is_file()) {
             None => Ok(files),
-            Some(file) => bail!("kwok stage {} is missing; remove {} and build again", file.display(), self.folder.display()),
+            Some(file) => bail!(
+                "kwok stage {} is missing; remove {} and build again",
+                file.display(),
+                self.folder.display()
+            ),
         }
     }
 
@@ -143,13 +155,21 @@ impl Binaries {
         say(&format!("building {name} (once; the first time takes minutes)"));
         let started = Instant::now();
         if part == Part::Kwok {
-            let source = go(&module, &self.folder.join("kwok-stages.log"), &["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"])?;
+            let source = go(
+                &module,
+                &self.folder.join("kwok-stages.log"),
+                &["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"],
+            )?;
             copy_stages(Path::new(source.trim()), &self.folder, PathBuf::from)?;
         }
         let unfinished = self.folder.join(format!("{name}.part"));
         let out = unfinished.to_string_lossy().into_owned();
         let log = self.folder.join(format!("{name}.log"));
-        go(&module, &log, &["build", "-trimpath", "-ldflags", &part.ldflags(version), "-o", &out, part.package()])?;
+        go(
+            &module,
+            &log,
+            &["build", "-trimpath", "-ldflags", &part.ldflags(version), "-o", &out, part.package()],
+        )?;
         fs::rename(&unfinished, file).with_context(|| format!("file {}", file.display()))?;
         say(&format!("built {name} in {:.0} s", started.elapsed().as_secs_f32()));
         Ok(())
@@ -168,7 +188,13 @@ fn go(module: &Path, log: &Path, args: &[&str]) -> Result<String> {
         other => other.context("cannot run go")?,
     };
     if !output.status.success() {
-        bail!("`go {}` failed in {}; full log: {}; its end:\n{}", args.join(" "), module.display(), log.display(), tail(log, 15));
+        bail!(
+            "`go {}` failed in {}; full log: {}; its end:\n{}",
+            args.join(" "),
+            module.display(),
+            log.display(),
+            tail(log, 15)
+        );
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -214,11 +240,18 @@ fn hash_modules(folder: &Path, names: impl IntoIterator<Item = &'static str>) ->
         let module = folder.join(name);
         let entries = fs::read_dir(&module).with_context(|| format!("Go module {}", module.display()))?;
         let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        files.retain(|file| file.extension().is_some_and(|e| ["mod", "sum", "go"].iter().any(|known| e == *known)));
+        files.retain(|file| {
+            file.extension()
+                .is_some_and(|e| ["mod", "sum", "go"].iter().any(|known| e == *known))
+        });
         files.sort();
         for file in files {
             let text = fs::read(&file)?;
-            hash.update(format!("{name}/{}\0{}\0", file.file_name().unwrap_or_default().to_string_lossy(), text.len()));
+            hash.update(format!(
+                "{name}/{}\0{}\0",
+                file.file_name().unwrap_or_default().to_string_lossy(),
+                text.len()
+            ));
             hash.update(&text);
         }
     }

@@ -40,14 +40,26 @@ pub struct ClusterOptions {
 
 impl Default for ClusterOptions {
     fn default() -> Self {
-        Self { dir: None, controller_manager: true, scheduler: true, kwok: true, reported_version: None, apiserver_args: Vec::new() }
+        Self {
+            dir: None,
+            controller_manager: true,
+            scheduler: true,
+            kwok: true,
+            reported_version: None,
+            apiserver_args: Vec::new(),
+        }
     }
 }
 
 impl ClusterOptions {
     /// etcd and kube-apiserver alone.
     pub fn api_only() -> Self {
-        Self { controller_manager: false, scheduler: false, kwok: false, ..Self::default() }
+        Self {
+            controller_manager: false,
+            scheduler: false,
+            kwok: false,
+            ..Self::default()
+        }
     }
 
     fn parts(&self) -> Vec<Part> {
@@ -81,13 +93,31 @@ impl Cluster {
         std::fs::write(layout.path("audit-policy.yaml"), POLICY)?;
         let etcd = layout.etcd(&binaries).spawn()?;
         let client = kubeconfig::client(&layout.path("admin.kubeconfig")).await?;
-        let mut cluster = Self { helpers: Vec::new(), apiserver: None, etcd, client, binaries, options, layout };
-        cluster.start_apiserver().await?;
-        cluster.start_helpers()?;
-        if cluster.options.controller_manager {
-            cluster.await_default_account().await?;
+        let mut cluster = Self {
+            helpers: Vec::new(),
+            apiserver: None,
+            etcd,
+            client,
+            binaries,
+            options,
+            layout,
+        };
+        match cluster.start_all().await {
+            Ok(()) => Ok(cluster),
+            Err(error) => {
+                cluster.keep_dir();
+                Err(error)
+            }
         }
-        Ok(cluster)
+    }
+
+    async fn start_all(&mut self) -> Result<()> {
+        self.start_apiserver().await?;
+        self.start_helpers()?;
+        if self.options.controller_manager {
+            self.await_default_account().await?;
+        }
+        Ok(())
     }
 
     /// A client that may do everything, known to the cluster as [`Cluster::ADMIN`].
@@ -123,6 +153,11 @@ impl Cluster {
         self.layout.dir()
     }
 
+    /// Keeps the folder when the cluster ends, for a test that fails without a panic.
+    pub fn keep_dir(&mut self) {
+        self.layout.keep();
+    }
+
     /// The programs.
     pub fn binaries(&self) -> &Binaries {
         &self.binaries
@@ -135,7 +170,12 @@ impl Cluster {
 
     /// The process groups of everything that runs.
     pub fn process_groups(&self) -> Vec<u32> {
-        self.helpers.iter().chain(&self.apiserver).chain([&self.etcd]).map(Process::group).collect()
+        self.helpers
+            .iter()
+            .chain(&self.apiserver)
+            .chain([&self.etcd])
+            .map(Process::group)
+            .collect()
     }
 
     /// Writes a kubeconfig for a service account, with a token that outlives any test.
@@ -208,7 +248,9 @@ impl Cluster {
 
     /// Fails if any part of the cluster has ended by itself.
     pub fn check(&mut self) -> Result<()> {
-        let Some(apiserver) = &mut self.apiserver else { bail!("kube-apiserver is stopped") };
+        let Some(apiserver) = &mut self.apiserver else {
+            bail!("kube-apiserver is stopped")
+        };
         for process in self.helpers.iter_mut().chain([apiserver, &mut self.etcd]) {
             process.check()?;
         }
@@ -234,7 +276,10 @@ impl Cluster {
         let helpers = &mut self.helpers;
         until("the default service account", PATIENCE, async || {
             helpers.iter_mut().try_for_each(Process::check)?;
-            Ok(Probe::when(accounts.get_opt("default").await?.is_some(), "kube-controller-manager has not made it"))
+            Ok(Probe::when(
+                accounts.get_opt("default").await?.is_some(),
+                "kube-controller-manager has not made it",
+            ))
         })
         .await
     }
@@ -242,7 +287,10 @@ impl Cluster {
 
 impl std::fmt::Debug for Cluster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cluster").field("server", &self.server_url()).field("dir", &self.dir()).finish_non_exhaustive()
+        f.debug_struct("Cluster")
+            .field("server", &self.server_url())
+            .field("dir", &self.dir())
+            .finish_non_exhaustive()
     }
 }
 
@@ -254,8 +302,15 @@ pub(crate) async fn token(
     pod: Option<k8s_openapi::api::authentication::v1::BoundObjectReference>,
 ) -> Result<String> {
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
-    let spec = TokenRequestSpec { audiences: Vec::new(), bound_object_ref: pod, expiration_seconds: Some(30 * 24 * 3600) };
-    let request = TokenRequest { spec, ..TokenRequest::default() };
+    let spec = TokenRequestSpec {
+        audiences: Vec::new(),
+        bound_object_ref: pod,
+        expiration_seconds: Some(30 * 24 * 3600),
+    };
+    let request = TokenRequest {
+        spec,
+        ..TokenRequest::default()
+    };
     let answer = accounts.create_token_request(name, &PostParams::default(), &request).await;
     let answer = answer.with_context(|| format!("token for service account {namespace}/{name}"))?;
     Ok(answer.status.context("the API server gave no token")?.token)

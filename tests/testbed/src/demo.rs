@@ -92,7 +92,11 @@ impl fmt::Display for State {
         writeln!(f, "kubeconfig   {}", self.kubeconfig.display())?;
         writeln!(f, "API server   {}", self.server)?;
         writeln!(f, "nodes        {}", self.nodes.join(" "))?;
-        writeln!(f, "vCenter      {}:{} ({} build {})", vcenter.host, vcenter.port, vcenter.version, vcenter.build)?;
+        writeln!(
+            f,
+            "vCenter      {}:{} ({} build {})",
+            vcenter.host, vcenter.port, vcenter.version, vcenter.build
+        )?;
         writeln!(f, "  user       {}", vcenter.user)?;
         writeln!(f, "  password   in {}", vcenter.password_file.display())?;
         writeln!(f, "  CA         {}", vcenter.ca_file.display())?;
@@ -114,8 +118,17 @@ pub async fn up(options: &Options) -> Result<String> {
     let log = File::create(dir.join("testbed.log"))?;
     let mut command = Command::new("setsid");
     command.arg(std::env::current_exe()?).arg("run").arg("--dir").arg(&dir);
-    command.arg("--nodes").arg(options.nodes.to_string()).arg("--control-planes").arg(options.control_planes.to_string());
-    command.args(["--vcenter-version", &options.vcenter_version, "--vcenter-build", &options.vcenter_build]);
+    command
+        .arg("--nodes")
+        .arg(options.nodes.to_string())
+        .arg("--control-planes")
+        .arg(options.control_planes.to_string());
+    command.args([
+        "--vcenter-version",
+        &options.vcenter_version,
+        "--vcenter-build",
+        &options.vcenter_build,
+    ]);
     if let Some(version) = &options.kubernetes_version {
         command.args(["--kubernetes-version", version]);
     }
@@ -151,7 +164,10 @@ pub async fn down(dir: &Path) -> Result<String> {
     }
     let pid: i32 = std::fs::read_to_string(dir.join("pid"))?.trim().parse().context("pid file")?;
     kill(Pid::from_raw(pid), Signal::SIGTERM).with_context(|| format!("process {pid}"))?;
-    let gone = until("the test bed's end", Duration::from_secs(20), async || Ok(Probe::when(!running(dir)?, "still there"))).await;
+    let gone = until("the test bed's end", Duration::from_secs(20), async || {
+        Ok(Probe::when(!running(dir)?, "still there"))
+    })
+    .await;
     if gone.is_err() {
         kill(Pid::from_raw(pid), Signal::SIGKILL).with_context(|| format!("process {pid}"))?;
     }
@@ -177,7 +193,13 @@ pub async fn token(dir: &Path, namespace: &str, name: &str) -> Result<PathBuf> {
     let token = crate::cluster::token(&client, namespace, name, None).await?;
     let ca = std::fs::read_to_string(state.kubeconfig.with_file_name("cluster").join("ca.crt"))?;
     let path = dir.canonicalize()?.join(format!("{namespace}.{name}.kubeconfig"));
-    kubeconfig::write(&path, &state.server, &ca, &format!("system:serviceaccount:{namespace}:{name}"), &Proof::Token(&token))
+    kubeconfig::write(
+        &path,
+        &state.server,
+        &ca,
+        &format!("system:serviceaccount:{namespace}:{name}"),
+        &Proof::Token(&token),
+    )
 }
 
 fn state(dir: &Path) -> Result<State> {
@@ -234,7 +256,10 @@ async fn start(options: &Options, dir: &Path) -> Result<Bed> {
     let control_planes = (1..=options.control_planes).map(|n| NodeOptions::control_plane(&format!("cp-{n}")));
     let workers = (1..=options.nodes).map(|n| NodeOptions::worker(&format!("w-{n}")));
     let nodes: Vec<NodeOptions> = control_planes.chain(workers).map(NodeOptions::uninitialized).collect();
-    let vms = nodes.iter().enumerate().map(|(n, node)| Vm::new(&node.name, &format!("192.168.10.{}", n + 11)));
+    let vms = nodes
+        .iter()
+        .enumerate()
+        .map(|(n, node)| Vm::new(&node.name, &format!("192.168.10.{}", n + 11)));
     let vcenter_options = VcenterOptions {
         version: options.vcenter_version.clone(),
         build: options.vcenter_build.clone(),
@@ -242,8 +267,11 @@ async fn start(options: &Options, dir: &Path) -> Result<Bed> {
         dir: Some(dir.join("vcenter")),
         ..VcenterOptions::default()
     };
-    let cluster_options =
-        ClusterOptions { dir: Some(dir.join("cluster")), reported_version: options.kubernetes_version.clone(), ..ClusterOptions::default() };
+    let cluster_options = ClusterOptions {
+        dir: Some(dir.join("cluster")),
+        reported_version: options.kubernetes_version.clone(),
+        ..ClusterOptions::default()
+    };
     let (vcenter, cluster) = tokio::try_join!(Vcenter::start(vcenter_options), Cluster::start(cluster_options))?;
     for node in &nodes {
         cluster.add_node(node.clone()).await?;
@@ -272,5 +300,10 @@ async fn start(options: &Options, dir: &Path) -> Result<Bed> {
         node_agent: agent.dir().to_owned(),
         binaries: cluster.binaries().path(Part::Kubectl).parent().unwrap_or(dir).to_owned(),
     };
-    Ok(Bed { state, _agent: agent, _vcenter: vcenter, _cluster: cluster })
+    Ok(Bed {
+        state,
+        _agent: agent,
+        _vcenter: vcenter,
+        _cluster: cluster,
+    })
 }

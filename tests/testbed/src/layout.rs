@@ -37,10 +37,21 @@ impl Layout {
     pub(crate) fn prepare(workdir: Workdir) -> Result<Self> {
         let authority = Authority::new("testbed-cluster-ca")?;
         let ports = (Port::claim()?, Port::claim()?, Port::claim()?, Port::claim()?);
-        let layout = Self { ca: authority.pem(), etcd_client: ports.0, etcd_peer: ports.1, secure: ports.2, kwok: ports.3, workdir };
+        let layout = Self {
+            ca: authority.pem(),
+            etcd_client: ports.0,
+            etcd_peer: ports.1,
+            secure: ports.2,
+            kwok: ports.3,
+            workdir,
+        };
         for stale in ["audit.log", "etcd"] {
             let path = layout.path(stale);
-            let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+            let _ = if path.is_dir() {
+                std::fs::remove_dir_all(path)
+            } else {
+                std::fs::remove_file(path)
+            };
         }
         let server = authority.server(&["127.0.0.1", "localhost"], Validity::Good)?;
         let (private, public) = signing_key()?;
@@ -74,6 +85,10 @@ impl Layout {
 
     pub(crate) fn dir(&self) -> &Path {
         self.workdir.path()
+    }
+
+    pub(crate) fn keep(&mut self) {
+        self.workdir.keep();
     }
 
     pub(crate) fn ca(&self) -> &str {
@@ -153,6 +168,9 @@ impl Layout {
             .flag("cidr", "10.1.0.0/16")
             .flag("node-ip", "127.0.0.1")
             .flag("server-address", format!("127.0.0.1:{}", self.kwok.number()));
-        Ok(binaries.kwok_stages()?.iter().fold(launch, |launch, stage| launch.flag("config", stage)))
+        Ok(binaries
+            .kwok_stages()?
+            .iter()
+            .fold(launch, |launch, stage| launch.flag("config", stage)))
     }
 }

@@ -28,12 +28,19 @@ pub struct NodeOptions {
 impl NodeOptions {
     /// A worker that is ready to use.
     pub fn worker(name: &str) -> Self {
-        Self { name: name.into(), ..Self::default() }
+        Self {
+            name: name.into(),
+            ..Self::default()
+        }
     }
 
     /// A control plane node.
     pub fn control_plane(name: &str) -> Self {
-        Self { name: name.into(), control_plane: true, ..Self::default() }
+        Self {
+            name: name.into(),
+            control_plane: true,
+            ..Self::default()
+        }
     }
 
     /// The same node, waiting for a cloud provider.
@@ -70,7 +77,10 @@ impl NodeOptions {
 /// Creates the object.
 pub(crate) async fn create(client: &Client, options: &NodeOptions) -> Result<()> {
     let api: Api<Node> = Api::all(client.clone());
-    let params = PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
+    let params = PostParams {
+        field_manager: Some(FIELD_MANAGER.into()),
+        ..PostParams::default()
+    };
     api.create(&params, &serde_json::from_value(options.manifest())?).await?;
     Ok(())
 }
@@ -86,7 +96,10 @@ pub(crate) async fn add(client: &Client, options: &NodeOptions) -> Result<()> {
             return Ok(Probe::not_yet("not Ready"));
         }
         let taints = node.spec.and_then(|spec| spec.taints).unwrap_or_default();
-        Ok(Probe::when(!taints.iter().any(|t| t.key == "node.kubernetes.io/not-ready"), "still tainted as not ready"))
+        Ok(Probe::when(
+            !taints.iter().any(|t| t.key == "node.kubernetes.io/not-ready"),
+            "still tainted as not ready",
+        ))
     })
     .await
 }

@@ -39,8 +39,14 @@ impl Authority {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
-        Ok(Self { issuer: CertifiedIssuer::self_signed(params, KeyPair::generate()?)? })
+        params.key_usages = vec![
+            KeyUsagePurpose::KeyCertSign,
+            KeyUsagePurpose::CrlSign,
+            KeyUsagePurpose::DigitalSignature,
+        ];
+        Ok(Self {
+            issuer: CertifiedIssuer::self_signed(params, KeyPair::generate()?)?,
+        })
     }
 
     /// The authority's certificate.
@@ -51,7 +57,9 @@ impl Authority {
     /// A server's leaf for these names or addresses.
     pub fn server(&self, names: &[&str], validity: Validity) -> Result<Leaf> {
         let mut params = CertificateParams::new(names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>())?;
-        params.distinguished_name.push(DnType::CommonName, names.first().copied().unwrap_or("server"));
+        params
+            .distinguished_name
+            .push(DnType::CommonName, names.first().copied().unwrap_or("server"));
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         match validity {
             Validity::Good => {}
@@ -78,7 +86,11 @@ impl Authority {
         params.use_authority_key_identifier_extension = true;
         let key = KeyPair::generate()?;
         let cert = params.signed_by(&key, &self.issuer)?;
-        Ok(Leaf { cert: cert.pem(), key: key.serialize_pem(), der: cert.der().to_vec() })
+        Ok(Leaf {
+            cert: cert.pem(),
+            key: key.serialize_pem(),
+            der: cert.der().to_vec(),
+        })
     }
 }
 

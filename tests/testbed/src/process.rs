@@ -41,7 +41,15 @@ pub struct Launch {
 impl Launch {
     /// A program whose output goes to the file `log`.
     pub fn new(name: &str, program: impl Into<PathBuf>, log: impl Into<PathBuf>) -> Self {
-        Self { name: name.into(), program: program.into(), args: Vec::new(), env: None, secrets: Vec::new(), log: log.into(), stdout: None }
+        Self {
+            name: name.into(),
+            program: program.into(),
+            args: Vec::new(),
+            env: None,
+            secrets: Vec::new(),
+            log: log.into(),
+            stdout: None,
+        }
     }
 
     /// Adds an argument.
@@ -82,7 +90,11 @@ impl Launch {
 
     /// Starts it.
     pub fn spawn(self) -> Result<Process> {
-        let log = File::options().create(true).append(true).open(&self.log).with_context(|| format!("log file {}", self.log.display()))?;
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(&self.log)
+            .with_context(|| format!("log file {}", self.log.display()))?;
         let stdout = match &self.stdout {
             Some(path) => File::create(path).with_context(|| format!("output file {}", path.display()))?,
             None => log.try_clone()?,
@@ -97,7 +109,12 @@ impl Launch {
         command.process_group(0);
         let mut child = command.spawn().with_context(|| format!("cannot start {}", self.name))?;
         let line = child.stdin.take();
-        Ok(Process { name: self.name, child, line, log: self.log })
+        Ok(Process {
+            name: self.name,
+            child,
+            line,
+            log: self.log,
+        })
     }
 }
 
@@ -135,7 +152,12 @@ impl Process {
     pub fn check(&mut self) -> Result<()> {
         match self.exited() {
             None => Ok(()),
-            Some(status) => bail!("{} ended ({status}); the end of {}:\n{}", self.name, self.log.display(), tail(&self.log, 12)),
+            Some(status) => bail!(
+                "{} ended ({status}); the end of {}:\n{}",
+                self.name,
+                self.log.display(),
+                tail(&self.log, 12)
+            ),
         }
     }
 

@@ -27,7 +27,10 @@ pub struct Vm {
 impl Vm {
     /// A machine with this name and address.
     pub fn new(name: &str, ip: &str) -> Self {
-        Self { name: name.into(), ip: ip.into() }
+        Self {
+            name: name.into(),
+            ip: ip.into(),
+        }
     }
 }
 
@@ -80,7 +83,10 @@ impl Default for VcenterOptions {
 impl VcenterOptions {
     /// The default one with these machines.
     pub fn with_vms<'a>(names_and_ips: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        Self { vms: names_and_ips.into_iter().map(|(name, ip)| Vm::new(name, ip)).collect(), ..Self::default() }
+        Self {
+            vms: names_and_ips.into_iter().map(|(name, ip)| Vm::new(name, ip)).collect(),
+            ..Self::default()
+        }
     }
 }
 
@@ -122,9 +128,23 @@ impl Vcenter {
         // A port that stays ours while the vCenter is stopped, so that it can come back.
         let claim = if options.port.is_none() { Some(Port::claim()?) } else { None };
         let port = options.port.or(claim.as_ref().map(Port::number)).unwrap_or_default();
-        let mut vcenter = Self { process: None, _claim: claim, options, leaf, ca, port, binaries, workdir };
-        vcenter.resume().await?;
-        Ok(vcenter)
+        let mut vcenter = Self {
+            process: None,
+            _claim: claim,
+            options,
+            leaf,
+            ca,
+            port,
+            binaries,
+            workdir,
+        };
+        match vcenter.resume().await {
+            Ok(()) => Ok(vcenter),
+            Err(error) => {
+                vcenter.workdir.keep();
+                Err(error)
+            }
+        }
     }
 
     /// Ends it as a power cut would. [`Vcenter::resume`] brings it back.
@@ -161,7 +181,10 @@ impl Vcenter {
             .flag("instance-uuid", &options.instance_uuid)
             .flag("user", &options.user)
             .flag("datacenter", &options.datacenter);
-        options.vms.iter().fold(launch, |launch, vm| launch.flag("vm", format!("{}={}", vm.name, vm.ip)))
+        options
+            .vms
+            .iter()
+            .fold(launch, |launch, vm| launch.flag("vm", format!("{}={}", vm.name, vm.ip)))
     }
 
     /// The host to connect to.

@@ -24,29 +24,47 @@ done
 pub(crate) struct Workdir {
     path: PathBuf,
     broom: Option<(Child, ChildStdin)>,
+    keep: bool,
 }
 
 impl Workdir {
     /// A new folder under the system's temporary one.
     pub(crate) fn temporary(what: &str) -> Result<Self> {
-        let path = tempfile::Builder::new().prefix(&format!("vdo-{what}-")).tempdir().context("temporary folder")?.keep();
+        let path = tempfile::Builder::new()
+            .prefix(&format!("vdo-{what}-"))
+            .tempdir()
+            .context("temporary folder")?
+            .keep();
         let mut command = Command::new("sh");
         command.arg("-c").arg(BROOM).arg("broom").arg(&path);
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0);
         let mut child = command.spawn().context("cannot start sh")?;
         let broom = child.stdin.take().map(|pipe| (child, pipe));
-        Ok(Self { path, broom })
+        Ok(Self { path, broom, keep: false })
     }
 
     /// A folder of the caller's, which stays.
     pub(crate) fn lasting(path: &Path) -> Result<Self> {
         std::fs::create_dir_all(path).with_context(|| format!("folder {}", path.display()))?;
-        Ok(Self { path: path.to_owned(), broom: None })
+        Ok(Self {
+            path: path.to_owned(),
+            broom: None,
+            keep: false,
+        })
     }
 
     /// Temporary without a path, lasting with one.
     pub(crate) fn new(what: &str, path: Option<&Path>) -> Result<Self> {
         path.map_or_else(|| Self::temporary(what), Self::lasting)
+    }
+
+    /// Keeps the folder for somebody who has to find out what went wrong.
+    pub(crate) fn keep(&mut self) {
+        self.keep = true;
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -68,7 +86,7 @@ impl Workdir {
 impl Drop for Workdir {
     fn drop(&mut self) {
         let Some((mut child, mut pipe)) = self.broom.take() else { return };
-        if std::thread::panicking() || std::env::var_os("VDO_TESTBED_KEEP").is_some() {
+        if self.keep || std::thread::panicking() || std::env::var_os("VDO_TESTBED_KEEP").is_some() {
             let _ = writeln!(std::io::stderr(), "test bed: logs and state are kept in {}", self.path.display());
             let _ = pipe.write_all(b"keep\n");
         }

@@ -21,9 +21,9 @@ type control struct {
 	logins map[string]*login
 }
 
-func (c *control) register(mux *http.ServeMux) {
+func (c *control) register(service *simulator.Service) {
 	c.logins = map[string]*login{}
-	mux.HandleFunc("/ctl/logins", func(w http.ResponseWriter, _ *http.Request) {
+	service.HandleFunc("/ctl/logins", func(w http.ResponseWriter, _ *http.Request) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")

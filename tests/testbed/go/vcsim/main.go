@@ -117,7 +117,7 @@ func run() error {
 	service.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	service.Listen = &url.URL{Host: o.listen, User: url.UserPassword(bare, secret)}
 	control := &control{}
-	control.register(service.ServeMux)
+	control.register(service)
 	server := service.NewServer()
 	defer server.Close()
 	control.watchLogins(model.Map().SessionManager())

@@ -24,16 +24,24 @@ type Files = BTreeMap<String, Vec<u8>>;
 pub(super) async fn prepare(client: &Client, pod: &Pod, container: &Container, folder: &Path) -> Result<Prepared> {
     let namespace = pod.namespace().unwrap_or_default();
     let spec = pod.spec.as_ref().context("a pod without a spec")?;
-    let source = Source { client, namespace: &namespace };
+    let source = Source {
+        client,
+        namespace: &namespace,
+    };
     let mut mounts = Vec::new();
     let mut volumes = BTreeMap::new();
     for mount in container.volume_mounts.iter().flatten() {
         let volume = spec.volumes.iter().flatten().find(|volume| volume.name == mount.name);
-        let Some(files) = source.files(volume.with_context(|| format!("no volume {}", mount.name))?).await? else { continue };
+        let Some(files) = source.files(volume.with_context(|| format!("no volume {}", mount.name))?).await? else {
+            continue;
+        };
         let place = folder.join(&mount.name);
         volumes.insert(place.clone(), files);
         let place = mount.sub_path.as_ref().map_or(place.clone(), |sub| place.join(sub));
-        mounts.push((mount.mount_path.trim_end_matches('/').to_owned(), place.to_string_lossy().into_owned()));
+        mounts.push((
+            mount.mount_path.trim_end_matches('/').to_owned(),
+            place.to_string_lossy().into_owned(),
+        ));
     }
     // Longer paths first: /etc/cloud/secrets before /etc/cloud.
     mounts.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
@@ -97,19 +105,27 @@ impl Source<'_> {
 
     async fn config_map(&self, name: &str, optional: Option<bool>) -> Result<Files> {
         let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), self.namespace);
-        let Some(map) = api.get_opt(name).await? else { return absent("ConfigMap", name, optional) };
+        let Some(map) = api.get_opt(name).await? else {
+            return absent("ConfigMap", name, optional);
+        };
         let text = map.data.into_iter().flatten().map(|(key, text)| (key, text.into_bytes()));
-        Ok(text.chain(map.binary_data.into_iter().flatten().map(|(key, bytes)| (key, bytes.0))).collect())
+        Ok(text
+            .chain(map.binary_data.into_iter().flatten().map(|(key, bytes)| (key, bytes.0)))
+            .collect())
     }
 
     async fn secret(&self, name: &str, optional: Option<bool>) -> Result<Files> {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), self.namespace);
-        let Some(secret) = api.get_opt(name).await? else { return absent("Secret", name, optional) };
+        let Some(secret) = api.get_opt(name).await? else {
+            return absent("Secret", name, optional);
+        };
         Ok(secret.data.into_iter().flatten().map(|(key, bytes)| (key, bytes.0)).collect())
     }
 
     async fn variable(&self, pod: &Pod, variable: &EnvVar) -> Result<Option<String>> {
-        let Some(from) = &variable.value_from else { return Ok(Some(variable.value.clone().unwrap_or_default())) };
+        let Some(from) = &variable.value_from else {
+            return Ok(Some(variable.value.clone().unwrap_or_default()));
+        };
         let (files, key) = if let Some(key) = &from.config_map_key_ref {
             (self.config_map(&key.name, key.optional).await?, &key.key)
         } else if let Some(key) = &from.secret_key_ref {
@@ -139,7 +155,10 @@ fn absent(kind: &str, name: &str, optional: Option<bool>) -> Result<Files> {
 fn pick(files: Files, items: Option<&[KeyToPath]>) -> Files {
     match items {
         None => files,
-        Some(items) => items.iter().filter_map(|item| Some((item.path.clone(), files.get(&item.key)?.clone()))).collect(),
+        Some(items) => items
+            .iter()
+            .filter_map(|item| Some((item.path.clone(), files.get(&item.key)?.clone())))
+            .collect(),
     }
 }
 
@@ -185,7 +204,8 @@ fn redirect(text: &str, mounts: &[(String, String)]) -> String {
 
 /// Replaces `$(NAME)` as the kubelet does, for the variables known so far.
 fn expand(text: &str, env: &[(String, String)]) -> String {
-    env.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("$({name})"), value))
+    env.iter()
+        .fold(text.to_owned(), |text, (name, value)| text.replace(&format!("$({name})"), value))
 }
 
 #[cfg(test)]

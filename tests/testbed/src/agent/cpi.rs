@@ -74,7 +74,9 @@ impl Runs {
     fn reap(&mut self) -> Vec<String> {
         let mut ended = Vec::new();
         for (uid, run) in &mut self.by_uid {
-            let Some(status) = run.process.as_mut().and_then(Process::exited) else { continue };
+            let Some(status) = run.process.as_mut().and_then(Process::exited) else {
+                continue;
+            };
             run.process = None;
             run.fail(format!("ended: {status}"));
             ended.push(uid.clone());
@@ -94,8 +96,10 @@ impl Run {
 
 /// Makes the running programs those of the running pods.
 pub(super) async fn reconcile(site: &Site, view: &View, runs: &Mutex<Runs>) {
-    let wanted: BTreeMap<String, (&Pod, &Container)> =
-        view.running_pods().filter_map(|pod| Some((pod.uid()?, (pod, provider(pod)?)))).collect();
+    let wanted: BTreeMap<String, (&Pod, &Container)> = view
+        .running_pods()
+        .filter_map(|pod| Some((pod.uid()?, (pod, provider(pod)?))))
+        .collect();
     let present: BTreeSet<&String> = wanted.keys().collect();
     let (ended, due) = {
         let mut runs = lock(runs);
@@ -162,7 +166,8 @@ async fn start(site: &Site, uid: &str, pod: &Pod, container: &Container, runs: &
 }
 
 fn log_file(site: &Site, pod: &Pod) -> PathBuf {
-    site.folder.join(format!("{}.{}.log", pod.namespace().unwrap_or_default(), pod.name_any()))
+    site.folder
+        .join(format!("{}.{}.log", pod.namespace().unwrap_or_default(), pod.name_any()))
 }
 
 /// What to run: the pod's own command line, as its own service account.
@@ -171,7 +176,11 @@ async fn launch(site: &Site, uid: &str, pod: &Pod, container: &Container) -> Res
     std::fs::create_dir_all(&folder)?;
     let prepared = container::prepare(&site.client, pod, container, &folder).await?;
     let namespace = pod.namespace().unwrap_or_default();
-    let account = pod.spec.as_ref().and_then(|spec| spec.service_account_name.clone()).context("a pod without a service account")?;
+    let account = pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.service_account_name.clone())
+        .context("a pod without a service account")?;
     let bound = BoundObjectReference {
         api_version: Some("v1".into()),
         kind: Some("Pod".into()),
@@ -183,15 +192,25 @@ async fn launch(site: &Site, uid: &str, pod: &Pod, container: &Container) -> Res
     let kubeconfig = kubeconfig::write(&folder.join("kubeconfig"), &site.server, &site.ca, &user, &Proof::Token(&token))?;
     let launch = Launch::new("vsphere-cloud-controller-manager", &site.program, log_file(site, pod)).only_env(prepared.env);
     // The last one counts: what the pod says about these is for a life inside of the cluster.
-    Ok(prepared.args.iter().fold(launch, Launch::arg).flag("kubeconfig", kubeconfig).flag("leader-elect", "false").flag("secure-port", "0"))
+    Ok(prepared
+        .args
+        .iter()
+        .fold(launch, Launch::arg)
+        .flag("kubeconfig", kubeconfig)
+        .flag("leader-elect", "false")
+        .flag("secure-port", "0"))
 }
 
 /// Says in the pod's status what the kubelet would say.
 async fn tell(client: &Client, container: &Container, runs: &Mutex<Runs>, uid: &str) {
-    let Some(report) = lock(runs).by_uid.get(uid).map(|run| run.report.clone()) else { return };
+    let Some(report) = lock(runs).by_uid.get(uid).map(|run| run.report.clone()) else {
+        return;
+    };
     let status = pod_status(container, &report);
     let api: Api<Pod> = Api::namespaced(client.clone(), &report.namespace);
-    let outcome = api.patch_status(&report.pod, &PatchParams::default(), &Patch::Strategic(status)).await;
+    let outcome = api
+        .patch_status(&report.pod, &PatchParams::default(), &Patch::Strategic(status))
+        .await;
     if let Err(error) = outcome {
         tracing::debug!("status of pod {}: {error}", report.pod);
     }

@@ -37,8 +37,16 @@ fn note(node: &str, outcome: Result<()>) {
 
 fn is_node_plugin(pod: &Pod) -> bool {
     let labelled = pod.labels().get("app").is_some_and(|app| app == "vsphere-csi-node");
-    let contains = |pod: &Pod| pod.spec.iter().flat_map(|spec| &spec.containers).any(|container| container.name == "vsphere-csi-node");
-    let daemon = pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet" && owner.name.starts_with("vsphere-csi-node"));
+    let contains = |pod: &Pod| {
+        pod.spec
+            .iter()
+            .flat_map(|spec| &spec.containers)
+            .any(|container| container.name == "vsphere-csi-node")
+    };
+    let daemon = pod
+        .owner_references()
+        .iter()
+        .any(|owner| owner.kind == "DaemonSet" && owner.name.starts_with("vsphere-csi-node"));
     daemon && (labelled || contains(pod))
 }
 
@@ -54,7 +62,11 @@ async fn add(client: &Client, name: &str) -> Result<()> {
     let node: Node = Api::all(client.clone()).get(name).await?;
     let provider_id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
     let node_id = provider_id.and_then(|id| id.strip_prefix("vsphere://")).unwrap_or(name).to_owned();
-    let driver = CSINodeDriver { name: DRIVER.into(), node_id, ..CSINodeDriver::default() };
+    let driver = CSINodeDriver {
+        name: DRIVER.into(),
+        node_id,
+        ..CSINodeDriver::default()
+    };
     let api: Api<CSINode> = Api::all(client.clone());
     match api.get_opt(name).await? {
         Some(mut object) if !has_driver(&object) => {
@@ -63,11 +75,19 @@ async fn add(client: &Client, name: &str) -> Result<()> {
         }
         Some(_) => {}
         None => {
-            let mut object = CSINode { spec: CSINodeSpec { drivers: vec![driver] }, ..CSINode::default() };
+            let mut object = CSINode {
+                spec: CSINodeSpec { drivers: vec![driver] },
+                ..CSINode::default()
+            };
             object.metadata.name = Some(name.to_owned());
             let uid = node.uid().context("a node without a uid")?;
-            object.metadata.owner_references =
-                Some(vec![OwnerReference { api_version: "v1".into(), kind: "Node".into(), name: name.into(), uid, ..Default::default() }]);
+            object.metadata.owner_references = Some(vec![OwnerReference {
+                api_version: "v1".into(),
+                kind: "Node".into(),
+                name: name.into(),
+                uid,
+                ..Default::default()
+            }]);
             api.create(&PostParams::default(), &object).await?;
         }
     }

@@ -24,7 +24,10 @@ struct Store<K> {
 
 impl<K> Default for Store<K> {
     fn default() -> Self {
-        Self { objects: BTreeMap::new(), complete: false }
+        Self {
+            objects: BTreeMap::new(),
+            complete: false,
+        }
     }
 }
 
@@ -67,7 +70,11 @@ impl View {
     /// Pods that run and are not about to go.
     pub(super) fn running_pods(&self) -> impl Iterator<Item = &Pod> {
         let running = |pod: &&Pod| pod.status.as_ref().and_then(|s| s.phase.as_deref()) == Some("Running");
-        self.pods.objects.values().filter(running).filter(|pod| pod.metadata.deletion_timestamp.is_none())
+        self.pods
+            .objects
+            .values()
+            .filter(running)
+            .filter(|pod| pod.metadata.deletion_timestamp.is_none())
     }
 
     pub(super) fn csi_nodes(&self) -> &BTreeMap<String, CSINode> {
