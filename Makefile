@@ -9,6 +9,8 @@ TESTBED := $(CARGO) run --quiet -p vdo-testbed --
 DEMO := .demo
 GO_MIN := 1.26
 
+# Steps share one target folder and two cores.
+.NOTPARALLEL:
 .PHONY: help demo demo-stop test bench generate manifests build lint core clean rust go
 
 help: ## List the targets

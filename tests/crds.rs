@@ -74,9 +74,11 @@ fn each(path: &str, node: &Value, visit: &mut impl FnMut(&str, &Value)) {
     }
 }
 
-/// Every field of the specifications that the original operator (vmware-tanzu, v1alpha1) defined: path, type, and whether
-/// it was required of whoever wrote its parent.
-const ORIGINAL: [(&str, &[(&str, &str, bool)]); 3] = [
+/// Path, type, and whether it was required of whoever wrote its parent.
+type Field = (&'static str, &'static str, bool);
+
+/// Every field of the specifications that the original operator (vmware-tanzu, v1alpha1) defined.
+const ORIGINAL: [(&str, &[Field]); 3] = [
     (
         "VDOConfig",
         &[

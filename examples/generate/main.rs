@@ -12,9 +12,10 @@ use std::error::Error;
 use std::path::Path;
 
 type Outcome = Result<(), Box<dyn Error>>;
+type Part = (&'static str, fn() -> Outcome);
 
 /// What can be generated, by the word on the command line, in the order in which one needs the other.
-const PARTS: [(&str, fn() -> Outcome); 3] = [("crds", crds::crds), ("matrix", matrix), ("rbac", rbac::rbac)];
+const PARTS: [Part; 3] = [("crds", crds::crds), ("matrix", matrix), ("rbac", rbac::rbac)];
 
 fn main() -> Outcome {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
