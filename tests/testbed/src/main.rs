@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -49,8 +50,22 @@ struct At {
 }
 
 #[tokio::main]
-async fn main() -> Result<()> {
-    let answer = match Cli::parse().command {
+async fn main() -> ExitCode {
+    match answer(Cli::parse().command).await {
+        Ok(answer) => {
+            // A reader who has seen enough, such as `head`, is no failure.
+            let _ = writeln!(std::io::stdout(), "{answer}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn answer(command: Command) -> Result<String> {
+    Ok(match command {
         Command::Build => {
             let binaries = tokio::task::spawn_blocking(Binaries::ensure_all).await??;
             Part::ALL.map(|part| binaries.path(part).display().to_string()).join("\n")
@@ -59,9 +74,9 @@ async fn main() -> Result<()> {
         Command::Down(at) => demo::down(&at.dir).await?,
         Command::Status(at) => demo::status(&at.dir)?,
         Command::Token { at, namespace, name } => demo::token(&at.dir, &namespace, &name).await?.display().to_string(),
-        Command::Run(options) => return demo::run(&options).await,
-    };
-    // A reader who has seen enough, such as `head`, is no failure.
-    let _ = writeln!(std::io::stdout(), "{answer}");
-    Ok(())
+        Command::Run(options) => {
+            demo::run(&options).await?;
+            String::from("the test bed has ended")
+        }
+    })
 }
