@@ -11,6 +11,7 @@ use crate::parts::Part;
 use crate::pki::{Authority, Validity, signing_key};
 use crate::ports::Port;
 use crate::process::Launch;
+use crate::stages;
 use crate::workdir::Workdir;
 
 /// One line for each request when it is done, and one when a watch begins.
@@ -168,9 +169,7 @@ impl Layout {
             .flag("cidr", "10.1.0.0/16")
             .flag("node-ip", "127.0.0.1")
             .flag("server-address", format!("127.0.0.1:{}", self.kwok.number()));
-        Ok(binaries
-            .kwok_stages()?
-            .iter()
-            .fold(launch, |launch, stage| launch.flag("config", stage)))
+        let stages = stages::write(&binaries.kwok_stages()?, &self.path("stages"))?;
+        Ok(stages.iter().fold(launch, |launch, stage| launch.flag("config", stage)))
     }
 }

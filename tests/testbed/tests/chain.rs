@@ -1,5 +1,4 @@
 //! The real chain: a configuration in the cluster, the real cloud provider, initialised nodes.
-#![expect(clippy::panic_in_result_fn, reason = "a test's assertions panic")]
 
 use std::path::Path;
 use std::time::Duration;
@@ -123,6 +122,11 @@ async fn initialised(cluster: &Cluster, name: &str) -> Result<()> {
     );
     let tainted = spec.taints.iter().flatten().any(|taint| taint.key == UNINITIALIZED);
     anyhow::ensure!(!tainted, "still tainted");
+    let addresses = node.status.and_then(|status| status.addresses).unwrap_or_default();
+    anyhow::ensure!(
+        addresses.iter().any(|a| a.address.starts_with("192.168.10.")),
+        "addresses {addresses:?}"
+    );
     Ok(())
 }
 
