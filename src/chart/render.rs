@@ -67,7 +67,7 @@ pub enum RenderError {
         source: DocumentError,
     },
     /// Two documents are the same object.
-    #[error("{chart}: {file} renders {object} a second time; an object belongs to one template")]
+    #[error("{chart}: {file} renders {object}, which was rendered before; an object belongs to one place")]
     Twice {
         /// The chart.
         chart: String,
