@@ -18,7 +18,11 @@ fn main() -> io::Result<()> {
     files.sort();
     let mut code = String::from("pub(super) static CHARTS: &[(&str, &[u8])] = &[\n");
     for file in &files {
-        let name = file.strip_prefix(&charts).map_err(io::Error::other)?.to_string_lossy().replace('\\', "/");
+        let name = file
+            .strip_prefix(&charts)
+            .map_err(io::Error::other)?
+            .to_string_lossy()
+            .replace('\\', "/");
         writeln!(code, "    ({name:?}, include_bytes!({:?})),", file.display().to_string()).map_err(io::Error::other)?;
     }
     let index = index.display().to_string();

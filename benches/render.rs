@@ -55,7 +55,10 @@ fn parse_matrix() -> Index {
 fn resolve_both(bencher: Bencher) {
     let index = Index::parse(embedded::index()).unwrap();
     let kubernetes = "v1.34.4".parse().unwrap();
-    let vcenters = [("a".to_owned(), "8.0.3".parse().unwrap()), ("b".to_owned(), "7.0.3".parse().unwrap())];
+    let vcenters = [
+        ("a".to_owned(), "8.0.3".parse().unwrap()),
+        ("b".to_owned(), "7.0.3".parse().unwrap()),
+    ];
     let drivers: BTreeMap<_, _> = [CPI, CSI].map(|driver| (driver.to_owned(), DriverRequest::default())).into();
     let installed = BTreeMap::new();
     let query = Query {

@@ -89,7 +89,8 @@ pub fn dump_all(documents: &[Value]) -> String {
 }
 
 fn dump_value(value: &Value) -> String {
-    let mut text = serde_saphyr::to_string_with_options(value, serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX }).unwrap_or_else(|_| value.to_string()); // JSON is YAML
+    let mut text = serde_saphyr::to_string_with_options(value, serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX })
+        .unwrap_or_else(|_| value.to_string()); // JSON is YAML
     if !text.ends_with('\n') {
         text.push('\n');
     }

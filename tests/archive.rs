@@ -92,7 +92,10 @@ fn sizes_are_limited() {
 #[test]
 fn broken_packages_are_errors_not_panics() {
     assert!(matches!(archive::unpack(&packed(&[])), Err(ArchiveError::Empty)));
-    assert!(matches!(open(&packed(&[(b"top/x", tar::EntryType::Regular, b"")])), Err(ArchiveError::Chart(_))));
+    assert!(matches!(
+        open(&packed(&[(b"top/x", tar::EntryType::Regular, b"")])),
+        Err(ArchiveError::Chart(_))
+    ));
     let good = good();
     for cut in [0, 5, 10, 600, good.len() / 2, good.len() - 4] {
         assert!(open(&good[..cut]).is_err(), "cut at {cut}");

@@ -1,5 +1,10 @@
 //! The matrix: what is refused, what is chosen, and why not the others.
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a failing test should stop where it fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    missing_docs,
+    reason = "a failing test should stop where it fails"
+)]
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -38,7 +43,7 @@ fn ask(kubernetes: &'static str, vcenters: &[&'static str]) -> Ask {
 }
 
 impl Ask {
-    fn of(self, index: &Index) -> Result<Resolution, NoFit> {
+    fn of(self, index: &Index) -> Result<Resolution, Box<NoFit>> {
         let kubernetes: KubernetesVersion = self.kubernetes.parse().unwrap();
         let name = |(i, version): (usize, &&str)| (format!("vc{}", i + 1), version.parse::<VcenterVersion>().unwrap());
         let vcenters: Vec<_> = self.vcenters.iter().enumerate().map(name).collect();
@@ -91,7 +96,10 @@ fn the_reason_is_part_of_the_choice() {
     let because = |ask: Ask, driver: &str| ask.of(&index).unwrap().picks[driver].because.clone();
     let base = ask("v1.34.4", &["8.0.3", "7.0.3"]);
     assert_eq!(because(base.clone(), CPI), "its minor must equal Kubernetes 1.34");
-    assert_eq!(because(base.clone(), CSI), "newest that supports Kubernetes 1.34 and vCenter 7.0.3 and 8.0.3");
+    assert_eq!(
+        because(base.clone(), CSI),
+        "newest that supports Kubernetes 1.34 and vCenter 7.0.3 and 8.0.3"
+    );
     let pinned = Ask {
         pin: Some((CSI, "3.6.3", false)),
         ..base.clone()
@@ -155,7 +163,13 @@ fn refusals_say_what_why_and_what_would_help() {
         ("pin does not fit", pin("3.5.1", false)),
         ("installed is newer", installed("3.8.0", UpdatePolicy::Latest)),
         ("installed is unknown", installed("3.8.0", UpdatePolicy::Disabled)),
-        ("driver unknown", Ask { drivers: vec!["antrea"], ..ask("v1.34.4", &[]) }),
+        (
+            "driver unknown",
+            Ask {
+                drivers: vec!["antrea"],
+                ..ask("v1.34.4", &[])
+            },
+        ),
     ];
     let text = questions.map(|(title, question)| format!("{title}\n  {}\n", question.of(&index).unwrap_err()));
     insta::assert_snapshot!(text.join("\n"));
@@ -170,7 +184,10 @@ fn an_incompatible_pin_is_taken_only_when_insisted_on() {
     };
     let pick = question.of(&index).unwrap().picks[CSI].clone();
     assert_eq!(pick.version.to_string(), "3.5.1");
-    assert_eq!(pick.overridden.as_deref(), Some("supports Kubernetes 1.31 to 1.33, the cluster has 1.34"));
+    assert_eq!(
+        pick.overridden.as_deref(),
+        Some("supports Kubernetes 1.31 to 1.33, the cluster has 1.34")
+    );
 }
 
 /// A small index with one of everything.
@@ -183,7 +200,12 @@ fn toy() -> Value {
             "vsphere": {"min": "7.0", "max": null, "confidence": "secondary"},
         })
     };
-    let mut versions = vec![entry("2.0.0", "1.30", "1.34"), entry("1.9.0", "1.30", "1.34"), entry("1.8.0", "1.28", "1.34"), entry("2.1.0-rc.1", "1.30", "1.35")];
+    let mut versions = vec![
+        entry("2.0.0", "1.30", "1.34"),
+        entry("1.9.0", "1.30", "1.34"),
+        entry("1.8.0", "1.28", "1.34"),
+        entry("2.1.0-rc.1", "1.30", "1.35"),
+    ];
     versions[0]["state"] = json!({"kind": "withdrawn", "reason": "it loses volumes", "since": "2026-10-01", "use": "1.9.0"});
     versions[1]["requires"] = json!([{"driver": "base", "reason": "it reads the node's zone"}]);
     versions[2]["state"] = json!({"kind": "deprecated", "reason": "it is slow"});
@@ -269,7 +291,15 @@ fn bad_indexes_are_refused_with_the_place() {
         mutate(&|v| v["apiVersion"] = json!("vdo.vmware.com/matrix/v2")),
         mutate(&|v| v["kind"] = json!("Pod")),
         mutate(&|v| drop(v.as_object_mut().unwrap().remove("version"))),
-        mutate(&|v| drop(v.pointer_mut(&format!("{first}/chart")).unwrap().as_object_mut().unwrap().remove("sha256"))),
+        mutate(&|v| {
+            drop(
+                v.pointer_mut(&format!("{first}/chart"))
+                    .unwrap()
+                    .as_object_mut()
+                    .unwrap()
+                    .remove("sha256"),
+            )
+        }),
         set("/chart/sha256", json!("abc")),
         set("/chart/urls", json!([])),
         set("/version", json!("1.9.0")),
@@ -302,7 +332,11 @@ fn unknown_fields_are_reported_and_json_equals_yaml() {
 fn the_embedded_index_is_fresh() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let written = std::fs::read_to_string(root.join("matrix-index/index.yaml")).unwrap();
-    assert_eq!(written, generate::refreshed(root).unwrap(), "run `cargo run --example generate -- matrix`");
+    assert_eq!(
+        written,
+        generate::refreshed(root).unwrap(),
+        "run `cargo run --example generate -- matrix`"
+    );
     assert_eq!(written.as_bytes(), embedded::index(), "the build did not pick up a change");
 }
 
@@ -317,7 +351,11 @@ fn the_embedded_index_is_complete_and_honest() {
             assert_eq!((&chart.metadata.name, &chart.metadata.version), (name, &entry.version));
             assert_eq!(chart.metadata.role, driver.role);
             for support in [&entry.kubernetes, &entry.vsphere] {
-                assert!(!support.evidence.is_empty() || support.confidence == Confidence::Unverified, "{name} {}", entry.version);
+                assert!(
+                    !support.evidence.is_empty() || support.confidence == Confidence::Unverified,
+                    "{name} {}",
+                    entry.version
+                );
             }
             assert!(!entry.images.is_empty());
         }
@@ -354,8 +392,16 @@ fn stores_return_only_the_promised_bytes() {
         urls: vec![url.to_owned()],
         ..reference.clone()
     };
-    for url in ["../index.yaml", "/etc/passwd", "https://example.com/vsphere-csi-9.9.9.tgz", "charts/vsphere-csi-9.9.9.tgz"] {
-        assert!(matches!(now(store.chart(&with_url(url))), Err(FetchError::NotFound { .. })), "{url}");
+    for url in [
+        "../index.yaml",
+        "/etc/passwd",
+        "https://example.com/vsphere-csi-9.9.9.tgz",
+        "charts/vsphere-csi-9.9.9.tgz",
+    ] {
+        assert!(
+            matches!(now(store.chart(&with_url(url))), Err(FetchError::NotFound { .. })),
+            "{url}"
+        );
         assert!(matches!(embedded::chart(&with_url(url)), Err(FetchError::NotFound { .. })), "{url}");
     }
     let wrong = ChartRef {

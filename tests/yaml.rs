@@ -113,7 +113,10 @@ fn known_differences_to_kubectl_stay_known() {
         assert_eq!(scalar(text).ok(), here, "{text}");
     }
     for text in [".inf", "-.inf", ".nan"] {
-        assert!(scalar(text).is_err(), "{text} has no JSON form and must be refused, as kubectl does");
+        assert!(
+            scalar(text).is_err(),
+            "{text} has no JSON form and must be refused, as kubectl does"
+        );
     }
 }
 
@@ -157,7 +160,10 @@ fn hostile_text_is_refused_quickly() {
 #[test]
 fn continuation_lines_as_old_tools_write_them_are_read() {
     let text = "a:\n  description: 'one\n  two'\n  other: \"three\n  four\"\n";
-    assert_eq!(yaml::load_value(text), Ok(json!({"a": {"description": "one two", "other": "three four"}})));
+    assert_eq!(
+        yaml::load_value(text),
+        Ok(json!({"a": {"description": "one two", "other": "three four"}}))
+    );
 }
 
 #[test]
@@ -170,7 +176,11 @@ fn empty_documents_are_skipped_and_merge_keys_merged() {
 
 #[test]
 fn what_is_written_is_read_back() {
-    let words: Vec<&str> = as_kubectl().into_iter().map(|(text, _)| text).chain(unlike_kubectl().into_iter().map(|row| row.0)).collect();
+    let words: Vec<&str> = as_kubectl()
+        .into_iter()
+        .map(|(text, _)| text)
+        .chain(unlike_kubectl().into_iter().map(|row| row.0))
+        .collect();
     for word in words {
         let value = json!({"v": word, word: 1, "list": [word, {"deep": word}]});
         let text = yaml::dump(&value).unwrap();
@@ -214,7 +224,8 @@ fn both_parsers_agree_on_what_we_render() {
 
 #[test]
 fn both_parsers_agree_on_the_drivers_own_manifests() {
-    let root = std::env::var_os("VDO_UPSTREAM_DIR").map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/upstream"), PathBuf::from);
+    let root = std::env::var_os("VDO_UPSTREAM_DIR")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/upstream"), PathBuf::from);
     if !root.is_dir() {
         eprintln!("skipped: no upstream manifests; set VDO_UPSTREAM_DIR to a folder with them");
         return;
@@ -241,7 +252,11 @@ fn both_parsers_agree_on_the_drivers_own_manifests() {
 fn where_the_second_opinion_is_wrong() {
     for text in ["0440", "yes", "n", "1_000", "1e3", "08"] {
         let theirs = second_opinion(&format!("v: {text}\n"))[0]["v"].clone();
-        assert_ne!(scalar(text).unwrap(), theirs, "{text}: no longer a difference; update docs/decisions/001-yaml.md");
+        assert_ne!(
+            scalar(text).unwrap(),
+            theirs,
+            "{text}: no longer a difference; update docs/decisions/001-yaml.md"
+        );
     }
     let merged = "base: &b {x: 1}\nmore: {<<: *b}\n";
     assert_eq!(second_opinion(merged)[0]["more"], json!({"<<": {"x": 1}}));

@@ -55,7 +55,10 @@ pub fn package(source: &Source, version: &DriverVersion) -> Result<Vec<u8>, Pack
     let name = metadata.get("name").and_then(Value::as_str).filter(|name| is_plain(name));
     let name = name.ok_or_else(|| invalid("Chart.yaml", "has no usable name"))?.to_owned();
     let date = release.get("date").and_then(Value::as_str).map(str::to_owned);
-    let mtime = date.as_deref().map_or(Ok(0), seconds).map_err(|problem| invalid(&release_path, problem))?;
+    let mtime = date
+        .as_deref()
+        .map_or(Ok(0), seconds)
+        .map_err(|problem| invalid(&release_path, problem))?;
 
     metadata.insert("version".to_owned(), version.to_string().into());
     metadata.insert("appVersion".to_owned(), format!("v{version}").into());
@@ -70,7 +73,12 @@ pub fn package(source: &Source, version: &DriverVersion) -> Result<Vec<u8>, Pack
         source,
     })?;
 
-    let mut files: Files = source.files.iter().filter(|(path, _)| belongs(path)).map(|(p, c)| (p.clone(), c.clone())).collect();
+    let mut files: Files = source
+        .files
+        .iter()
+        .filter(|(path, _)| belongs(path))
+        .map(|(p, c)| (p.clone(), c.clone()))
+        .collect();
     files.insert("Chart.yaml".to_owned(), metadata.into_bytes());
     files.insert("release.yaml".to_owned(), release_text.clone());
     let archive = tar(&name, &files, mtime).map_err(|error| invalid("a file", &format!("cannot be put into an archive: {error}")))?;

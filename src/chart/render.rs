@@ -74,7 +74,7 @@ pub enum RenderError {
         /// The template of the second.
         file: String,
         /// The object.
-        object: crate::types::ObjectId,
+        object: Box<crate::types::ObjectId>,
     },
 }
 
@@ -112,7 +112,7 @@ pub fn render(chart: &Chart, user_values: &Value, context: &Context) -> Result<V
                 return Err(RenderError::Twice {
                     chart: chart.label(),
                     file: path.clone(),
-                    object: id,
+                    object: Box::new(id),
                 });
             }
             objects.push(object);
@@ -172,7 +172,10 @@ fn failure(chart: &Chart, path: &str, error: &minijinja::Error) -> RenderError {
     }
     let file = deepest.name().unwrap_or(path);
     let line = deepest.line().unwrap_or(0);
-    let source = chart.templates.get(file).and_then(|source| source.lines().nth(line.checked_sub(1)?));
+    let source = chart
+        .templates
+        .get(file)
+        .and_then(|source| source.lines().nth(line.checked_sub(1)?));
     let kind = deepest.kind().to_string();
     RenderError::Template {
         chart: chart.label(),
