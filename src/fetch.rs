@@ -6,6 +6,7 @@ mod directory;
 pub mod embedded;
 
 use crate::types::{ChartRef, Digest};
+use std::fmt;
 use std::path::PathBuf;
 
 /// The bytes could not be had, or are not the ones that were asked for.
@@ -64,6 +65,16 @@ pub enum Store {
     Embedded,
     /// A folder with `index.yaml` and the charts at the relative locations the index names.
     Directory(PathBuf),
+}
+
+impl fmt::Display for Store {
+    /// `embedded`, or the folder: the word that status shows as the source of the matrix.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Embedded => f.write_str("embedded"),
+            Self::Directory(path) => write!(f, "directory {}", path.display()),
+        }
+    }
 }
 
 impl Store {

@@ -1,6 +1,42 @@
-//! VDO.
+//! The vSphere Kubernetes Drivers Operator as a library. The operator and `vdoctl` are the same pipeline:
+//!
+//! ```text
+//! observe -> resolve -> fetch -> render -> plan -> apply -> assess -> report
+//! (facts)    (pick)     (bytes)  (objects) (steps) (outcome) (health)  (status, events, metrics)
+//! ```
+//!
+//! | layer | rooms | may use |
+//! |---|---|---|
+//! | 0 vocabulary | [`types`], [`api`], [`facts`] | serde, semver, kube-core |
+//! | 1 pure core | [`yaml`], [`matrix`], [`chart`], [`driverconfig`], [`manifest`], [`health`], [`plan`], [`status`] | layer 0; no client, clock, environment, file or await |
+//! | 2 ports | [`cluster`], [`fetch`], [`vcenter`] | layers 0 and 1; not each other |
+//! | 3 drivers | [`reconcile`], [`controller`], [`runtime`], [`cli`] | everything below |
+//!
+//! Imports point downwards; `tests/layering.rs` holds the code to the table in `docs/architecture.md`. The pure core builds
+//! without the feature `io`.
+
+pub mod api;
 pub mod chart;
+#[cfg(feature = "cli")]
+pub mod cli;
+#[cfg(feature = "io")]
+pub mod cluster;
+#[cfg(feature = "io")]
+pub mod controller;
+pub mod driverconfig;
+pub mod facts;
+#[cfg(feature = "io")]
 pub mod fetch;
+pub mod health;
+pub mod manifest;
 pub mod matrix;
+pub mod plan;
+#[cfg(feature = "io")]
+pub mod reconcile;
+#[cfg(feature = "io")]
+pub mod runtime;
+pub mod status;
 pub mod types;
+#[cfg(feature = "io")]
+pub mod vcenter;
 pub mod yaml;

@@ -7,6 +7,7 @@ mod digest;
 mod object_id;
 mod role;
 mod secret;
+mod trust;
 mod version;
 
 pub use chart_ref::ChartRef;
@@ -14,6 +15,7 @@ pub use digest::{Digest, ParseDigestError};
 pub use object_id::{GroupKind, ObjectId};
 pub use role::DriverRole;
 pub use secret::Secret;
+pub use trust::{ParseThumbprintError, Thumbprint, Trust};
 pub use version::{DriverVersion, KubernetesVersion, ParseVersionError, VcenterVersion, VersionRange};
 
 /// The field manager of every server-side apply.
@@ -27,3 +29,6 @@ pub const CPI: &str = "vsphere-cpi";
 
 /// The driver that provides volumes.
 pub const CSI: &str = "vsphere-csi";
+
+/// The name of the CSI driver, as CSIDriver and CSINode objects have it.
+pub const CSI_DRIVER: &str = "csi.vsphere.vmware.com";

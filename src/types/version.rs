@@ -158,7 +158,7 @@ impl fmt::Display for DriverVersion {
 
 impl fmt::Debug for DriverVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        fmt::Display::fmt(&self.0, f)
     }
 }
 

@@ -1,1 +1,39 @@
-//! Test bed.
+//! The test bed: what the operator meets in life, on one machine and without a network.
+//!
+//! * [`Cluster`]: real etcd, kube-apiserver, kube-controller-manager and kube-scheduler; nodes and pods played by kwok.
+//! * [`Vcenter`]: a simulated vCenter with named virtual machines, a checked password and certificates of any kind.
+//! * [`NodeAgent`]: runs the real vSphere cloud provider for its pods, and registers the CSI driver on nodes.
+//! * [`AuditLog`]: what was asked of the API server.
+//! * [`Binaries`]: builds all that from Go modules, once.
+//!
+//! Nothing of it survives the process that started it, however that ends.
+
+mod agent;
+mod apply;
+mod audit;
+mod binaries;
+mod cluster;
+pub mod demo;
+mod kubeconfig;
+mod layout;
+mod nodes;
+mod parts;
+mod pki;
+mod ports;
+mod process;
+mod vcenter;
+mod wait;
+mod workdir;
+
+pub use agent::{CpiRun, NodeAgent};
+pub use apply::{FIELD_MANAGER, apply};
+pub use audit::{AuditLog, Entry, Mark, Requests};
+pub use binaries::Binaries;
+pub use cluster::{Cluster, ClusterOptions};
+pub use kubeconfig::client;
+pub use nodes::{NodeOptions, UNINITIALIZED};
+pub use parts::{KUBERNETES_VERSION, Part};
+pub use pki::{Authority, Leaf, Validity};
+pub use process::{Launch, Process};
+pub use vcenter::{Logins, Vcenter, VcenterOptions, Vm};
+pub use wait::{Probe, until};

@@ -1,0 +1,53 @@
+//! What users meet in the cluster: the custom resources, their conditions and reasons, and the annotations and labels.
+
+mod compatibility;
+mod condition;
+mod connection;
+mod failure;
+mod reason;
+mod vdoconfig;
+
+pub use compatibility::{CompatibilityConfig, CompatibilityConfigSpec};
+pub use condition::{ConditionType, Conditions};
+pub use connection::{
+    AboutStatus, CaBundle, CertificateStatus, CredentialStatus, KeyRef, ProbeStatus, VsphereCloudConfig, VsphereCloudConfigSpec,
+    VsphereCloudConfigStatus,
+};
+pub use failure::{Class, Failure, chain};
+pub use reason::Reason;
+pub use vdoconfig::{
+    CloudProvider, DriverStatus, FileVolumes, Health, Images, InventoryStatus, KubernetesStatus, MatrixStatus, NetPermission,
+    NextAttempt, NodesStatus, Permission, Snapshots, StorageProvider, Topology, UpdatePolicy, VDOConfig, VDOConfigSpec,
+    VDOConfigStatus, VcenterStatus, WaitingNode,
+};
+
+/// The API group of every custom resource.
+pub const GROUP: &str = "vdo.vmware.com";
+
+/// The namespace the operator runs in unless it is told another.
+pub const OPERATOR_NAMESPACE: &str = "vmware-system-vdo";
+
+/// The finalizer by which a VDOConfig waits for its drivers to be removed.
+pub const FINALIZER: &str = "vdo.vmware.com/drivers";
+
+/// Change its value on a VDOConfig to have it reconciled at once.
+pub const RECONCILE_AT: &str = "vdo.vmware.com/reconcile-at";
+
+/// On owned objects: the driver they belong to.
+pub const DRIVER_LABEL: &str = "vdo.vmware.com/driver";
+
+/// On owned objects: who manages them. The value is [`MANAGED_BY`].
+pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
+
+/// The value of [`MANAGED_BY_LABEL`].
+pub const MANAGED_BY: &str = "vdo";
+
+/// On owned objects: the apply set they are part of (KEP-3659).
+pub const PART_OF_LABEL: &str = "applyset.kubernetes.io/part-of";
+
+/// On owned objects: the digest of what was applied. A render with another digest is applied, one with this digest is not.
+pub const APPLIED_ANNOTATION: &str = "vdo.vmware.com/applied";
+
+/// On pod templates: a checksum of the ConfigMaps and Secrets that these pods mount, so that a changed configuration
+/// rolls the pods that consume it and no others.
+pub const CONFIG_CHECKSUM_ANNOTATION: &str = "vdo.vmware.com/config-checksum";

@@ -1,0 +1,24 @@
+use kube::{CustomResource, KubeSchema};
+use serde::{Deserialize, Serialize};
+
+/// Where to read the compatibility matrix from, as the original operator had it.
+#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[kube(
+    group = "vdo.vmware.com",
+    version = "v1alpha1",
+    kind = "CompatibilityConfig",
+    plural = "compatibilityconfigs",
+    namespaced,
+    category = "vsphere",
+    doc = "Names a source of the compatibility matrix.",
+    derive = "PartialEq",
+    printcolumn(name = "Matrix", type_ = "string", json_path = ".spec.matrixURL"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("default" = {}))]
+pub struct CompatibilityConfigSpec {
+    /// The address of a matrix index.
+    #[serde(rename = "matrixURL", default, skip_serializing_if = "Option::is_none")]
+    pub matrix_url: Option<String>,
+}

@@ -1,0 +1,133 @@
+use super::Reason;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use std::fmt;
+
+/// The conditions that exist. Positive polarity, but for kstatus' own `Reconciling` and `Stalled`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ConditionType {
+    /// The object is as its specification says.
+    Ready,
+    /// Work is under way (kstatus).
+    Reconciling,
+    /// Nothing will change until somebody acts (kstatus).
+    Stalled,
+    /// Every vSphere connection in use is verified.
+    ConnectionsReady,
+    /// The cloud provider runs and has initialised the nodes.
+    CloudProviderReady,
+    /// The CSI driver runs and is registered on the nodes.
+    StorageReady,
+    /// Every node has its provider ID and has lost the uninitialized taint.
+    NodesInitialized,
+    /// The compatibility matrix in use is current.
+    MatrixFresh,
+    /// The name of the vCenter resolves.
+    Resolved,
+    /// The vCenter accepts connections.
+    Connected,
+    /// The certificate of the vCenter is trusted.
+    Trusted,
+    /// What answers is a vCenter.
+    IsVCenter,
+    /// The Secret with the credentials is there and complete.
+    CredentialsFound,
+}
+
+impl ConditionType {
+    /// The word as it stands in a condition.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "Ready",
+            Self::Reconciling => "Reconciling",
+            Self::Stalled => "Stalled",
+            Self::ConnectionsReady => "ConnectionsReady",
+            Self::CloudProviderReady => "CloudProviderReady",
+            Self::StorageReady => "StorageReady",
+            Self::NodesInitialized => "NodesInitialized",
+            Self::MatrixFresh => "MatrixFresh",
+            Self::Resolved => "Resolved",
+            Self::Connected => "Connected",
+            Self::Trusted => "Trusted",
+            Self::IsVCenter => "IsVCenter",
+            Self::CredentialsFound => "CredentialsFound",
+        }
+    }
+}
+
+impl fmt::Display for ConditionType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A list of conditions under construction. Setting one keeps its transition time when the status does not change.
+#[derive(Debug, Clone)]
+pub struct Conditions {
+    old: Vec<Condition>,
+    new: Vec<Condition>,
+    generation: Option<i64>,
+    now: Time,
+}
+
+impl Conditions {
+    /// Starts from the conditions of the last report.
+    #[must_use]
+    pub fn new(old: Vec<Condition>, generation: Option<i64>, now: Time) -> Self {
+        Self { old, new: Vec::new(), generation, now }
+    }
+
+    /// Sets a condition. `None` means Unknown, which is a value of its own and never treated as False.
+    pub fn set(&mut self, kind: ConditionType, status: Option<bool>, reason: Reason, message: impl Into<String>) {
+        let status = match status {
+            Some(true) => "True",
+            Some(false) => "False",
+            None => "Unknown",
+        };
+        let since = self
+            .old
+            .iter()
+            .find(|c| c.type_ == kind.as_str() && c.status == status)
+            .map_or_else(|| self.now.clone(), |c| c.last_transition_time.clone());
+        self.new.retain(|c| c.type_ != kind.as_str());
+        self.new.push(Condition {
+            type_: kind.as_str().into(),
+            status: status.into(),
+            reason: reason.as_str().into(),
+            message: message.into(),
+            observed_generation: self.generation,
+            last_transition_time: since,
+        });
+    }
+
+    /// Leaves a condition as the last report had it, because nothing new is known; without one it is Unknown. It keeps the
+    /// generation at which it was true.
+    pub fn keep(&mut self, kind: ConditionType, reason: Reason, message: impl Into<String>) {
+        match Self::find(&self.old, kind).cloned() {
+            Some(mut old) => {
+                old.observed_generation = old.observed_generation.or(self.generation);
+                self.new.retain(|c| c.type_ != kind.as_str());
+                self.new.push(old);
+            }
+            None => self.set(kind, None, reason, message),
+        }
+    }
+
+    /// The finished list.
+    #[must_use]
+    pub fn finish(self) -> Vec<Condition> {
+        self.new
+    }
+
+    /// A condition of a list.
+    #[must_use]
+    pub fn find(conditions: &[Condition], kind: ConditionType) -> Option<&Condition> {
+        conditions.iter().find(|c| c.type_ == kind.as_str())
+    }
+
+    /// Whether a condition of a list is True.
+    #[must_use]
+    pub fn is_true(conditions: &[Condition], kind: ConditionType) -> bool {
+        Self::find(conditions, kind).is_some_and(|c| c.status == "True")
+    }
+}

@@ -1,0 +1,165 @@
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::{CustomResource, KubeSchema};
+use serde::{Deserialize, Serialize};
+
+/// A vSphere connection: where a vCenter is, how it is trusted, and which Secret opens it.
+#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[kube(
+    group = "vdo.vmware.com",
+    version = "v1alpha1",
+    kind = "VsphereCloudConfig",
+    plural = "vspherecloudconfigs",
+    shortname = "vsphereconnection",
+    shortname = "vsphereconnections",
+    shortname = "vsc",
+    category = "vsphere",
+    namespaced,
+    status = "VsphereCloudConfigStatus",
+    doc = "A vSphere connection: where a vCenter is, how it is trusted, and which Secret opens it.",
+    derive = "PartialEq",
+    printcolumn(name = "Address", type_ = "string", json_path = ".spec.vcIp"),
+    printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
+    printcolumn(name = "Version", type_ = "string", json_path = ".status.about.version"),
+    printcolumn(name = "User", type_ = "string", json_path = ".status.credential.user"),
+    printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!has(self.caBundle) || !has(self.thumbprint) || self.thumbprint == ''")
+        .message("write either caBundle or thumbprint, not both: one way of trusting the certificate is enough")
+)]
+pub struct VsphereCloudConfigSpec {
+    /// The address of the vCenter: a host name, an IPv4 or an IPv6 address, without https:// and without a port.
+    #[x_kube(validation = Rule::new("size(self) > 0 && !self.contains('/')")
+        .message("write the host name or IP address alone, for example vcenter.example.com; the port has a field of its own"))]
+    pub vc_ip: String,
+    /// The HTTPS port of the vCenter.
+    #[serde(default = "default_port")]
+    #[schemars(range(min = 1, max = 65535))]
+    pub port: i32,
+    /// The name of a Secret of type kubernetes.io/basic-auth with the keys username and password.
+    #[x_kube(validation = Rule::new("size(self) > 0").message("write the name of the Secret that holds username and password"))]
+    pub credentials: String,
+    /// The namespace of that Secret; default: the namespace of this object, then kube-system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credentials_namespace: Option<String>,
+    /// The datacenters to look for machines in, by name or inventory path; empty means all.
+    #[serde(default)]
+    pub datacenters: Vec<String>,
+    /// Do not verify the certificate of the vCenter at all. Passwords can then be read by whoever is on the way.
+    #[serde(default)]
+    pub insecure: bool,
+    /// The SHA-256 or SHA-1 thumbprint of the vCenter's certificate, with or without colons, in any case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = Rule::new("self.replace(':', '').matches('^([0-9a-fA-F]{40}|[0-9a-fA-F]{64})?$')")
+        .message("write 40 (SHA-1) or 64 (SHA-256) hex digits, with or without colons"))]
+    pub thumbprint: Option<String>,
+    /// The certificate authorities that sign the vCenter's certificate; default: those of the system.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_bundle: Option<CaBundle>,
+}
+
+fn default_port() -> i32 {
+    443
+}
+
+/// Where PEM certificates are: in a ConfigMap or a Secret of the same namespace.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.configMap) != has(self.secret)").message("write either configMap or secret"))]
+pub struct CaBundle {
+    /// The name of a ConfigMap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_map: Option<String>,
+    /// The name of a Secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+    /// The key inside it.
+    #[serde(default = "default_ca_key")]
+    pub key: String,
+}
+
+fn default_ca_key() -> String {
+    "ca.crt".into()
+}
+
+/// A namespace and a name, for objects that are watched by name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyRef {
+    /// The namespace.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+/// What is known of a vCenter.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct VsphereCloudConfigStatus {
+    /// The generation of the specification that this status speaks of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Ready, and one condition for each stage of the check, in order.
+    #[serde(default)]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
+    pub conditions: Vec<Condition>,
+    /// What the vCenter says of itself. The last answer is kept while the vCenter cannot be reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<AboutStatus>,
+    /// The certificate that the vCenter presented last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<CertificateStatus>,
+    /// Which credentials are in use, never what they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<CredentialStatus>,
+    /// When the vCenter was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probes: Option<ProbeStatus>,
+}
+
+/// What a vCenter says of itself.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct AboutStatus {
+    /// The product version, for example 8.0.3.
+    pub version: String,
+    /// The build number.
+    pub build: String,
+    /// The kind of server; VirtualCenter for a vCenter.
+    pub api_type: String,
+    /// The identity of this vCenter, which survives a change of its address.
+    pub instance_uuid: String,
+}
+
+/// A certificate, by its fingerprint and dates.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct CertificateStatus {
+    /// The SHA-256 fingerprint.
+    pub sha256: String,
+    /// When it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_after: Option<Time>,
+}
+
+/// Which credentials are in use.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct CredentialStatus {
+    /// The Secret, as namespace/name.
+    pub secret: String,
+    /// The user name in it.
+    pub user: String,
+    /// The resource version of the Secret.
+    pub version: String,
+}
+
+/// When the vCenter was asked.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct ProbeStatus {
+    /// The last time that its answer changed something here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<Time>,
+}

@@ -1,0 +1,157 @@
+use std::fmt;
+
+macro_rules! reasons {
+    ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
+        /// Why a condition has its status: the closed list of what users, alerts and scripts may match on.
+        ///
+        /// A name once published keeps its meaning. `docs/errors.md` has an entry for each.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Reason {
+            $($(#[doc = $doc])+ $name,)+
+        }
+
+        impl Reason {
+            /// Every reason there is, in the order of declaration.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)+];
+
+            /// The CamelCase word as it stands in a condition.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => stringify!($name),)+
+                }
+            }
+
+            /// One sentence on what it means.
+            #[must_use]
+            pub fn meaning(self) -> &'static str {
+                match self {
+                    $(Self::$name => concat!($($doc),+).trim_start(),)+
+                }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// Everything is as it should be.
+    Healthy,
+    /// Nothing is under way.
+    Idle,
+    /// Work is under way and goes on by itself.
+    Progressing,
+    /// The object is being removed.
+    Deleting,
+    /// This driver is not asked for.
+    NotRequested,
+    /// It could not be found out, because an earlier step failed.
+    NotChecked,
+
+    /// The specification cannot be acted upon as it is written.
+    InvalidSpec,
+    /// Another VDOConfig of this cluster is older and acts; this one does nothing.
+    NotActive,
+    /// There is no vSphere connection in the namespace.
+    NoConnections,
+    /// A vSphere connection that the specification names does not exist.
+    ConnectionNotFound,
+    /// A vSphere connection has not been verified yet or cannot be.
+    ConnectionNotReady,
+    /// The Secret with the credentials does not exist.
+    SecretNotFound,
+    /// The Secret with the credentials is not of type kubernetes.io/basic-auth.
+    SecretWrongType,
+    /// The Secret lacks a user name or a password, or one of them is empty.
+    SecretIncomplete,
+    /// The ConfigMap or Secret with the certificate authorities is missing or unusable.
+    CaBundleInvalid,
+
+    /// The name of the vCenter does not resolve.
+    NameNotResolved,
+    /// Nothing answers at the address of the vCenter.
+    Unreachable,
+    /// The vCenter did not answer in time.
+    TimedOut,
+    /// The certificate of the vCenter is not signed by a trusted authority.
+    CertificateUntrusted,
+    /// The certificate of the vCenter is outside its dates.
+    CertificateExpired,
+    /// The certificate of the vCenter is for another name.
+    CertificateNameMismatch,
+    /// The certificate of the vCenter has another thumbprint than the connection says.
+    ThumbprintMismatch,
+    /// The TLS handshake failed for another cause.
+    TlsFailed,
+    /// What answers is not a vCenter.
+    NotAVcenter,
+    /// The vCenter answered in a way that cannot be understood.
+    BadAnswer,
+
+    /// No version of a driver fits the cluster and its vCenters.
+    NoCompatibleVersion,
+    /// The pinned version is not in the matrix.
+    UnknownVersion,
+    /// The pinned version does not fit the cluster and its vCenters.
+    IncompatiblePin,
+    /// The compatibility matrix cannot be read.
+    MatrixInvalid,
+    /// The chart of the chosen version cannot be had.
+    ChartUnavailable,
+    /// The chart of the chosen version is not what the matrix says it is.
+    DigestMismatch,
+    /// The values for a chart break its schema.
+    InvalidValues,
+    /// A chart cannot be rendered.
+    RenderFailed,
+    /// The settings cannot be written in the driver's own configuration format.
+    ConfigurationInvalid,
+
+    /// The operator lacks a right.
+    Forbidden,
+    /// Another field manager owns a field that would have to change.
+    Conflict,
+    /// An object exists that belongs to somebody else.
+    NotOurs,
+    /// The API server refused an object.
+    ApplyFailed,
+    /// The API server cannot be reached or is overloaded.
+    ApiUnavailable,
+    /// A plan broke a rule that every plan must keep; nothing was written.
+    PlanRejected,
+
+    /// Nodes wait for the cloud provider to initialise them.
+    WaitingForNodes,
+    /// Pods of a driver are not ready yet.
+    WaitingForPods,
+    /// Nodes have no CSINode entry of the driver yet.
+    WaitingForCsiNodes,
+    /// Pods of a driver fail.
+    PodsFailing,
+    /// The driver waits for an earlier one.
+    WaitingForDriver,
+}
+
+impl Reason {
+    /// Reasons that say how far a work has come, and not that something is wrong.
+    pub const PROGRESS: &'static [Self] = &[
+        Self::Progressing,
+        Self::Deleting,
+        Self::WaitingForNodes,
+        Self::WaitingForPods,
+        Self::WaitingForCsiNodes,
+        Self::WaitingForDriver,
+        Self::ConnectionNotReady,
+    ];
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl serde::Serialize for Reason {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}

@@ -1,0 +1,362 @@
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The drivers of this cluster. An empty specification installs the cloud provider and the CSI driver for all vSphere
+/// connections of the namespace.
+#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[kube(
+    group = "vdo.vmware.com",
+    version = "v1alpha1",
+    kind = "VDOConfig",
+    plural = "vdoconfigs",
+    category = "vsphere",
+    namespaced,
+    status = "VDOConfigStatus",
+    doc = "The vSphere drivers of this cluster: which ones, configured how. One acts per cluster, the oldest.",
+    derive = "PartialEq",
+    printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
+    printcolumn(name = "Health", type_ = "string", json_path = ".status.health"),
+    printcolumn(name = "CPI", type_ = "string", json_path = ".status.drivers[?(@.name==\"vsphere-cpi\")].version"),
+    printcolumn(name = "CSI", type_ = "string", json_path = ".status.drivers[?(@.name==\"vsphere-csi\")].version"),
+    printcolumn(name = "Matrix", type_ = "string", json_path = ".status.matrix.source", priority = 1),
+    printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason", priority = 1),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("default" = {}))]
+pub struct VDOConfigSpec {
+    /// When installed drivers change by themselves. Compatible: only when what runs no longer fits or is withdrawn;
+    /// Latest: whenever a newer version fits; Disabled: never.
+    #[serde(default)]
+    pub update_policy: UpdatePolicy,
+    /// Where the images of all drivers are pulled from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub images: Option<Images>,
+    /// The cloud provider (CPI). Leave out both this and storageProvider to install both; name one to install only that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cloud_provider: Option<CloudProvider>,
+    /// The CSI driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_provider: Option<StorageProvider>,
+}
+
+/// When installed drivers change by themselves.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UpdatePolicy {
+    /// Stay with what runs until it no longer fits or is withdrawn.
+    #[default]
+    Compatible,
+    /// Always the newest version that fits.
+    Latest,
+    /// Stay with what runs whatever happens.
+    Disabled,
+}
+
+/// Where images are pulled from.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Images {
+    /// A registry and path that replaces the registry of every driver image, for example registry.example.com/vsphere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = Rule::new("!self.contains('://') && !self.endsWith('/')")
+        .message("write a registry and path such as registry.example.com/vsphere, without https:// and without a slash at the end"))]
+    pub registry: Option<String>,
+    /// Names of image pull Secrets in the namespaces of the drivers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pull_secrets: Vec<String>,
+}
+
+/// The cloud provider: it initialises nodes and gives them their provider ID.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct CloudProvider {
+    /// A version to stay with, for example 1.34.0. It is not changed automatically.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Install the pinned version even where the matrix says that it does not fit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_incompatible: bool,
+    /// The vSphere connections to use; empty means all of this namespace.
+    #[serde(default)]
+    pub vsphere_cloud_configs: Vec<String>,
+    /// The tag categories in vSphere that name zones and regions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology: Option<Topology>,
+    /// Values for the chart, for what has no field here. The schema of the chart checks them.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(schema_with = "free_object")]
+    pub values: Map<String, Value>,
+}
+
+/// Tag categories that name zones and regions.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+pub struct Topology {
+    /// The tag category of zones.
+    pub zone: String,
+    /// The tag category of regions.
+    pub region: String,
+}
+
+/// The CSI driver: volumes on vSphere datastores.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!has(self.vsphereCloudConfig) || !has(self.vsphereCloudConfigs) || size(self.vsphereCloudConfigs) == 0")
+        .message("write vsphereCloudConfigs (a list) alone; vsphereCloudConfig is its older form for one connection"),
+    validation = Rule::new("!has(oldSelf.clusterId) || (has(self.clusterId) && self.clusterId == oldSelf.clusterId)")
+        .message("clusterId cannot be changed: volumes are registered in vCenter under it; keep the old value")
+)]
+pub struct StorageProvider {
+    /// A version to stay with, for example 3.7.3. It is not changed automatically.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Install the pinned version even where the matrix says that it does not fit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_incompatible: bool,
+    /// The vSphere connections to use; empty means all of this namespace.
+    #[serde(default)]
+    pub vsphere_cloud_configs: Vec<String>,
+    /// The vSphere connection to use, in the older form for one connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vsphere_cloud_config: Option<String>,
+    /// The kind of distribution, shown beside the volumes in vCenter, for example OpenShift.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_distribution: Option<String>,
+    /// The root directory of the kubelet where it is not /var/lib/kubelet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = Rule::new("self.startsWith('/')").message("write an absolute path such as /var/lib/kubelet"))]
+    pub custom_kubelet_path: Option<String>,
+    /// The identity under which volumes are registered in vCenter. Only to take over an existing one; default: the UID of
+    /// the kube-system namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 64))]
+    pub cluster_id: Option<String>,
+    /// The tag categories in vSphere that make up the topology of volumes. Required with more than one vCenter.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 5))]
+    pub topology_categories: Vec<String>,
+    /// Settings for file volumes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_volumes: Option<FileVolumes>,
+    /// Settings for snapshots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshots: Option<Snapshots>,
+    /// Feature states of the driver, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub features: BTreeMap<String, bool>,
+    /// Whether the node driver for Windows is installed; default: as the driver ships it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub windows: Option<bool>,
+    /// Values for the chart, for what has no field here. The schema of the chart checks them.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(schema_with = "free_object")]
+    pub values: Map<String, Value>,
+}
+
+/// Settings for file volumes.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct FileVolumes {
+    /// Who may mount file volumes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub net_permissions: Vec<NetPermission>,
+    /// URLs of the vSAN datastores to place file volumes on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vsan_data_store_url: Vec<String>,
+}
+
+/// Who may mount file volumes.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct NetPermission {
+    /// An address, a range or a subnet; * for everybody.
+    pub ips: String,
+    /// What they may do; default: READ_WRITE.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<Permission>,
+    /// Whether root of the client is treated as nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root_squash: Option<bool>,
+}
+
+/// What a client may do with a file volume.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Permission {
+    /// Read and write.
+    ReadWrite,
+    /// Read.
+    ReadOnly,
+    /// Nothing.
+    NoAccess,
+}
+
+/// Settings for snapshots.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Snapshots {
+    /// How many snapshots a block volume may have; default: the driver's own, 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 32))]
+    pub max_per_volume: Option<i32>,
+}
+
+fn free_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
+}
+
+/// The one word.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// Everything asked for runs.
+    Healthy,
+    /// Work is under way.
+    Progressing,
+    /// Something that ran does not run as it should.
+    Degraded,
+    /// Nothing will change until somebody acts.
+    Blocked,
+    /// It cannot be told.
+    Unknown,
+}
+
+/// What runs, what is wrong, what comes next.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct VDOConfigStatus {
+    /// The generation of the specification that this status speaks of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// The one word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<Health>,
+    /// Ready, Reconciling and Stalled as kstatus knows them, and one for each driver and precondition.
+    #[serde(default)]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
+    pub conditions: Vec<Condition>,
+    /// The cluster that drivers were chosen for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubernetes: Option<KubernetesStatus>,
+    /// The vCenters that drivers were chosen for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vcenters: Vec<VcenterStatus>,
+    /// The compatibility matrix in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matrix: Option<MatrixStatus>,
+    /// The drivers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drivers: Vec<DriverStatus>,
+    /// The nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<NodesStatus>,
+    /// Where the list of owned objects is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inventory: Option<InventoryStatus>,
+    /// The identity under which volumes are registered in vCenter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_id: Option<String>,
+    /// When the next attempt is made after a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_attempt: Option<NextAttempt>,
+}
+
+/// The cluster that drivers were chosen for.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+pub struct KubernetesStatus {
+    /// Its version as the API server says it.
+    pub version: String,
+}
+
+/// A vCenter that drivers were chosen for.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+pub struct VcenterStatus {
+    /// The vSphere connection.
+    pub connection: String,
+    /// The version of the vCenter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Its build.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<String>,
+    /// Whether the connection is ready: True, False or Unknown.
+    pub ready: String,
+}
+
+/// The compatibility matrix in use.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+pub struct MatrixStatus {
+    /// Where it came from.
+    pub source: String,
+    /// Its version.
+    pub version: i64,
+    /// Its digest.
+    pub digest: String,
+}
+
+/// A driver.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+pub struct DriverStatus {
+    /// Its name in the matrix.
+    pub name: String,
+    /// The version that is installed or being installed.
+    pub version: String,
+    /// The newest version that would fit.
+    pub available: String,
+    /// The digest of its chart.
+    pub chart: String,
+    /// How many objects it consists of.
+    pub objects: i64,
+    /// Pods that are ready, of pods that should be.
+    pub pods: String,
+    /// Whether it works: True, False or Unknown.
+    pub ready: String,
+    /// Why this version was chosen.
+    pub because: String,
+}
+
+/// The nodes, as the drivers see them.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct NodesStatus {
+    /// All nodes.
+    pub total: i64,
+    /// Nodes with a provider ID and without the uninitialized taint.
+    pub initialized: i64,
+    /// Nodes on which the CSI driver is registered.
+    pub csi_registered: i64,
+    /// The first twenty nodes that lack something.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<WaitingNode>,
+}
+
+/// A node that lacks something.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+pub struct WaitingNode {
+    /// The node.
+    pub name: String,
+    /// What it lacks.
+    #[serde(rename = "for")]
+    pub waits_for: String,
+}
+
+/// Where the list of owned objects is kept.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+pub struct InventoryStatus {
+    /// The ConfigMap in the namespace of the VDOConfig.
+    pub name: String,
+    /// How many objects are in it.
+    pub objects: i64,
+}
+
+/// When the next attempt is made.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+pub struct NextAttempt {
+    /// The time.
+    pub at: Time,
+    /// The reason.
+    pub because: String,
+}

@@ -1,0 +1,33 @@
+//! The Kubernetes API: a cache fed by watches, one-shot reads, and the only writes there are.
+//!
+//! Layer 2: may use `types`, `api`, `manifest` and `plan`; not `fetch`, not `vcenter`.
+
+mod cache;
+mod client;
+mod error;
+mod occupied;
+mod read;
+mod reader;
+mod write;
+
+pub use cache::{Cache, Select, Watch};
+pub use client::{ClientError, KubeOptions, connect, from_config};
+pub use error::ClusterError;
+pub use occupied::occupied;
+pub use read::{get, list, server_version};
+pub use reader::{Reader, View};
+pub use write::{Verb, Writer};
+
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
+
+/// The API for objects of this version and kind. Kinds of the charts have regular plurals, so no discovery is needed.
+fn api(client: &Client, api_version: &str, kind: &str, namespace: &str) -> Api<DynamicObject> {
+    let resource = resource(api_version, kind);
+    if namespace.is_empty() { Api::all_with(client.clone(), &resource) } else { Api::namespaced_with(client.clone(), namespace, &resource) }
+}
+
+fn resource(api_version: &str, kind: &str) -> ApiResource {
+    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
+}

@@ -1,0 +1,332 @@
+use super::read::object;
+use super::{ClusterError, api};
+use crate::manifest::Object;
+use crate::types::ObjectId;
+use futures::StreamExt;
+use kube::Client;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+
+/// Which objects of a kind are watched.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Select {
+    /// All of them.
+    All,
+    /// Those with these labels.
+    Labels(String),
+    /// The one with this name. Secrets are watched in no other way.
+    Name(String),
+}
+
+/// One watch.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Watch {
+    /// For example `apps/v1`.
+    pub api_version: String,
+    /// For example `DaemonSet`.
+    pub kind: String,
+    /// The namespace; empty for cluster-scoped kinds, or for all namespaces.
+    pub namespace: String,
+    /// Which objects.
+    pub select: Select,
+}
+
+impl Watch {
+    /// A watch from its parts.
+    pub fn new(api_version: impl Into<String>, kind: impl Into<String>, namespace: impl Into<String>, select: Select) -> Self {
+        Self { api_version: api_version.into(), kind: kind.into(), namespace: namespace.into(), select }
+    }
+
+    pub(super) fn id(&self) -> ObjectId {
+        let group = self.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        let name = if let Select::Name(name) = &self.select { name.as_str() } else { "" };
+        ObjectId::new(group, &self.kind, &self.namespace, name)
+    }
+
+    fn covers(&self, id: &ObjectId) -> bool {
+        let own = self.id();
+        own.group_kind == id.group_kind
+            && (own.namespace.is_empty() || own.namespace == id.namespace)
+            && (own.name.is_empty() || own.name == id.name)
+    }
+}
+
+#[derive(Default)]
+struct Content {
+    objects: BTreeMap<ObjectId, Object>,
+    /// Objects of a list that is still coming in; the old ones are served until it is complete.
+    incoming: Option<BTreeMap<ObjectId, Object>>,
+    synced: bool,
+    error: Option<ClusterError>,
+}
+
+struct Running {
+    content: Arc<Mutex<Content>>,
+    task: JoinHandle<()>,
+}
+
+/// What was written and may not have come back through a watch yet.
+struct Written {
+    object: Object,
+    /// It was deleted; until the watch shows it gone, it is shown with a deletion time.
+    deleted: bool,
+    version: u64,
+    at: Instant,
+}
+
+/// How long a write is believed although no watch has shown it: somebody may have undone it in between.
+const BELIEVE: Duration = Duration::from_secs(10);
+
+/// Live objects as the watches show them, corrected by our own writes.
+///
+/// # Guarantees
+/// * A write of ours is visible at once, and no older state is shown after it.
+/// * While a watch is being restarted, the last complete state is served.
+/// * Everything in here may be lost at any instant without harm.
+pub struct Cache {
+    client: Client,
+    watches: Mutex<BTreeMap<Watch, Running>>,
+    written: Mutex<HashMap<ObjectId, Written>>,
+    settled: Mutex<HashMap<ObjectId, (String, String)>>,
+    changed: watch::Sender<()>,
+    arrived: Arc<Notify>,
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        for running in lock(&self.watches).values() {
+            running.task.abort();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Cache {
+    /// An empty cache; `changed` is sent to whenever an object in it changes in a way that matters.
+    #[must_use]
+    pub fn new(client: Client, changed: watch::Sender<()>) -> Self {
+        Self { client, watches: Mutex::default(), written: Mutex::default(), settled: Mutex::default(), changed, arrived: Arc::default() }
+    }
+
+    /// Starts watches that do not run yet and waits until each has its first complete list.
+    ///
+    /// # Errors
+    /// With the error of the first watch that cannot be started, or when the deadline passes.
+    pub async fn ensure(&self, wanted: impl IntoIterator<Item = Watch>, deadline: Duration) -> Result<(), ClusterError> {
+        let wanted: BTreeSet<Watch> = wanted.into_iter().collect();
+        {
+            let mut watches = lock(&self.watches);
+            for watch in &wanted {
+                if !watches.contains_key(watch) {
+                    watches.insert(watch.clone(), self.start(watch));
+                }
+            }
+        }
+        let end = Instant::now() + deadline;
+        for watch in &wanted {
+            loop {
+                let arrived = self.arrived.notified();
+                tokio::pin!(arrived);
+                arrived.as_mut().enable();
+                if let Some(result) = self.state(watch) {
+                    result?;
+                    break;
+                }
+                let left = end.saturating_duration_since(Instant::now());
+                if left.is_zero() || tokio::time::timeout(left, arrived).await.is_err() {
+                    return Err(ClusterError::TimedOut { verb: "watch".into(), what: watch.id().to_string(), after: deadline });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `None` while the first list is not there yet. An error is handed out once; the watch tries again by itself.
+    fn state(&self, watch: &Watch) -> Option<Result<(), ClusterError>> {
+        let watches = lock(&self.watches);
+        let mut content = lock(&watches.get(watch)?.content);
+        if content.synced {
+            return Some(Ok(()));
+        }
+        content.error.take().map(Err)
+    }
+
+    fn start(&self, watch: &Watch) -> Running {
+        let content: Arc<Mutex<Content>> = Arc::default();
+        let config = match &watch.select {
+            Select::All => watcher::Config::default(),
+            Select::Labels(selector) => watcher::Config::default().labels(selector),
+            Select::Name(name) => watcher::Config::default().fields(&format!("metadata.name={name}")),
+        };
+        let api = api(&self.client, &watch.api_version, &watch.kind, &watch.namespace);
+        let (changed, arrived, state, watch) = (self.changed.clone(), self.arrived.clone(), content.clone(), watch.clone());
+        let task = tokio::spawn(async move {
+            let mut events = watcher::watcher(api, config).default_backoff().boxed();
+            while let Some(event) = events.next().await {
+                let matters = take_in(&mut lock(&state), &watch, event);
+                arrived.notify_waiters();
+                if matters {
+                    changed.send_replace(());
+                }
+            }
+        });
+        Running { content, task }
+    }
+
+    /// An object by its id, if any watch shows it or we have just written it.
+    #[must_use]
+    pub fn get(&self, id: &ObjectId) -> Option<Object> {
+        let shown = {
+            let watches = lock(&self.watches);
+            watches.iter().filter(|(watch, _)| watch.covers(id)).find_map(|(_, running)| lock(&running.content).objects.get(id).cloned())
+        };
+        self.corrected(id, shown)
+    }
+
+    /// All objects that a watch shows, in the order of their ids.
+    #[must_use]
+    pub fn list(&self, watch: &Watch) -> Vec<Object> {
+        let watches = lock(&self.watches);
+        watches.get(watch).map(|running| lock(&running.content).objects.values().cloned().collect()).unwrap_or_default()
+    }
+
+    fn corrected(&self, id: &ObjectId, shown: Option<Object>) -> Option<Object> {
+        let mut written = lock(&self.written);
+        let Some(own) = written.get(id) else { return shown };
+        let caught_up = shown.as_ref().map_or(own.deleted, |o| version(o) >= own.version);
+        if caught_up || own.at.elapsed() > BELIEVE {
+            written.remove(id);
+            return shown;
+        }
+        Some(own.object.clone())
+    }
+
+    /// Remembers the answer to an apply, and that the server found the object to be as wanted.
+    pub fn applied(&self, digest: &str, live: &Object) {
+        let id = live.id();
+        lock(&self.settled).insert(id.clone(), (digest.to_owned(), instance(live)));
+        let object = trim(live).unwrap_or_else(|| live.clone());
+        lock(&self.written).insert(id, Written { version: version(live), object, deleted: false, at: Instant::now() });
+    }
+
+    /// Remembers a delete.
+    pub fn deleted(&self, id: &ObjectId) {
+        let Some(last) = self.get(id) else { return };
+        let mut value = last.value().clone();
+        value["metadata"]["deletionTimestamp"] = "pending".into();
+        if let Ok(object) = Object::new(value) {
+            lock(&self.written).insert(id.clone(), Written { version: version(&last) + 1, object, deleted: true, at: Instant::now() });
+        }
+    }
+
+    /// Whether the server itself has said that this live object is as wanted under this digest.
+    #[must_use]
+    pub fn is_settled(&self, digest: &str, live: &Object) -> bool {
+        lock(&self.settled).get(&live.id()).is_some_and(|(known, seen)| known == digest && *seen == instance(live))
+    }
+}
+
+/// The state of an object's specification: its generation where it has one, else its resource version.
+fn instance(object: &Object) -> String {
+    let state = object.number("/metadata/generation").map_or_else(|| object.resource_version().to_owned(), |g| format!("generation {g}"));
+    format!("{} {state}", object.uid())
+}
+
+/// Resource versions of one server are numbers that grow.
+fn version(object: &Object) -> u64 {
+    object.resource_version().parse().unwrap_or(0)
+}
+
+/// Takes an event in; whether anything changed that somebody may care about.
+fn take_in(content: &mut Content, watch: &Watch, event: Result<Event<kube::api::DynamicObject>, watcher::Error>) -> bool {
+    let own = |mut found: kube::api::DynamicObject| {
+        found.types.get_or_insert_with(|| kube::api::TypeMeta { api_version: watch.api_version.clone(), kind: watch.kind.clone() });
+        object(found).map(|o| trim(&o).unwrap_or(o))
+    };
+    match event {
+        Ok(Event::Init) => {
+            content.incoming = Some(BTreeMap::new());
+            false
+        }
+        Ok(Event::InitApply(found)) => {
+            if let (Some(incoming), Some(found)) = (&mut content.incoming, own(found)) {
+                incoming.insert(found.id(), found);
+            }
+            false
+        }
+        Ok(Event::InitDone) => {
+            let new = content.incoming.take().unwrap_or_default();
+            let matters = !content.synced || !same(&content.objects, &new);
+            content.objects = new;
+            content.synced = true;
+            content.error = None;
+            matters
+        }
+        Ok(Event::Apply(found)) => {
+            let Some(found) = own(found) else { return false };
+            let id = found.id();
+            let matters = content.objects.get(&id).is_none_or(|old| meaning(old) != meaning(&found));
+            content.objects.insert(id, found);
+            matters
+        }
+        Ok(Event::Delete(found)) => own(found).is_some_and(|found| content.objects.remove(&found.id()).is_some()),
+        Err(error) => {
+            tracing::warn!(watch = %watch.id(), %error, "a watch failed and is tried again");
+            let source = match error {
+                watcher::Error::InitialListFailed(source) | watcher::Error::WatchStartFailed(source) | watcher::Error::WatchFailed(source) => Some(source),
+                watcher::Error::WatchError(status) => Some(kube::Error::Api(status)),
+                watcher::Error::NoResourceVersion => None,
+            };
+            if let Some(source) = source {
+                content.error = Some(ClusterError::of("list", &watch.api_version, &watch.id(), source));
+            }
+            false
+        }
+    }
+}
+
+fn same(old: &BTreeMap<ObjectId, Object>, new: &BTreeMap<ObjectId, Object>) -> bool {
+    old.len() == new.len() && old.iter().zip(new).all(|((a, x), (b, y))| a == b && meaning(x) == meaning(y))
+}
+
+/// The object without its resource version, which changes with every heartbeat.
+fn meaning(object: &Object) -> Value {
+    let mut value = object.value().clone();
+    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.shift_remove("resourceVersion");
+    }
+    value
+}
+
+/// What is kept of kinds that are many and large: nodes, pods and their registrations. `None`: everything.
+fn trim(object: &Object) -> Option<Object> {
+    const METADATA: [&str; 8] = ["name", "namespace", "uid", "resourceVersion", "labels", "creationTimestamp", "deletionTimestamp", "generation"];
+    let keep: &[&str] = match object.kind() {
+        "Node" => &["/spec/taints", "/spec/providerID"],
+        "Pod" => &["/spec/nodeName", "/status/phase", "/status/containerStatuses", "/status/initContainerStatuses", "/status/conditions"],
+        "CSINode" => &["/spec/drivers"],
+        _ => return None,
+    };
+    let mut metadata = Map::new();
+    for key in METADATA {
+        if let Some(value) = object.value().pointer(&format!("/metadata/{key}")) {
+            metadata.insert(key.to_owned(), value.clone());
+        }
+    }
+    let mut small = serde_json::json!({"apiVersion": object.api_version(), "kind": object.kind(), "metadata": metadata});
+    for pointer in keep {
+        if let (Some(value), [_, outer, inner]) = (object.value().pointer(pointer), pointer.split('/').collect::<Vec<_>>().as_slice()) {
+            small[*outer][*inner] = value.clone();
+        }
+    }
+    Object::new(small).ok()
+}

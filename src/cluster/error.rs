@@ -1,0 +1,166 @@
+use super::resource;
+use crate::api::{Class, Failure, Reason};
+use crate::types::ObjectId;
+use std::time::Duration;
+
+/// The Kubernetes API did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// A right is missing.
+    #[error("the operator may not {verb} {what}; add this rule to its role: {rule}")]
+    Forbidden {
+        /// The verb.
+        verb: String,
+        /// The object or objects.
+        what: String,
+        /// The rule, as it would stand in a Role or ClusterRole.
+        rule: String,
+        /// What the server said.
+        #[source]
+        source: kube::Error,
+    },
+    /// A role would grant a right that the operator itself does not have.
+    #[error("the operator may not write {id}, because it grants rights that the operator itself lacks; give the operator the same rights")]
+    Escalation {
+        /// The role or binding.
+        id: ObjectId,
+        /// What the server said.
+        #[source]
+        source: kube::Error,
+    },
+    /// Other field managers own fields that would change.
+    #[error("{id} has fields that somebody else manages: {fields}; remove them there, or delete the object to have it made anew")]
+    Conflict {
+        /// The object.
+        id: ObjectId,
+        /// The fields with their managers.
+        fields: String,
+    },
+    /// The API server refused the object.
+    #[error("the API server refused {id}")]
+    Refused {
+        /// The object.
+        id: ObjectId,
+        /// What the server said.
+        #[source]
+        source: kube::Error,
+    },
+    /// The API server cannot be reached, is overloaded or failed.
+    #[error("the API server did not answer the request to {verb} {what}")]
+    Unavailable {
+        /// The verb.
+        verb: String,
+        /// The object or objects.
+        what: String,
+        /// The cause.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The API server did not answer in time.
+    #[error("the API server did not answer the request to {verb} {what} within {} s", after.as_secs())]
+    TimedOut {
+        /// The verb.
+        verb: String,
+        /// The object or objects.
+        what: String,
+        /// The deadline.
+        after: Duration,
+    },
+}
+
+impl Failure for ClusterError {
+    fn reason(&self) -> Reason {
+        match self {
+            Self::Forbidden { .. } | Self::Escalation { .. } => Reason::Forbidden,
+            Self::Conflict { .. } => Reason::Conflict,
+            Self::Refused { .. } => Reason::ApplyFailed,
+            Self::Unavailable { .. } | Self::TimedOut { .. } => Reason::ApiUnavailable,
+        }
+    }
+
+    fn class(&self) -> Class {
+        Class::Retry
+    }
+}
+
+impl ClusterError {
+    /// Sorts an error of a request about one object.
+    pub(super) fn of(verb: &str, api_version: &str, id: &ObjectId, source: kube::Error) -> Self {
+        let status = match &source {
+            kube::Error::Api(status) => status.clone(),
+            _ => return Self::Unavailable { verb: verb.into(), what: id.to_string(), source: source.into() },
+        };
+        match status.code {
+            403 if status.message.contains("attempting to grant") || status.message.contains("not currently held") => {
+                Self::Escalation { id: id.clone(), source }
+            }
+            401 | 403 if status.code == 401 || status.message.contains(" cannot ") => {
+                let verb = denied_verb(&status.message).unwrap_or(verb).to_owned();
+                let rule = rule(api_version, id, &verb);
+                Self::Forbidden { verb, what: id.to_string(), rule, source }
+            }
+            409 if !status.details.as_ref().is_none_or(|d| d.causes.is_empty()) => {
+                let causes = status.details.as_ref().map(|d| d.causes.as_slice()).unwrap_or_default();
+                let fields = causes.iter().map(|c| format!("{} ({})", c.field, c.message)).collect::<Vec<_>>().join(", ");
+                Self::Conflict { id: id.clone(), fields }
+            }
+            429 | 500..=599 => Self::Unavailable { verb: verb.into(), what: id.to_string(), source: source.into() },
+            _ => Self::Refused { id: id.clone(), source },
+        }
+    }
+}
+
+/// The verb in `User "x" cannot patch resource "y"`.
+fn denied_verb(message: &str) -> Option<&str> {
+    message.split(" cannot ").nth(1)?.split(' ').next()
+}
+
+/// The rule that would allow this, in the form of a Role.
+fn rule(api_version: &str, id: &ObjectId, verb: &str) -> String {
+    let plural = resource(api_version, id.kind()).plural;
+    let names = if verb == "list" || verb == "watch" || id.name.is_empty() { String::new() } else { format!(", resourceNames: [{}]", id.name) };
+    let place = if id.namespace.is_empty() { "ClusterRole".into() } else { format!("Role in namespace {}", id.namespace) };
+    format!("{{apiGroups: [\"{}\"], resources: [{plural}], verbs: [{verb}]{names}}} ({place})", id.group())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::chain;
+    use kube::core::Status;
+    use kube::core::response::{StatusCause, StatusDetails};
+
+    fn error(code: u16, message: &str, causes: Vec<StatusCause>) -> ClusterError {
+        let details = Some(StatusDetails { name: String::new(), group: String::new(), kind: String::new(), uid: String::new(), causes, retry_after_seconds: 0 });
+        let status = Status { code, message: message.into(), reason: String::new(), details, status: None, metadata: None };
+        ClusterError::of("patch", "apps/v1", &ObjectId::new("apps", "DaemonSet", "kube-system", "cpi"), kube::Error::Api(Box::new(status)))
+    }
+
+    #[test]
+    fn a_missing_right_names_the_rule_to_add() {
+        let message = r#"daemonsets.apps "cpi" is forbidden: User "u" cannot create resource "daemonsets" in API group "apps" in the namespace "kube-system""#;
+        let failure = error(403, message, vec![]);
+        assert_eq!(failure.reason(), Reason::Forbidden);
+        assert_eq!(
+            failure.to_string(),
+            "the operator may not create DaemonSet kube-system/cpi; add this rule to its role: \
+             {apiGroups: [\"apps\"], resources: [daemonsets], verbs: [create], resourceNames: [cpi]} (Role in namespace kube-system)"
+        );
+    }
+
+    #[test]
+    fn errors_are_sorted_by_what_can_be_done() {
+        let cause = StatusCause { reason: "FieldManagerConflict".into(), message: "conflict with \"kubectl\"".into(), field: ".spec.x".into() };
+        for (failure, reason) in [
+            (error(409, "Apply failed with 1 conflict", vec![cause]), Reason::Conflict),
+            (error(409, "the object has been modified", vec![]), Reason::ApplyFailed),
+            (error(422, "invalid", vec![]), Reason::ApplyFailed),
+            (error(403, "violates PodSecurity", vec![]), Reason::ApplyFailed),
+            (error(403, "user is attempting to grant RBAC permissions not currently held", vec![]), Reason::Forbidden),
+            (error(503, "etcd", vec![]), Reason::ApiUnavailable),
+            (error(429, "slow down", vec![]), Reason::ApiUnavailable),
+        ] {
+            assert_eq!(failure.reason(), reason, "{}", chain(&failure));
+        }
+    }
+}

@@ -1,0 +1,66 @@
+use super::{ClusterError, Select, Watch, api};
+use crate::manifest::Object;
+use crate::types::{KubernetesVersion, ObjectId};
+use kube::Client;
+use kube::api::{DynamicObject, ListParams};
+use std::time::Duration;
+
+/// The deadline of a single request.
+pub(super) const DEADLINE: Duration = Duration::from_secs(15);
+
+/// Runs a request with the deadline.
+pub(super) async fn timed<T>(
+    verb: &str,
+    api_version: &str,
+    id: &ObjectId,
+    request: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, ClusterError> {
+    match tokio::time::timeout(DEADLINE, request).await {
+        Ok(result) => result.map_err(|error| ClusterError::of(verb, api_version, id, error)),
+        Err(_) => Err(ClusterError::TimedOut { verb: verb.into(), what: id.to_string(), after: DEADLINE }),
+    }
+}
+
+/// An object as it is now, or `None`.
+///
+/// # Errors
+/// When the request fails for another cause than that there is no such object.
+pub async fn get(client: &Client, api_version: &str, id: &ObjectId) -> Result<Option<Object>, ClusterError> {
+    let api = api(client, api_version, id.kind(), &id.namespace);
+    Ok(timed("get", api_version, id, api.get_opt(&id.name)).await?.and_then(object))
+}
+
+/// All objects that a watch of this kind would see.
+///
+/// # Errors
+/// When the request fails.
+pub async fn list(client: &Client, watch: &Watch) -> Result<Vec<Object>, ClusterError> {
+    let params = match &watch.select {
+        Select::All => ListParams::default(),
+        Select::Labels(selector) => ListParams::default().labels(selector),
+        Select::Name(name) => ListParams::default().fields(&format!("metadata.name={name}")),
+    };
+    let api = api(client, &watch.api_version, &watch.kind, &watch.namespace);
+    let found = timed("list", &watch.api_version, &watch.id(), api.list(&params)).await?;
+    let fill = |mut item: DynamicObject| {
+        item.types.get_or_insert_with(|| kube::api::TypeMeta { api_version: watch.api_version.clone(), kind: watch.kind.clone() });
+        object(item)
+    };
+    Ok(found.items.into_iter().filter_map(fill).collect())
+}
+
+/// What the API server says of its version.
+///
+/// # Errors
+/// When it cannot be reached, or says something that is no version.
+pub async fn server_version(client: &Client) -> Result<KubernetesVersion, ClusterError> {
+    let id = ObjectId::new("", "Version", "", "of the API server");
+    let info = timed("get", "v1", &id, client.apiserver_version()).await?;
+    info.git_version.parse().map_err(|error| ClusterError::Unavailable { verb: "get".into(), what: "the version of the API server".into(), source: Box::new(error) })
+}
+
+/// A dynamic object as ours, without the record of field managers, which is large and not looked at.
+pub(super) fn object(mut found: DynamicObject) -> Option<Object> {
+    found.metadata.managed_fields = None;
+    serde_json::to_value(found).ok().and_then(|value| Object::new(value).ok())
+}

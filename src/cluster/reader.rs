@@ -1,0 +1,105 @@
+use super::{Cache, ClusterError, Watch, read};
+use crate::manifest::Object;
+use crate::types::ObjectId;
+use kube::Client;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the first list of a watch may take.
+const FIRST_LIST: Duration = Duration::from_secs(15);
+
+/// Where live objects are read: the operator keeps watches, a command reads once. What is done with the objects is the same.
+#[derive(Clone)]
+pub enum Reader {
+    /// From watches, without a request when nothing is new.
+    Watching(Arc<Cache>),
+    /// By asking now.
+    Once(Client),
+}
+
+/// Objects that have been read.
+pub enum View {
+    /// They stay current by themselves.
+    Watching(Arc<Cache>),
+    /// They are as they were when they were read.
+    Once(BTreeMap<Watch, Vec<Object>>),
+}
+
+impl Reader {
+    /// Reads what these watches would show.
+    ///
+    /// # Errors
+    /// With the first request that fails.
+    pub async fn load(&self, watches: impl IntoIterator<Item = Watch>) -> Result<View, ClusterError> {
+        match self {
+            Self::Watching(cache) => {
+                cache.ensure(watches, FIRST_LIST).await?;
+                Ok(View::Watching(cache.clone()))
+            }
+            Self::Once(client) => {
+                let mut all = BTreeMap::new();
+                for watch in watches {
+                    let found = read::list(client, &watch).await?;
+                    all.insert(watch, found);
+                }
+                Ok(View::Once(all))
+            }
+        }
+    }
+
+    /// The live objects of these ids. From watches, those that bear our labels, found by the watches given with them.
+    ///
+    /// # Errors
+    /// With the first request that fails.
+    pub async fn live(
+        &self,
+        ids: &BTreeMap<ObjectId, String>,
+        watches: impl IntoIterator<Item = Watch>,
+    ) -> Result<BTreeMap<ObjectId, Object>, ClusterError> {
+        let mut live = BTreeMap::new();
+        match self {
+            Self::Watching(cache) => {
+                cache.ensure(watches, FIRST_LIST).await?;
+                live.extend(ids.keys().filter_map(|id| Some((id.clone(), cache.get(id)?))));
+            }
+            Self::Once(client) => {
+                for (id, api_version) in ids {
+                    if let Some(object) = read::get(client, api_version, id).await? {
+                        live.insert(id.clone(), object);
+                    }
+                }
+            }
+        }
+        Ok(live)
+    }
+
+    /// The cache, where there is one.
+    #[must_use]
+    pub fn cache(&self) -> Option<&Arc<Cache>> {
+        match self {
+            Self::Watching(cache) => Some(cache),
+            Self::Once(_) => None,
+        }
+    }
+}
+
+impl View {
+    /// All objects of a watch.
+    #[must_use]
+    pub fn list(&self, watch: &Watch) -> Vec<Object> {
+        match self {
+            Self::Watching(cache) => cache.list(watch),
+            Self::Once(all) => all.get(watch).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// The object of a watch by name, with our own writes seen at once.
+    #[must_use]
+    pub fn one(&self, watch: &Watch) -> Option<Object> {
+        match self {
+            Self::Watching(cache) => cache.get(&watch.id()),
+            Self::Once(all) => all.get(watch)?.first().cloned(),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+use super::read::{object, timed};
+use super::{ClusterError, api};
+use crate::manifest::Object;
+use crate::types::{FIELD_MANAGER, ObjectId};
+use kube::Client;
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions, PropagationPolicy};
+use serde_json::Value;
+use std::fmt;
+use std::sync::Arc;
+
+/// What a write was, for counting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// Server-side apply.
+    Apply,
+    /// Delete.
+    Delete,
+    /// A change of status or metadata.
+    Patch,
+}
+
+impl Verb {
+    /// The verb as a metric label.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Apply => "apply",
+            Self::Delete => "delete",
+            Self::Patch => "patch",
+        }
+    }
+}
+
+/// Every write of the project goes through here.
+#[derive(Clone)]
+pub struct Writer {
+    client: Client,
+    seen: Arc<dyn Fn(Verb, &str) + Send + Sync>,
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Writer")
+    }
+}
+
+impl Writer {
+    /// A writer that tells `seen` of each write that was made.
+    pub fn new(client: Client, seen: impl Fn(Verb, &str) + Send + Sync + 'static) -> Self {
+        Self { client, seen: Arc::new(seen) }
+    }
+
+    /// Server-side apply. Without `force` no field is taken from another manager.
+    ///
+    /// # Errors
+    /// When the API server does not accept it.
+    pub async fn apply(&self, wanted: &Object, force: bool) -> Result<Object, ClusterError> {
+        let id = wanted.id();
+        let api = api(&self.client, wanted.api_version(), wanted.kind(), wanted.namespace());
+        let mut params = PatchParams::apply(FIELD_MANAGER);
+        params.force = force;
+        let live = timed("patch", wanted.api_version(), &id, api.patch(wanted.name(), &params, &Patch::Apply(wanted.value()))).await?;
+        (self.seen)(Verb::Apply, id.kind());
+        let live = object(live).unwrap_or_else(|| wanted.clone());
+        tracing::info!(object = %id, resource_version = live.resource_version(), "applied");
+        Ok(live)
+    }
+
+    /// Deletes exactly the instance with this UID. That it is gone already counts as done. Dependents go first, so that
+    /// a workload is gone only when its pods are.
+    ///
+    /// # Errors
+    /// When the API server does not accept it.
+    pub async fn delete(&self, api_version: &str, id: &ObjectId, uid: &str) -> Result<(), ClusterError> {
+        let api = api(&self.client, api_version, id.kind(), &id.namespace);
+        let params = DeleteParams {
+            preconditions: Some(Preconditions { uid: Some(uid.to_owned()), resource_version: None }),
+            propagation_policy: Some(PropagationPolicy::Foreground),
+            ..DeleteParams::default()
+        };
+        match timed("delete", api_version, id, api.delete(&id.name, &params)).await {
+            Ok(_) => {
+                (self.seen)(Verb::Delete, id.kind());
+                tracing::info!(object = %id, uid, "deleted");
+                Ok(())
+            }
+            Err(ClusterError::Refused { source: kube::Error::Api(status), .. }) if matches!(status.code, 404 | 409) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Merges a change into an object, or into its status.
+    ///
+    /// # Errors
+    /// When the API server does not accept it.
+    pub async fn merge(&self, api_version: &str, id: &ObjectId, change: &Value, status: bool) -> Result<Option<Object>, ClusterError> {
+        let api = api(&self.client, api_version, id.kind(), &id.namespace);
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+        let patch = Patch::Merge(change);
+        let live = if status {
+            timed("patch", api_version, id, api.patch_status(&id.name, &params, &patch)).await?
+        } else {
+            timed("patch", api_version, id, api.patch(&id.name, &params, &patch)).await?
+        };
+        (self.seen)(Verb::Patch, id.kind());
+        Ok(object(live))
+    }
+}

@@ -1,0 +1,147 @@
+//! The loop over VDOConfigs.
+
+use super::memory::newest;
+use super::{Context, now};
+use crate::api::{Class, VDOConfig, VDOConfigStatus, chain};
+use crate::reconcile::{self, Next, Occasion};
+use crate::runtime::metrics::{ConditionValue, ReconcileResult};
+use crate::status::{Note, Report, Trouble, fold, notes};
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use kube::runtime::controller::Action;
+use kube::runtime::events::{Event, EventType};
+use kube::{Resource, ResourceExt};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Statuses that only count on are written no more often than this.
+const PACE: Duration = Duration::from_secs(5);
+
+pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> Result<Action, Infallible> {
+    let started = Instant::now();
+    let uid = object.uid().unwrap_or_default();
+    let mut memory = context.memory.config(&uid);
+    let time = now();
+    let mut report = match context.version().await {
+        Ok(kubernetes) => {
+            let occasion = Occasion { config: &object, acting: &acting(&context, &object), kubernetes, now: time };
+            reconcile::reconcile(&occasion, &context.world).await
+        }
+        Err(error) => {
+            Report { generation: object.metadata.generation, troubles: vec![Trouble::from(&error)], ..Report::default() }
+        }
+    };
+    context.metrics.stage("all", started.elapsed());
+    context.metrics.reconciled(result(&report));
+    if report.gone {
+        let forgotten = context.memory.forget_config(&uid);
+        forgotten.iter().flat_map(|m| &m.drivers).for_each(|driver| context.metrics.driver(driver, None));
+        tracing::info!(config = %object.name_any(), "all drivers are removed");
+        return Ok(Action::await_change());
+    }
+
+    let next = Next::after(&report);
+    memory.failures = if next == Next::Backoff { memory.failures.saturating_add(1) } else { 0 };
+    let delay = jitter(next.delay(memory.failures, context.resync), &uid, time);
+    report.next_attempt = SignedDuration::try_from(delay).ok().and_then(|delay| time.checked_add(delay).ok()).map(Time);
+    let old = newest(object.status.as_ref(), object.resource_version().as_deref(), memory.status.as_ref());
+    let status = fold(&old, &report, &Time(time));
+    say(&object, &old, &status, &report);
+    measure(&context, &status, &mut memory.drivers);
+    let recent = memory.written.is_some_and(|at| at.elapsed() < PACE);
+    let mut delay = delay;
+    match reconcile::publish(&object, &old, &status, recent, &context.world.writer).await {
+        Ok(Some(live)) => {
+            for note in notes(&old.conditions, &status.conditions) {
+                record(&context, &object.object_ref(&()), &note).await;
+            }
+            memory.written = Some(Instant::now());
+            memory.status = Some((live.resource_version().parse().unwrap_or(0), status));
+        }
+        // Held back: it is written with the next change, or when it is no longer too soon.
+        Ok(None) if old != status => delay = delay.min(PACE),
+        Ok(None) => {}
+        Err(error) => {
+            tracing::warn!(config = %object.name_any(), error = %chain(&error), "the status could not be written");
+            delay = delay.min(Duration::from_secs(5));
+        }
+    }
+    context.memory.keep_config(&uid, memory);
+    Ok(Action::requeue(delay))
+}
+
+/// The VDOConfig that acts in this cluster: the oldest, and of equally old ones the first by name.
+fn acting(context: &Context, own: &VDOConfig) -> String {
+    let key = |c: &VDOConfig| (c.creation_timestamp().map(|t| t.0), c.namespace().unwrap_or_default(), c.name_any());
+    let all = context.configs.get().map(kube::runtime::reflector::Store::state).unwrap_or_default();
+    let (_, namespace, name) = all.iter().map(|c| key(c)).chain([key(own)]).min().unwrap_or_default();
+    format!("{namespace}/{name}")
+}
+
+/// Up to a tenth later, so that many operators do not ask at the same instant. No randomness is needed for that.
+fn jitter(delay: Duration, uid: &str, now: Timestamp) -> Duration {
+    let seed = uid.bytes().map(u64::from).sum::<u64>().wrapping_add(now.as_millisecond().unsigned_abs()) % 100;
+    delay + delay / 1000 * u32::try_from(seed).unwrap_or(0)
+}
+
+fn result(report: &Report) -> ReconcileResult {
+    match report.troubles.first() {
+        Some(t) if t.class != Class::Wait => ReconcileResult::Error,
+        Some(_) => ReconcileResult::Waiting,
+        None if report.waiting.is_empty() => ReconcileResult::Success,
+        None => ReconcileResult::Waiting,
+    }
+}
+
+/// The audit trail: what was decided and why, once for each change.
+fn say(object: &VDOConfig, old: &VDOConfigStatus, new: &VDOConfigStatus, report: &Report) {
+    let config = object.name_any();
+    for driver in &new.drivers {
+        if old.drivers.iter().all(|d| (&d.name, &d.version) != (&driver.name, &driver.version)) {
+            tracing::info!(config, driver = driver.name, version = driver.version, because = driver.because, "chosen");
+        }
+    }
+    let ready = |s: &VDOConfigStatus| s.conditions.iter().find(|c| c.type_ == "Ready").map(|c| (c.status.clone(), c.reason.clone(), c.message.clone()));
+    if let (before, Some((status, reason, message))) = (ready(old), ready(new)) {
+        if before.is_none_or(|b| b.0 != status || b.1 != reason) {
+            tracing::info!(config, ready = status, reason, "{message}");
+        }
+    }
+    for trouble in &report.troubles {
+        tracing::warn!(config, reason = %trouble.reason, "{}", trouble.message);
+    }
+}
+
+fn measure(context: &Context, status: &VDOConfigStatus, known: &mut Vec<String>) {
+    for gone in known.iter().filter(|name| status.drivers.iter().all(|d| d.name != **name)) {
+        context.metrics.driver(gone, None);
+    }
+    *known = status.drivers.iter().map(|d| d.name.clone()).collect();
+    for driver in &status.drivers {
+        context.metrics.driver(&driver.name, Some(&driver.version));
+    }
+    for condition in &status.conditions {
+        let value = match condition.status.as_str() {
+            "True" => ConditionValue::True,
+            "False" => ConditionValue::False,
+            _ => ConditionValue::Unknown,
+        };
+        context.metrics.condition(&condition.type_, value);
+    }
+}
+
+/// Records an event. That it could not be recorded never fails anything.
+pub(super) async fn record(context: &Context, reference: &ObjectReference, note: &Note) {
+    let event = Event {
+        type_: if note.warning { EventType::Warning } else { EventType::Normal },
+        reason: note.reason.clone(),
+        note: Some(note.message.chars().take(1000).collect()),
+        action: "Reconcile".into(),
+        secondary: None,
+    };
+    if let Err(error) = context.recorder.publish(&event, reference).await {
+        tracing::debug!(%error, "an event could not be recorded");
+    }
+}

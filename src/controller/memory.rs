@@ -1,0 +1,88 @@
+//! What the loops remember from one run to the next. All of it may be lost without harm: it saves requests, nothing else.
+
+use crate::api::{VDOConfigStatus, VsphereCloudConfigStatus};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Memory of both loops, by UID.
+#[derive(Default)]
+pub(super) struct Memory {
+    configs: Mutex<HashMap<String, Config>>,
+    connections: Mutex<HashMap<String, Connection>>,
+}
+
+/// What is remembered of a VDOConfig.
+#[derive(Default, Clone)]
+pub(super) struct Config {
+    /// Failures in a row.
+    pub failures: u32,
+    /// The status that was written last, and the resource version it led to.
+    pub status: Option<(u64, VDOConfigStatus)>,
+    /// When that was.
+    pub written: Option<Instant>,
+    /// The drivers that metrics speak of.
+    pub drivers: Vec<String>,
+}
+
+/// What is remembered of a vSphere connection.
+#[derive(Default, Clone)]
+pub(super) struct Connection {
+    /// What the vCenter was asked with: when it changes, it is asked again.
+    pub asked_with: String,
+    /// When it was asked.
+    pub asked: Option<Instant>,
+    /// Whether it answered as it should.
+    pub well: bool,
+    /// Failures in a row.
+    pub failures: u32,
+    /// The status that was written last, and the resource version it led to.
+    pub status: Option<(u64, VsphereCloudConfigStatus)>,
+}
+
+impl Memory {
+    pub(super) fn config(&self, uid: &str) -> Config {
+        lock(&self.configs).get(uid).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn keep_config(&self, uid: &str, memory: Config) {
+        lock(&self.configs).insert(uid.to_owned(), memory);
+    }
+
+    pub(super) fn forget_config(&self, uid: &str) -> Option<Config> {
+        lock(&self.configs).remove(uid)
+    }
+
+    pub(super) fn connection(&self, uid: &str) -> Connection {
+        lock(&self.connections).get(uid).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn keep_connection(&self, uid: &str, memory: Connection) {
+        lock(&self.connections).insert(uid.to_owned(), memory);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The newer of what the watch shows and what was written last.
+pub(super) fn newest<T: Clone + Default>(shown: Option<&T>, shown_version: Option<&str>, written: Option<&(u64, T)>) -> T {
+    let version = shown_version.and_then(|v| v.parse().ok()).unwrap_or(0);
+    match written {
+        Some((own, status)) if *own > version => status.clone(),
+        _ => shown.cloned().unwrap_or_default(),
+    }
+}
+
+impl Connection {
+    /// How long until the vCenter is asked again: the interval when all is well, else 5 s, 10 s, … up to five minutes.
+    pub(super) fn due_in(&self, asking_with: &str, interval: Duration) -> Duration {
+        let Some(asked) = self.asked else { return Duration::ZERO };
+        if self.asked_with != asking_with {
+            return Duration::ZERO;
+        }
+        let pause = if self.well { interval } else { Duration::from_secs(5 << self.failures.min(6)).min(Duration::from_secs(300)).min(interval) };
+        pause.saturating_sub(asked.elapsed())
+    }
+}

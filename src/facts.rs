@@ -1,0 +1,89 @@
+//! What was found out before anything is decided: data only.
+//!
+//! Layer 0: may use `types` and `api` only.
+
+use crate::types::{KubernetesVersion, Secret, Trust, VcenterVersion};
+
+/// A vSphere connection as it is known now.
+#[derive(Debug, Clone)]
+pub struct Connection {
+    /// The name of the object.
+    pub name: String,
+    /// The address of the vCenter.
+    pub server: String,
+    /// Its port.
+    pub port: u16,
+    /// Datacenters to look in; empty means all.
+    pub datacenters: Vec<String>,
+    /// How the certificate is trusted.
+    pub trust: Trust,
+    /// The version that the vCenter said last; `None` when it never answered.
+    pub version: Option<VcenterVersion>,
+    /// Its build.
+    pub build: Option<String>,
+    /// Whether the connection is ready; `None` when that is not known, for example in an outage.
+    pub ready: Option<bool>,
+    /// Why, from the connection's own Ready condition.
+    pub message: String,
+    /// The user name and password.
+    pub credentials: Credentials,
+}
+
+/// A user name and a password.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// The user name.
+    pub user: String,
+    /// The password.
+    pub password: Secret,
+}
+
+/// A node as the drivers see it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Whether it bears a control-plane label of any of the usual names.
+    pub control_plane: bool,
+    /// Its provider ID; empty until a cloud provider has set it.
+    pub provider_id: String,
+    /// Whether it bears the taint that a cloud provider takes away.
+    pub uninitialized: bool,
+    /// Whether it runs Linux.
+    pub linux: bool,
+    /// Whether the CSI driver is registered on it.
+    pub csi_registered: bool,
+}
+
+impl Node {
+    /// What this node still lacks from the cloud provider, if anything.
+    #[must_use]
+    pub fn lacks(&self) -> Option<&'static str> {
+        if self.provider_id.is_empty() {
+            Some("providerID")
+        } else if self.uninitialized {
+            Some("removal of the uninitialized taint")
+        } else {
+            None
+        }
+    }
+}
+
+/// The cluster.
+#[derive(Debug, Clone)]
+pub struct Cluster {
+    /// The version of the API server.
+    pub version: KubernetesVersion,
+    /// The UID of the kube-system namespace, which is the identity of the cluster.
+    pub uid: String,
+    /// The nodes, by name.
+    pub nodes: Vec<Node>,
+}
+
+impl Cluster {
+    /// How many control-plane nodes there are.
+    #[must_use]
+    pub fn control_plane_count(&self) -> usize {
+        self.nodes.iter().filter(|node| node.control_plane).count()
+    }
+}

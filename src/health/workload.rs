@@ -1,0 +1,103 @@
+use crate::api::Reason;
+use crate::manifest::Object;
+use std::fmt;
+
+/// The state of one object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// As specified.
+    Current,
+    /// On its way, or never to arrive: the reason tells.
+    Waiting(Reason, String),
+}
+
+/// Pods that are ready, of pods that should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pods {
+    /// Ready.
+    pub ready: i64,
+    /// Wanted.
+    pub wanted: i64,
+}
+
+impl fmt::Display for Pods {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.ready, self.wanted)
+    }
+}
+
+impl std::ops::AddAssign for Pods {
+    fn add_assign(&mut self, other: Self) {
+        self.ready += other.ready;
+        self.wanted += other.wanted;
+    }
+}
+
+/// The verdict on a live object, and its pods if it has any.
+///
+/// The generation comes first, as in kstatus: a controller that has not seen the newest specification says nothing about it.
+/// Kinds without rules of their own are current once they exist.
+#[must_use]
+pub fn assess(object: &Object) -> (Verdict, Pods) {
+    let number = |pointer: &str| object.number(pointer).unwrap_or(0);
+    let (updated, available, pods) = match object.kind() {
+        "DaemonSet" => {
+            let pods = Pods { ready: number("/status/numberReady"), wanted: number("/status/desiredNumberScheduled") };
+            (number("/status/updatedNumberScheduled"), number("/status/numberAvailable"), pods)
+        }
+        "Deployment" => {
+            let pods = Pods { ready: number("/status/readyReplicas"), wanted: object.number("/spec/replicas").unwrap_or(1) };
+            (number("/status/updatedReplicas"), number("/status/availableReplicas"), pods)
+        }
+        _ => return (Verdict::Current, Pods::default()),
+    };
+    let waiting = |message: String| (Verdict::Waiting(Reason::WaitingForPods, message), pods);
+    if object.number("/status/observedGeneration") != object.number("/metadata/generation") {
+        return waiting(format!("{object} is being taken up by its controller"));
+    }
+    if updated < pods.wanted {
+        return waiting(format!("{object} has {updated} of {} pods at its newest revision", pods.wanted));
+    }
+    if number("/status/replicas") > updated && object.kind() == "Deployment" {
+        return waiting(format!("{object} still has {} pods of an older revision", number("/status/replicas") - updated));
+    }
+    if available < pods.wanted || pods.ready < pods.wanted {
+        return waiting(format!("{object} has {} of {} pods ready", pods.ready.min(available), pods.wanted));
+    }
+    (Verdict::Current, pods)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn verdict(kind: &str, spec: serde_json::Value, status: serde_json::Value) -> String {
+        let object = Object::new(json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "x", "namespace": "n", "generation": 2}, "spec": spec, "status": status}))
+            .expect("an object");
+        match assess(&object) {
+            (Verdict::Current, pods) => format!("current {pods}"),
+            (Verdict::Waiting(_, message), pods) => format!("{message} ({pods})"),
+        }
+    }
+
+    #[test]
+    fn kstatus_rules_for_workloads() {
+        let daemon_set = |status| verdict("DaemonSet", json!({}), status);
+        let deployment = |status| verdict("Deployment", json!({"replicas": 2}), status);
+        for (found, expected) in [
+            (daemon_set(json!({})), "DaemonSet n/x is being taken up by its controller (0/0)"),
+            (daemon_set(json!({"observedGeneration": 1, "desiredNumberScheduled": 1, "numberReady": 1, "numberAvailable": 1, "updatedNumberScheduled": 1})), "DaemonSet n/x is being taken up by its controller (1/1)"),
+            (daemon_set(json!({"observedGeneration": 2, "desiredNumberScheduled": 0})), "current 0/0"),
+            (daemon_set(json!({"observedGeneration": 2, "desiredNumberScheduled": 3, "numberReady": 3, "numberAvailable": 3, "updatedNumberScheduled": 2})), "DaemonSet n/x has 2 of 3 pods at its newest revision (3/3)"),
+            (daemon_set(json!({"observedGeneration": 2, "desiredNumberScheduled": 3, "numberReady": 2, "numberAvailable": 2, "updatedNumberScheduled": 3})), "DaemonSet n/x has 2 of 3 pods ready (2/3)"),
+            (daemon_set(json!({"observedGeneration": 2, "desiredNumberScheduled": 3, "numberReady": 3, "numberAvailable": 3, "updatedNumberScheduled": 3})), "current 3/3"),
+            (deployment(json!({"observedGeneration": 2})), "Deployment n/x has 0 of 2 pods at its newest revision (0/2)"),
+            (deployment(json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2})), "Deployment n/x still has 1 pods of an older revision (2/2)"),
+            (deployment(json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2})), "current 2/2"),
+            (verdict("ConfigMap", json!({}), json!({})), "current 0/0"),
+        ] {
+            assert_eq!(found, expected);
+        }
+    }
+}

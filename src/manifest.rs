@@ -1,0 +1,11 @@
+//! Kubernetes objects as data: identity, ownership, what they mount, and how a wanted object differs from a live one.
+//!
+//! Layer 1: may use `types` and `api` only.
+
+mod compare;
+mod object;
+mod stamp;
+
+pub use compare::{Difference, differences};
+pub use object::{ManifestError, Object};
+pub use stamp::{Owner, apply_set_id, is_owned, stamp};

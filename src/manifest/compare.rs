@@ -1,0 +1,82 @@
+use serde_json::Value;
+use std::fmt;
+
+/// One place where a live object is not as it is wanted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Difference {
+    /// Where, for example `spec.template.spec.containers[0].image`.
+    pub path: String,
+    /// What is wanted there.
+    pub wanted: Value,
+    /// What was found there; null when nothing was.
+    pub found: Value,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: wanted {}, found {}", self.path, self.wanted, self.found)
+    }
+}
+
+/// Where `found` is not as `wanted` says. Fields that only `found` has are the server's or somebody else's and do not count.
+///
+/// Lists must have the same length, because every list in a chart is written whole. An absent field equals null, an empty
+/// map and an empty list, as the API server drops these; `kind` and `apiVersion` are identity and not compared.
+#[must_use]
+pub fn differences(wanted: &Value, found: &Value) -> Vec<Difference> {
+    let mut all = Vec::new();
+    if let Some(map) = wanted.as_object() {
+        for (key, value) in map.iter().filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind")) {
+            walk(value, found.get(key).unwrap_or(&Value::Null), key, &mut all);
+        }
+    }
+    all
+}
+
+fn walk(wanted: &Value, found: &Value, path: &str, all: &mut Vec<Difference>) {
+    match (wanted, found) {
+        (Value::Object(map), Value::Object(_) | Value::Null) => {
+            for (key, value) in map {
+                let step = if key.contains(['.', '/']) { format!("{path}[{key}]") } else { format!("{path}.{key}") };
+                walk(value, found.get(key).unwrap_or(&Value::Null), &step, all);
+            }
+        }
+        (Value::Array(items), Value::Array(there)) if items.len() == there.len() => {
+            for (i, (item, there)) in items.iter().zip(there).enumerate() {
+                walk(item, there, &format!("{path}[{i}]"), all);
+            }
+        }
+        (Value::Array(items), Value::Null) if items.is_empty() => {}
+        _ if wanted == found || same_number(wanted, found) => {}
+        _ => all.push(Difference { path: path.to_owned(), wanted: wanted.clone(), found: found.clone() }),
+    }
+}
+
+fn same_number(wanted: &Value, found: &Value) -> bool {
+    matches!((wanted.as_f64(), found.as_f64()), (Some(a), Some(b)) if (a - b).abs() < f64::EPSILON)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_wanted_fields_count() {
+        for (wanted, found, paths) in [
+            (json!({"spec": {"a": 1}}), json!({"spec": {"a": 1, "b": 2}, "status": {}}), vec![]),
+            (json!({"spec": {"a": 1}}), json!({"spec": {"a": 2}}), vec!["spec.a"]),
+            (json!({"spec": {"a": 1}}), json!({}), vec!["spec.a"]),
+            (json!({"spec": {"volume": {"emptyDir": {}}, "list": [], "nothing": null}}), json!({"spec": {"volume": {}}}), vec![]),
+            (json!({"list": [{"n": 1}]}), json!({"list": [{"n": 1, "default": true}]}), vec![]),
+            (json!({"list": [1, 2]}), json!({"list": [1]}), vec!["list"]),
+            (json!({"list": [{"n": 1}, {"n": 2}]}), json!({"list": [{"n": 1}, {"n": 3}]}), vec!["list[1].n"]),
+            (json!({"metadata": {"labels": {"a.b/c": "x"}}}), json!({"metadata": {"labels": {}}}), vec!["metadata.labels[a.b/c]"]),
+            (json!({"n": 1}), json!({"n": 1.0}), vec![]),
+            (json!({"n": "1"}), json!({"n": 1}), vec!["n"]),
+        ] {
+            let found_paths: Vec<String> = differences(&wanted, &found).into_iter().map(|d| d.path).collect();
+            assert_eq!(found_paths, paths, "{wanted} against {found}");
+        }
+    }
+}

@@ -1,0 +1,241 @@
+use crate::types::{Digest, ObjectId};
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// A Kubernetes object: a JSON object that has `apiVersion`, `kind` and `metadata.name`.
+///
+/// It is namespaced exactly when `metadata.namespace` is set; charts always write it. `Debug` and `Display` show the
+/// identity only, so that the content of a Secret cannot reach a log.
+#[derive(Clone, PartialEq)]
+pub struct Object(Value);
+
+/// The value is not a Kubernetes object.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("an object lacks {missing}; every Kubernetes object needs apiVersion, kind and metadata.name")]
+pub struct ManifestError {
+    missing: &'static str,
+}
+
+impl Object {
+    /// Checks and wraps a value.
+    ///
+    /// # Errors
+    /// When `apiVersion`, `kind` or `metadata.name` is missing or not a string.
+    pub fn new(value: Value) -> Result<Self, ManifestError> {
+        for (pointer, missing) in [("/apiVersion", "apiVersion"), ("/kind", "kind"), ("/metadata/name", "metadata.name")] {
+            if value.pointer(pointer).and_then(Value::as_str).is_none_or(str::is_empty) {
+                return Err(ManifestError { missing });
+            }
+        }
+        Ok(Self(value))
+    }
+
+    /// The JSON value.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        &self.0
+    }
+
+    /// The JSON value, owned.
+    #[must_use]
+    pub fn into_value(self) -> Value {
+        self.0
+    }
+
+    /// A field by JSON pointer, as text; empty when absent.
+    #[must_use]
+    pub fn text(&self, pointer: &str) -> &str {
+        self.0.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// A field by JSON pointer, as a whole number; `None` when absent.
+    #[must_use]
+    pub fn number(&self, pointer: &str) -> Option<i64> {
+        self.0.pointer(pointer).and_then(Value::as_i64)
+    }
+
+    /// `apiVersion`, for example `apps/v1`.
+    #[must_use]
+    pub fn api_version(&self) -> &str {
+        self.text("/apiVersion")
+    }
+
+    /// `kind`.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        self.text("/kind")
+    }
+
+    /// `metadata.name`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.text("/metadata/name")
+    }
+
+    /// `metadata.namespace`; empty for objects that have none.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        self.text("/metadata/namespace")
+    }
+
+    /// `metadata.uid`; empty for objects that have not been stored.
+    #[must_use]
+    pub fn uid(&self) -> &str {
+        self.text("/metadata/uid")
+    }
+
+    /// `metadata.resourceVersion`; empty for objects that have not been stored.
+    #[must_use]
+    pub fn resource_version(&self) -> &str {
+        self.text("/metadata/resourceVersion")
+    }
+
+    /// Group, kind, namespace and name.
+    #[must_use]
+    pub fn id(&self) -> ObjectId {
+        let group = self.api_version().rsplit_once('/').map_or("", |(group, _)| group);
+        ObjectId::new(group, self.kind(), self.namespace(), self.name())
+    }
+
+    /// A label.
+    #[must_use]
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.0.get("metadata")?.get("labels")?.get(key)?.as_str()
+    }
+
+    /// An annotation.
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.0.get("metadata")?.get("annotations")?.get(key)?.as_str()
+    }
+
+    /// Sets a label.
+    pub fn set_label(&mut self, key: &str, value: &str) {
+        set(&mut self.0, &["metadata", "labels"], key, value.into());
+    }
+
+    /// Sets an annotation.
+    pub fn set_annotation(&mut self, key: &str, value: &str) {
+        set(&mut self.0, &["metadata", "annotations"], key, value.into());
+    }
+
+    /// Sets an annotation on the pod template of a workload.
+    pub fn set_pod_annotation(&mut self, key: &str, value: &str) {
+        set(&mut self.0, &["spec", "template", "metadata", "annotations"], key, value.into());
+    }
+
+    /// The pod specification of a workload.
+    #[must_use]
+    pub fn pod_spec(&self) -> Option<&Value> {
+        self.0.pointer("/spec/template/spec")
+    }
+
+    /// Whether this is a Secret: its content is never shown.
+    #[must_use]
+    pub fn is_secret(&self) -> bool {
+        self.kind() == "Secret" && self.api_version() == "v1"
+    }
+
+    /// A digest of the whole object, independent of the order of keys. The salt keeps the digest of a Secret from being
+    /// looked up in a prepared table.
+    #[must_use]
+    pub fn digest(&self, salt: &str) -> Digest {
+        let mut text = String::from(salt);
+        canonical(&self.0, &mut text);
+        Digest::of(text.as_bytes())
+    }
+
+    /// The object with every value of a Secret replaced by `******`.
+    #[must_use]
+    pub fn masked(&self) -> Value {
+        let mut value = self.0.clone();
+        if self.is_secret() {
+            for field in ["data", "stringData"] {
+                if let Some(Value::Object(entries)) = value.get_mut(field) {
+                    entries.values_mut().for_each(|entry| *entry = "******".into());
+                }
+            }
+        }
+        value
+    }
+}
+
+fn set(value: &mut Value, path: &[&str], key: &str, new: Value) {
+    let mut at = value;
+    for step in path {
+        if !at.get(*step).is_some_and(Value::is_object) {
+            at[*step] = Value::Object(Map::new());
+        }
+        at = &mut at[*step];
+    }
+    at[key] = new;
+}
+
+/// JSON with sorted keys.
+fn canonical(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(map) => {
+            out.push('{');
+            let mut keys: Vec<&String> = map.keys().collect();
+            keys.sort();
+            for key in keys {
+                out.push_str(&Value::String(key.clone()).to_string());
+                out.push(':');
+                canonical(&map[key], out);
+                out.push(',');
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for item in items {
+                canonical(item, out);
+                out.push(',');
+            }
+            out.push(']');
+        }
+        other => out.push_str(&other.to_string()),
+    }
+}
+
+impl fmt::Display for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.id().fmt(f)
+    }
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.id().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_not_an_object_is_refused() {
+        for value in [json!(null), json!({}), json!({"apiVersion": "v1", "kind": "Pod"}), json!({"apiVersion": "v1", "kind": "", "metadata": {"name": "x"}})] {
+            assert!(Object::new(value.clone()).is_err(), "{value} was accepted");
+        }
+    }
+
+    #[test]
+    fn digests_ignore_the_order_of_keys_and_nothing_else() {
+        let digest = |text: &str| Object::new(serde_json::from_str(text).expect("json")).expect("an object").digest("salt");
+        let one = digest(r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1","y":"2"}}"#);
+        assert_eq!(one, digest(r#"{"data":{"y":"2","x":"1"},"metadata":{"name":"a"},"kind":"ConfigMap","apiVersion":"v1"}"#));
+        assert_ne!(one, digest(r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1","y":"3"}}"#));
+    }
+
+    #[test]
+    fn a_secret_shows_nothing_in_any_print() {
+        let secret = Object::new(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "n"}, "data": {"password": "aHVudGVyMg=="}}))
+            .expect("an object");
+        let prints = format!("{secret} {secret:?} {}", secret.masked());
+        assert!(!prints.contains("aHVudGVyMg"), "{prints}");
+        assert!(prints.contains("password"), "keys are no secret: {prints}");
+    }
+}

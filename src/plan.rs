@@ -1,0 +1,123 @@
+//! What to do next, as data: wanted objects × live objects × inventory → ordered steps with reasons.
+//!
+//! Everything here is a function of its arguments. A plan can be printed, tested and compared; carrying it out decides
+//! nothing. A plan is one increment: what a later wave needs is waited for and named, and the next plan goes on from there.
+//!
+//! Layer 1: may use `types`, `api`, `manifest` and `health`; it does not know where objects came from.
+
+mod build;
+mod check;
+mod inventory;
+mod order;
+mod remove;
+
+pub use build::{Hold, Input, build};
+pub use check::{PlanRejected, check};
+pub use inventory::{Entry, Inventory, InventoryError};
+pub use order::wave;
+pub use remove::remove;
+
+use crate::api::Reason;
+use crate::manifest::{Difference, Object};
+use crate::types::ObjectId;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An object as it should be.
+#[derive(Debug, Clone)]
+pub struct Desired {
+    /// The whole object, stamped.
+    pub object: Object,
+    /// The driver it belongs to.
+    pub driver: String,
+    /// When it is applied, see [`wave`].
+    pub wave: u8,
+}
+
+/// What was found in the cluster.
+#[derive(Debug, Clone, Default)]
+pub struct Observed {
+    /// Live objects, of those wanted and those in the inventory.
+    pub live: BTreeMap<ObjectId, Object>,
+    /// Objects of which the API server has said, at the very resource version that is in `live`, that they are as wanted.
+    /// It normalises some values (quantities, defaults), so that a comparison alone would see a difference for ever.
+    pub settled: BTreeSet<ObjectId>,
+    /// Namespaces that hold objects of somebody else; looked up only when a namespace is about to go.
+    pub occupied: BTreeSet<String>,
+}
+
+/// Why an object is applied.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// It does not exist.
+    Create,
+    /// It is there and ours, but not as wanted.
+    Update(Vec<Difference>),
+    /// It is there and not marked as ours: it is taken over, and no field is taken from another manager.
+    Adopt,
+}
+
+/// One write.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// Write the inventory as a superset, before anything in it may exist.
+    Record(Inventory),
+    /// Server-side apply.
+    Apply {
+        /// The whole object.
+        object: Object,
+        /// Why.
+        change: Change,
+        /// The wave; a wave starts only when the one before it is through without a failure.
+        wave: u8,
+    },
+    /// Delete exactly this instance.
+    Delete {
+        /// What it is called.
+        id: ObjectId,
+        /// At which version the API is asked.
+        api_version: String,
+        /// The instance that was seen; another one of the same name is left alone.
+        uid: String,
+    },
+    /// Narrow the inventory to what is really there, after everything else.
+    Commit(Inventory),
+}
+
+/// What the plan waits for before it can go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wait {
+    /// The driver that waits.
+    pub driver: String,
+    /// For what, as a reason.
+    pub reason: Reason,
+    /// For what, as a sentence.
+    pub message: String,
+}
+
+/// What is left alone although something could be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skip {
+    /// The object.
+    pub id: ObjectId,
+    /// Why.
+    pub message: String,
+}
+
+/// The next increment.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// Writes, in order.
+    pub steps: Vec<Step>,
+    /// What is left alone.
+    pub skipped: Vec<Skip>,
+    /// What is waited for.
+    pub waiting: Vec<Wait>,
+}
+
+impl Plan {
+    /// Whether nothing is to be written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+}

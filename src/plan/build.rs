@@ -1,0 +1,198 @@
+use super::{Change, Desired, Entry, Inventory, Observed, Plan, Skip, Step, Wait};
+use crate::api::{APPLIED_ANNOTATION, Reason};
+use crate::manifest::{Object, differences, is_owned};
+use crate::types::ObjectId;
+use std::collections::BTreeSet;
+
+/// Waves that must not start yet.
+#[derive(Debug, Clone)]
+pub struct Hold {
+    /// The first wave that must wait.
+    pub from: u8,
+    /// For what.
+    pub waits: Vec<Wait>,
+}
+
+/// What a plan is made from.
+pub struct Input<'a> {
+    /// The id of our apply set.
+    pub apply_set: &'a str,
+    /// All objects that should exist.
+    pub desired: &'a [Desired],
+    /// What was found.
+    pub observed: &'a Observed,
+    /// What may exist because of us.
+    pub inventory: &'a Inventory,
+    /// The identity to fix in the inventory.
+    pub cluster_id: Option<&'a str>,
+    /// Waves that must not start yet, if any.
+    pub hold: Option<Hold>,
+    /// What the finished state still waits for. While there is anything, nothing is pruned: a working driver is not
+    /// removed before its successor is proven.
+    pub unproven: Vec<Wait>,
+}
+
+/// The next increment towards the wanted state.
+///
+/// # Guarantees
+/// * Planning again on the state that a plan leads to yields no steps.
+/// * The order of the input does not matter.
+/// * The inventory is recorded before the first apply that it does not cover.
+/// * Nothing is deleted that is wanted, that is not in the inventory, or that does not bear our mark.
+#[must_use]
+pub fn build(input: Input<'_>) -> Plan {
+    let mut plan = Plan::default();
+    let mut desired: Vec<&Desired> = input.desired.iter().collect();
+    desired.sort_by_key(|d| (d.wave, d.object.id()));
+    let leaving: Vec<&Desired> = desired.iter().copied().filter(|d| is_leaving(d, input.observed)).collect();
+    // What comes after an object that is on its way out may live in it, so it waits for its successor.
+    let held = input.hold.as_ref().map_or(u8::MAX, |hold| hold.from);
+    let hold_from = leaving.first().map_or(held, |d| held.min(d.wave.saturating_add(1)));
+
+    let applies: Vec<Step> = desired.iter().filter(|d| d.wave < hold_from).filter_map(|d| apply(d, &input)).collect();
+
+    let superset = superset(&desired, &input);
+    if superset != *input.inventory {
+        plan.steps.push(Step::Record(superset.clone()));
+    }
+    let applying = !applies.is_empty();
+    plan.steps.extend(applies);
+    let unfinished = applying || input.hold.is_some() || !leaving.is_empty() || !input.unproven.is_empty();
+    plan.waiting = leaving.into_iter().map(wait_for_leaving).collect();
+    plan.waiting.extend(input.hold.map(|hold| hold.waits).unwrap_or_default());
+    plan.waiting.extend(input.unproven);
+    if unfinished {
+        return plan;
+    }
+
+    let wanted: BTreeSet<ObjectId> = desired.iter().map(|d| d.object.id()).collect();
+    prune(&mut plan, &input.inventory.objects, &wanted, input.observed, input.apply_set);
+    if plan.steps.iter().any(|step| matches!(step, Step::Delete { .. })) {
+        return plan;
+    }
+    let narrowed = narrowed(superset, &wanted, input.observed);
+    if narrowed != *input.inventory {
+        plan.steps.push(Step::Commit(narrowed));
+    }
+    plan
+}
+
+/// Whether a wanted object is on its way out.
+fn is_leaving(desired: &Desired, observed: &Observed) -> bool {
+    observed.live.get(&desired.object.id()).is_some_and(|live| !live.text("/metadata/deletionTimestamp").is_empty())
+}
+
+fn wait_for_leaving(desired: &Desired) -> Wait {
+    let message = format!("{} is being deleted by somebody and is made anew once it is gone", desired.object);
+    Wait { driver: desired.driver.clone(), reason: Reason::Progressing, message }
+}
+
+/// The step that brings one object to what is wanted, if any.
+fn apply(desired: &Desired, input: &Input<'_>) -> Option<Step> {
+    let id = desired.object.id();
+    let change = match input.observed.live.get(&id) {
+        None => Change::Create,
+        // Its successor is created when it is gone.
+        Some(_) if is_leaving(desired, input.observed) => return None,
+        Some(live) if !is_owned(live, input.apply_set) => Change::Adopt,
+        Some(_) if input.observed.settled.contains(&id) => return None,
+        Some(live) => {
+            let mut found = differences(desired.object.value(), live.value());
+            if live.annotation(APPLIED_ANNOTATION) == desired.object.annotation(APPLIED_ANNOTATION) && found.is_empty() {
+                return None;
+            }
+            // The digest says that there is a change, not what it is.
+            found.retain(|d| !d.path.ends_with(&format!("[{APPLIED_ANNOTATION}]")) || live.annotation(APPLIED_ANNOTATION).is_none());
+            Change::Update(found)
+        }
+    };
+    Some(Step::Apply { object: desired.object.clone(), change, wave: desired.wave })
+}
+
+/// The inventory with everything wanted added to it, and with what it says of wanted objects brought up to date.
+fn superset(desired: &[&Desired], input: &Input<'_>) -> Inventory {
+    let mut inventory = input.inventory.clone();
+    if inventory.cluster_id.is_none() {
+        inventory.cluster_id = input.cluster_id.map(str::to_owned);
+    }
+    for d in desired {
+        let id = d.object.id();
+        let live = input.observed.live.get(&id);
+        let known = inventory.objects.get(&id).filter(|_| live.is_some());
+        // Namespaces that were there before us must outlive us; configuration and rights of a driver go with it.
+        let found = id.kind() == "Namespace" && live.is_some_and(|live| !is_owned(live, input.apply_set));
+        let entry = Entry {
+            api_version: d.object.api_version().to_owned(),
+            driver: d.driver.clone(),
+            wave: d.wave,
+            adopted: found || known.is_some_and(|entry| entry.adopted),
+            // The next instance has another UID. Forgetting this one before it exists keeps it from being taken for
+            // somebody else's when the process is killed between its creation and the next commit.
+            uid: known.and_then(|entry| entry.uid.clone()),
+        };
+        inventory.objects.insert(id, entry);
+    }
+    inventory
+}
+
+/// Deletes, in reverse order, what is in the inventory, ours, live and no longer wanted.
+pub(super) fn prune(
+    plan: &mut Plan,
+    inventory: &std::collections::BTreeMap<ObjectId, Entry>,
+    wanted: &BTreeSet<ObjectId>,
+    observed: &Observed,
+    apply_set: &str,
+) {
+    let mut going: Vec<(&ObjectId, &Entry, &Object)> = inventory
+        .iter()
+        .filter(|(id, _)| !wanted.contains(id))
+        .filter_map(|(id, entry)| Some((id, entry, observed.live.get(id)?)))
+        .collect();
+    going.sort_by_key(|(id, entry, _)| (std::cmp::Reverse(entry.wave), (*id).clone()));
+    for (id, entry, live) in going {
+        match veto(id, entry, live, observed, apply_set) {
+            Some(message) => plan.skipped.push(Skip { id: id.clone(), message }),
+            None if live.text("/metadata/deletionTimestamp").is_empty() => {
+                plan.steps.push(Step::Delete { id: id.clone(), api_version: entry.api_version.clone(), uid: live.uid().to_owned() });
+            }
+            None => {}
+        }
+    }
+}
+
+/// Why an object must stay although nobody wants it any more.
+fn veto(id: &ObjectId, entry: &Entry, live: &Object, observed: &Observed, apply_set: &str) -> Option<String> {
+    if !is_owned(live, apply_set) {
+        return Some(format!("{id} stays: it no longer bears our labels, so it belongs to somebody else now"));
+    }
+    if entry.uid.as_deref().is_some_and(|uid| uid != live.uid()) {
+        return Some(format!("{id} stays: it was deleted and made again by somebody else"));
+    }
+    if entry.adopted {
+        return Some(format!("{id} stays: it was there before the driver"));
+    }
+    if PROTECTED.contains(&id.kind()) {
+        return Some(format!("{id} stays: objects of this kind hold data and are never removed implicitly"));
+    }
+    if id.kind() == "Namespace" && observed.occupied.contains(&id.name) {
+        return Some(format!("{id} stays: it holds objects of somebody else"));
+    }
+    None
+}
+
+/// Kinds that are never removed implicitly.
+pub(super) const PROTECTED: [&str; 6] =
+    ["PersistentVolumeClaim", "PersistentVolume", "StorageClass", "VolumeSnapshotContent", "VolumeSnapshot", "CustomResourceDefinition"];
+
+/// The inventory without what is gone, with the UIDs of what is there.
+fn narrowed(mut inventory: Inventory, wanted: &BTreeSet<ObjectId>, observed: &Observed) -> Inventory {
+    inventory.objects.retain(|id, _| wanted.contains(id) || observed.live.contains_key(id));
+    for (id, entry) in &mut inventory.objects {
+        if let Some(live) = observed.live.get(id).filter(|live| !live.uid().is_empty()) {
+            if wanted.contains(id) {
+                entry.uid = Some(live.uid().to_owned());
+            }
+        }
+    }
+    inventory
+}

@@ -1,0 +1,86 @@
+use super::build::PROTECTED;
+use super::{Desired, Inventory, Plan, Step};
+use std::collections::BTreeSet;
+
+/// A plan broke a rule that every plan must keep: a defect of ours, caught before the first write.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the plan was refused before its first write, because {rule}; nothing was changed, please report this with the output of vdoctl diff")]
+pub struct PlanRejected {
+    rule: String,
+}
+
+/// Holds a plan against the rules that no plan may break, whatever made it.
+///
+/// # Errors
+/// With the first rule that is broken.
+pub fn check(plan: &Plan, desired: &[Desired], inventory: &Inventory) -> Result<(), PlanRejected> {
+    let refuse = |rule: String| Err(PlanRejected { rule });
+    let wanted: BTreeSet<_> = desired.iter().map(|d| d.object.id()).collect();
+    let mut recorded: BTreeSet<_> = inventory.objects.keys().cloned().collect();
+    let mut wave_so_far = 0;
+    let (mut applied, mut deleted, mut committed) = (false, false, false);
+    for step in &plan.steps {
+        if committed {
+            return refuse("a step follows the narrowing of the inventory".into());
+        }
+        match step {
+            Step::Record(new) => {
+                if let Some(lost) = recorded.iter().find(|id| !new.objects.contains_key(id)) {
+                    return refuse(format!("{lost} would be dropped from the inventory before anything was removed"));
+                }
+                if inventory.cluster_id.is_some() && new.cluster_id != inventory.cluster_id {
+                    return refuse("the identity of the cluster would change".into());
+                }
+                recorded.extend(new.objects.keys().cloned());
+            }
+            Step::Apply { object, wave, .. } => {
+                let id = object.id();
+                applied = true;
+                if deleted {
+                    return refuse(format!("{id} would be written after something was deleted, so its predecessor would be gone unproven"));
+                }
+                if !recorded.contains(&id) {
+                    return refuse(format!("{id} would be written before it is in the inventory"));
+                }
+                if *wave < wave_so_far {
+                    return refuse(format!("{id} of wave {wave} would be written after wave {wave_so_far}"));
+                }
+                wave_so_far = *wave;
+            }
+            Step::Delete { id, uid, .. } => {
+                deleted = true;
+                if applied {
+                    return refuse(format!("{id} would be deleted while something is being written, so its successor is unproven"));
+                }
+                if wanted.contains(id) {
+                    return refuse(format!("{id} is wanted and would be deleted"));
+                }
+                let Some(entry) = inventory.objects.get(id) else {
+                    return refuse(format!("{id} is not in the inventory and would be deleted"));
+                };
+                if uid.is_empty() {
+                    return refuse(format!("{id} would be deleted without its UID"));
+                }
+                if entry.uid.as_ref().is_some_and(|known| known != uid) {
+                    return refuse(format!("{id} is another instance than the one in the inventory and would be deleted"));
+                }
+                if entry.adopted {
+                    return refuse(format!("{id} was there before the driver and would be deleted"));
+                }
+                if PROTECTED.contains(&id.kind()) {
+                    return refuse(format!("{id} holds data and would be deleted"));
+                }
+            }
+            Step::Commit(new) => {
+                committed = true;
+                if applied || deleted {
+                    return refuse("the inventory would be narrowed before it is known what became of the other steps".into());
+                }
+                if let Some(lost) = wanted.iter().find(|id| !new.objects.contains_key(id)) {
+                    return refuse(format!("{lost} is wanted and would be dropped from the inventory"));
+                }
+            }
+        }
+    }
+    Ok(())
+}

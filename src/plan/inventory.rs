@@ -1,0 +1,105 @@
+use crate::types::ObjectId;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Everything that may exist because of us. Written as a superset before the first write and narrowed after the last
+/// removal, so that a killed process loses track of nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Inventory {
+    /// The objects.
+    pub objects: BTreeMap<ObjectId, Entry>,
+    /// The identity under which the storage driver registers volumes in vCenter: fixed by the first installation.
+    pub cluster_id: Option<String>,
+}
+
+/// What is known of an object in the inventory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    /// The version at which the API is asked for it.
+    pub api_version: String,
+    /// The driver it belongs to.
+    pub driver: String,
+    /// The wave it was applied in.
+    pub wave: u8,
+    /// It was there before us, so it stays when we go.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub adopted: bool,
+    /// The instance, once it exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+}
+
+/// A stored inventory cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("the inventory in ConfigMap {name} cannot be read; restore it from a backup, or delete it to have it rebuilt without removing anything")]
+pub struct InventoryError {
+    name: String,
+    #[source]
+    source: serde_json::Error,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    #[serde(flatten)]
+    id: ObjectId,
+    #[serde(flatten)]
+    entry: Entry,
+}
+
+const OBJECTS: &str = "objects";
+const CLUSTER_ID: &str = "clusterId";
+
+impl Inventory {
+    /// Reads the data of the ConfigMap it is kept in.
+    ///
+    /// # Errors
+    /// When the list is not what [`Inventory::data`] writes.
+    pub fn parse(name: &str, data: &BTreeMap<String, String>) -> Result<Self, InventoryError> {
+        let lines: Vec<Line> = match data.get(OBJECTS) {
+            None => Vec::new(),
+            Some(text) => serde_json::from_str(text).map_err(|source| InventoryError { name: name.to_owned(), source })?,
+        };
+        Ok(Self { objects: lines.into_iter().map(|line| (line.id, line.entry)).collect(), cluster_id: data.get(CLUSTER_ID).cloned() })
+    }
+
+    /// The data of the ConfigMap it is kept in.
+    #[must_use]
+    pub fn data(&self) -> BTreeMap<String, String> {
+        let lines: Vec<String> = self
+            .objects
+            .iter()
+            .map(|(id, entry)| serde_json::to_string(&Line { id: id.clone(), entry: entry.clone() }).unwrap_or_default())
+            .collect();
+        let mut data = BTreeMap::from([(OBJECTS.to_owned(), format!("[\n{}\n]", lines.join(",\n")))]);
+        if let Some(id) = &self.cluster_id {
+            data.insert(CLUSTER_ID.to_owned(), id.clone());
+        }
+        data
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let entry = |uid: Option<&str>| Entry { api_version: "apps/v1".into(), driver: "d".into(), wave: 3, adopted: uid.is_none(), uid: uid.map(Into::into) };
+        let inventory = Inventory {
+            objects: BTreeMap::from([
+                (ObjectId::new("apps", "DaemonSet", "ns", "a"), entry(Some("u"))),
+                (ObjectId::new("", "Namespace", "", "ns"), entry(None)),
+            ]),
+            cluster_id: Some("id".into()),
+        };
+        assert_eq!(Inventory::parse("i", &inventory.data()).expect("readable"), inventory);
+        assert_eq!(Inventory::parse("i", &BTreeMap::new()).expect("empty"), Inventory::default());
+        assert_eq!(Inventory::parse("i", &Inventory::default().data()).expect("empty"), Inventory::default());
+    }
+
+    #[test]
+    fn damage_is_an_error_and_not_an_empty_inventory() {
+        assert!(Inventory::parse("i", &BTreeMap::from([("objects".into(), "[{".into())])).is_err());
+    }
+}

@@ -1,0 +1,23 @@
+use crate::types::DriverRole;
+
+/// The first wave with pods.
+const WORKLOADS: u8 = 3;
+
+/// When an object of this kind is applied: objects of a lower wave come first, and go last.
+#[must_use]
+pub fn wave(kind: &str, role: DriverRole) -> u8 {
+    match kind {
+        // Other objects may be instances of it.
+        "CustomResourceDefinition" => 0,
+        // Other objects live in it.
+        "Namespace" => 1,
+        // Pods: they need their rights and their configuration, and a storage driver needs initialised nodes.
+        "Deployment" | "DaemonSet" | "StatefulSet" | "Job" | "CronJob" | "Pod" => match role {
+            DriverRole::CloudProvider => WORKLOADS,
+            DriverRole::Storage => WORKLOADS + 1,
+            DriverRole::Network | DriverRole::Other => WORKLOADS + 2,
+        },
+        // Rights and configuration.
+        _ => 2,
+    }
+}

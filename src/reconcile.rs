@@ -1,0 +1,130 @@
+//! One increment from what is to what should be. The operator and every command use the same road; a command stops earlier.
+//!
+//! ```text
+//! survey (effect)   cluster, inventory, live objects, health of what runs
+//! resolve (pure)    matrix × cluster × vCenters × specification → versions
+//! fetch (effect)    charts by digest
+//! render (pure)     charts × values → objects, stamped
+//! observe (effect)  live objects of everything wanted
+//! plan (pure)       wanted × live × inventory → steps, checked
+//! execute (effect)  the only writes there are
+//! report (pure fold, then one effect) on every path
+//! ```
+//!
+//! Layer 3: may use everything below; not `controller`, `cli` or `runtime`.
+
+pub mod connection;
+mod desired;
+mod error;
+mod execute;
+mod gates;
+mod gather;
+mod prepare;
+mod remove;
+mod report;
+mod select;
+mod survey;
+
+pub use error::ReconcileError;
+pub use gather::{connection_objects, connections_watch, inventory_name};
+pub use prepare::{Prepared, prepare};
+pub use report::{Next, publish};
+pub use select::{Asked, asked};
+pub use survey::{Survey, survey};
+
+use crate::api::{FINALIZER, Reason, VDOConfig};
+use crate::cluster::{ClusterError, Reader, Writer};
+use crate::fetch::Store;
+use crate::status::{Report, Trouble};
+use crate::types::{KubernetesVersion, ObjectId};
+use k8s_openapi::jiff::Timestamp;
+use kube::{Client, ResourceExt};
+use serde_json::json;
+
+/// The ports that a reconcile reaches the world through.
+pub struct World {
+    /// For reads that no watch can answer.
+    pub client: Client,
+    /// For everything else that is read.
+    pub reader: Reader,
+    /// For writes.
+    pub writer: Writer,
+    /// Where charts and the matrix come from.
+    pub store: Store,
+}
+
+/// What is known when a reconcile begins.
+pub struct Occasion<'a> {
+    /// The object.
+    pub config: &'a VDOConfig,
+    /// The name of the VDOConfig that acts in this cluster.
+    pub acting: &'a str,
+    /// The version of the API server.
+    pub kubernetes: KubernetesVersion,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// Runs one increment and says what is to be reported. Every path ends in a report.
+pub async fn reconcile(occasion: &Occasion<'_>, world: &World) -> Report {
+    let config = occasion.config;
+    let mut report = Report { generation: config.metadata.generation, ..Report::default() };
+    let own = format!("{}/{}", config.namespace().unwrap_or_default(), config.name_any());
+    if own != occasion.acting {
+        report.troubles.push(Trouble {
+            reason: Reason::NotActive,
+            class: crate::api::Class::Wait,
+            message: format!("VDOConfig {} is older and acts for this cluster; delete one of the two", occasion.acting),
+        });
+        return report;
+    }
+    let result = if config.metadata.deletion_timestamp.is_some() {
+        report.deleting = true;
+        remove::remove(occasion, world, &mut report).await
+    } else {
+        advance(occasion, world, &mut report).await
+    };
+    if let Err(error) = result {
+        report.troubles.push(Trouble::from(&error));
+    }
+    report
+}
+
+async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) -> Result<(), ReconcileError> {
+    let config = occasion.config;
+    let survey = survey(&world.reader, config, occasion.kubernetes.clone()).await?; // effect
+    survey.tell(report);
+    let prepared = prepare(occasion, world, &survey, report).await?; // effects: reads; pure: resolve, render, plan
+    crate::plan::check(&prepared.plan, &prepared.desired, &survey.inventory)?; // pure
+    if prepared.plan.is_empty() {
+        return Ok(());
+    }
+    hold_on(config, &world.writer).await?; // effect: the finalizer, before the first write
+    let place = execute::Place { namespace: &config.namespace().unwrap_or_default(), name: &survey.inventory_name, apply_set: &survey.apply_set };
+    let outcome = execute::execute(&prepared.plan, world, &place).await; // effect
+    report.troubles.extend(outcome.failures.iter().map(Trouble::from));
+    Ok(())
+}
+
+/// Sets the finalizer, so that a VDOConfig is gone only when its drivers are.
+async fn hold_on(config: &VDOConfig, writer: &Writer) -> Result<(), ClusterError> {
+    if config.finalizers().iter().any(|f| f == FINALIZER) {
+        return Ok(());
+    }
+    let mut finalizers = config.finalizers().to_vec();
+    finalizers.push(FINALIZER.into());
+    set_finalizers(config, writer, &finalizers).await
+}
+
+/// Replaces the finalizers, unless somebody else has changed the object in between.
+async fn set_finalizers(config: &VDOConfig, writer: &Writer, finalizers: &[String]) -> Result<(), ClusterError> {
+    let change = json!({"metadata": {"finalizers": finalizers, "resourceVersion": config.resource_version()}});
+    writer.merge("vdo.vmware.com/v1alpha1", &id(config), &change, false).await?;
+    Ok(())
+}
+
+/// The id of a VDOConfig.
+#[must_use]
+pub fn id(config: &VDOConfig) -> ObjectId {
+    ObjectId::new(crate::api::GROUP, "VDOConfig", config.namespace().unwrap_or_default(), config.name_any())
+}

@@ -1,0 +1,198 @@
+//! render: the chosen charts, the specification and the connections → the objects that should exist (pure).
+
+use super::error::ReconcileError;
+use super::select::Asked;
+use crate::api::{Permission, StorageProvider, VDOConfigSpec};
+use crate::chart::{self, Chart, Configuration};
+use crate::driverconfig::{self, cpi, csi};
+use crate::facts::{Cluster, Connection};
+use crate::manifest::{Object, Owner, stamp};
+use crate::plan::{Desired, wave};
+use crate::types::{DriverName, Secret};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// What objects are made from.
+pub struct Wanted<'a> {
+    /// The specification.
+    pub spec: &'a VDOConfigSpec,
+    /// What it asks for.
+    pub asked: &'a Asked,
+    /// The cluster.
+    pub cluster: &'a Cluster,
+    /// The connections in use.
+    pub connections: &'a [Connection],
+    /// The chart of each driver.
+    pub charts: &'a BTreeMap<DriverName, Chart>,
+    /// The identity under which volumes are registered.
+    pub cluster_id: &'a str,
+    /// The id of the apply set.
+    pub apply_set: &'a str,
+    /// The namespace of the VDOConfig.
+    pub namespace: &'a str,
+}
+
+/// Every object of every driver, stamped, with its wave.
+///
+/// # Errors
+/// When values break a chart's schema, a template fails, or a setting cannot be written in the driver's grammar.
+pub fn desired(wanted: &Wanted<'_>) -> Result<Vec<Desired>, ReconcileError> {
+    let mut all = Vec::new();
+    for (driver, chart) in wanted.charts {
+        let own: Vec<Connection> =
+            wanted.connections.iter().filter(|c| wanted.asked.connections.get(driver).is_some_and(|names| names.contains(&c.name))).cloned().collect();
+        let values = values(wanted, chart);
+        let rendered = chart::render(chart, &values, &context(wanted, &own))?;
+        let mut objects = rendered.into_iter().map(Object::new).collect::<Result<Vec<_>, _>>()?;
+        objects.extend(configuration(wanted, chart, &values, &own)?);
+        let owner = Owner {
+            apply_set: wanted.apply_set.into(),
+            driver: driver.clone(),
+            version: chart.metadata.version.to_string(),
+            salt: wanted.cluster.uid.clone(),
+        };
+        stamp(&mut objects, &owner);
+        all.extend(objects.into_iter().map(|object| Desired { wave: wave(object.kind(), chart.metadata.role), driver: driver.clone(), object }));
+    }
+    Ok(all)
+}
+
+fn context(wanted: &Wanted<'_>, connections: &[Connection]) -> chart::Context {
+    chart::Context {
+        cluster: chart::Cluster {
+            version: wanted.cluster.version.raw().into(),
+            minor: wanted.cluster.version.minor(),
+            distribution: wanted.spec.storage_provider.as_ref().and_then(|s| s.cluster_distribution.clone()),
+            uid: wanted.cluster.uid.clone(),
+            control_plane: chart::ControlPlane { count: u32::try_from(wanted.cluster.control_plane_count()).unwrap_or(u32::MAX) },
+        },
+        connections: connections
+            .iter()
+            .map(|c| chart::Connection { name: c.name.clone(), server: c.server.clone(), port: c.port, datacenters: c.datacenters.clone() })
+            .collect(),
+        namespace: wanted.namespace.into(),
+    }
+}
+
+/// The values of a chart: fields of the specification, overlaid with its free values.
+fn values(wanted: &Wanted<'_>, chart: &Chart) -> Value {
+    let spec = wanted.spec;
+    let mut values = json!({});
+    let mut set = |path: &[&str], value: Value| put(&mut values, path, value);
+    if let Some(images) = &spec.images {
+        if let Some(registry) = &images.registry {
+            set(&["images", "registry"], registry.clone().into());
+        }
+        if !images.pull_secrets.is_empty() {
+            set(&["imagePullSecrets"], json!(images.pull_secrets));
+        }
+    }
+    let free = match chart.metadata.configuration {
+        Configuration::CsiGcfg => {
+            let csi = spec.storage_provider.clone().unwrap_or_default();
+            // One replica for each control-plane node, up to the three that upstream wants: more would stay pending for ever.
+            set(&["controller", "replicas"], "auto".into());
+            if let Some(path) = &csi.custom_kubelet_path {
+                set(&["kubeletPath"], path.clone().into());
+            }
+            if !csi.topology_categories.is_empty() {
+                set(&["topology", "enabled"], true.into());
+            }
+            if let Some(windows) = csi.windows {
+                set(&["windows", "enabled"], windows.into());
+            }
+            for (feature, on) in &csi.features {
+                set(&["featureStates", feature], (*on).into());
+            }
+            csi.values
+        }
+        Configuration::CpiYaml => spec.cloud_provider.clone().unwrap_or_default().values,
+        Configuration::None => Map::new(),
+    };
+    chart::values::merge(&mut values, &Value::Object(free));
+    values
+}
+
+fn put(values: &mut Value, path: &[&str], value: Value) {
+    let mut at = values;
+    for step in path {
+        at = &mut at[*step];
+    }
+    *at = value;
+}
+
+/// The objects with the driver's own configuration. They are not in any chart, because they hold the passwords.
+fn configuration(wanted: &Wanted<'_>, chart: &Chart, values: &Value, connections: &[Connection]) -> Result<Vec<Object>, ReconcileError> {
+    const SECRET: &str = "vsphere-config-secret";
+    const CPI_SECRET: &str = "vsphere-cloud-secret";
+    const CPI_CONFIG: &str = "vsphere-cloud-config";
+    let connections: Vec<driverconfig::Connection> = connections.iter().map(connection).collect();
+    let effective = chart::values::effective(chart, values)?;
+    let namespace = effective.get("namespace").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let objects = match chart.metadata.configuration {
+        Configuration::None => Vec::new(),
+        Configuration::CsiGcfg => {
+            let options = csi_options(wanted.cluster_id, &wanted.spec.storage_provider.clone().unwrap_or_default());
+            let data = csi::render(&chart.metadata.version, &options, &connections)?;
+            vec![secret(&namespace, SECRET, &data)]
+        }
+        Configuration::CpiYaml => {
+            let topology = wanted.spec.cloud_provider.as_ref().and_then(|c| c.topology.clone());
+            let options = cpi::CpiOptions {
+                secret_name: CPI_SECRET.into(),
+                secret_namespace: namespace.clone(),
+                topology: topology.map(|t| cpi::Topology { zone: t.zone, region: t.region }),
+                ip_families: Vec::new(),
+            };
+            let config = cpi::render(&options, &connections)?;
+            let mut data = config.files;
+            data.insert("vsphere.conf".into(), config.conf);
+            let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": CPI_CONFIG, "namespace": namespace}, "data": data});
+            vec![config_map, secret(&namespace, CPI_SECRET, &config.secret)]
+        }
+    };
+    Ok(objects.into_iter().map(Object::new).collect::<Result<_, _>>()?)
+}
+
+fn secret(namespace: &str, name: &str, data: &BTreeMap<String, Secret>) -> Value {
+    let data: Map<String, Value> = data.iter().map(|(key, value)| (key.clone(), STANDARD.encode(value.expose()).into())).collect();
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}, "type": "Opaque", "data": data})
+}
+
+fn connection(facts: &Connection) -> driverconfig::Connection {
+    driverconfig::Connection {
+        name: facts.name.clone(),
+        server: facts.server.clone(),
+        port: facts.port,
+        datacenters: facts.datacenters.clone(),
+        trust: facts.trust.clone(),
+        user: facts.credentials.user.clone(),
+        password: facts.credentials.password.clone(),
+    }
+}
+
+fn csi_options(cluster_id: &str, spec: &StorageProvider) -> csi::CsiOptions {
+    let mut options = csi::CsiOptions::new(cluster_id);
+    options.cluster_distribution.clone_from(&spec.cluster_distribution);
+    options.topology_categories.clone_from(&spec.topology_categories);
+    if let Some(files) = &spec.file_volumes {
+        options.file_share_datastore_urls.clone_from(&files.vsan_data_store_url);
+        options.net_permissions = files
+            .net_permissions
+            .iter()
+            .map(|p| csi::NetPermission {
+                ips: p.ips.clone(),
+                access: match p.permissions {
+                    None | Some(Permission::ReadWrite) => csi::Access::ReadWrite,
+                    Some(Permission::ReadOnly) => csi::Access::ReadOnly,
+                    Some(Permission::NoAccess) => csi::Access::None,
+                },
+                root_squash: p.root_squash.unwrap_or(false),
+            })
+            .collect();
+    }
+    options.snapshots.per_volume = spec.snapshots.as_ref().and_then(|s| s.max_per_volume).and_then(|n| u32::try_from(n).ok());
+    options
+}

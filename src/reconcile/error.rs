@@ -1,0 +1,192 @@
+use crate::api::{Class, Failure, Reason};
+use crate::cluster::ClusterError;
+use crate::plan::{InventoryError, PlanRejected};
+
+/// Why a reconcile did not come through. Errors of other rooms are passed on as they are: each says its own sentence.
+#[derive(Debug, thiserror::Error)]
+pub enum ReconcileError {
+    /// There is nothing to connect to.
+    #[error("there is no vSphere connection in namespace {namespace}; create a VsphereCloudConfig there")]
+    NoConnections {
+        /// The namespace of the VDOConfig.
+        namespace: String,
+    },
+    /// A name in the specification leads nowhere.
+    #[error("{field} names vSphere connection {name}, which does not exist; there are: {known}")]
+    ConnectionNotFound {
+        /// Where the name stands.
+        field: &'static str,
+        /// The name.
+        name: String,
+        /// The names that exist.
+        known: String,
+    },
+    /// Nothing is known of a vCenter yet.
+    #[error("vSphere connection {connection} is not verified: {message}")]
+    ConnectionNotReady {
+        /// The connection.
+        connection: String,
+        /// What its own status says.
+        message: String,
+    },
+    /// The Secret is not there.
+    #[error("vSphere connection {connection} needs Secret {name}, which is not in namespace {places}; create it with type kubernetes.io/basic-auth and the keys username and password")]
+    SecretNotFound {
+        /// The connection.
+        connection: String,
+        /// The name of the Secret.
+        name: String,
+        /// The namespaces that were looked at.
+        places: String,
+        /// Why one of them could not be looked at.
+        #[source]
+        source: Option<ClusterError>,
+    },
+    /// The Secret is of another type.
+    #[error("vSphere connection {connection} names Secret {secret}, which is of type {found:?}; make it anew with type kubernetes.io/basic-auth")]
+    SecretWrongType {
+        /// The connection.
+        connection: String,
+        /// The Secret.
+        secret: String,
+        /// Its type.
+        found: String,
+    },
+    /// A part of the Secret is missing.
+    #[error("vSphere connection {connection} names Secret {secret}, whose key {key} is missing or empty; set it")]
+    SecretIncomplete {
+        /// The connection.
+        connection: String,
+        /// The Secret.
+        secret: String,
+        /// The key.
+        key: &'static str,
+    },
+    /// The certificate authorities cannot be read.
+    #[error("vSphere connection {connection} takes its certificate authorities from key {key} of {place}, where there are none; put PEM certificates there")]
+    CaBundle {
+        /// The connection.
+        connection: String,
+        /// The ConfigMap or Secret.
+        place: String,
+        /// The key.
+        key: String,
+    },
+    /// A field makes no sense.
+    #[error("{field} of {object}: {problem}")]
+    InvalidSpec {
+        /// The object.
+        object: String,
+        /// The field.
+        field: String,
+        /// What is wrong and what to write.
+        problem: String,
+    },
+    /// kube-system cannot be seen.
+    #[error("namespace kube-system cannot be seen, and its UID is the identity of the cluster; let the operator get it")]
+    NoClusterId,
+    /// The matrix has nothing that fits.
+    #[error(transparent)]
+    NoFit(#[from] crate::matrix::NoFit),
+    /// The matrix cannot be read.
+    #[error(transparent)]
+    Matrix(#[from] crate::matrix::IndexError),
+    /// The chart cannot be had.
+    #[error(transparent)]
+    Fetch(#[from] crate::fetch::FetchError),
+    /// The chart cannot be opened.
+    #[error(transparent)]
+    Archive(#[from] crate::chart::ArchiveError),
+    /// Values are not accepted.
+    #[error(transparent)]
+    Values(#[from] crate::chart::values::ValuesError),
+    /// The chart cannot be rendered.
+    #[error(transparent)]
+    Render(#[from] crate::chart::RenderError),
+    /// The configuration cannot be written.
+    #[error(transparent)]
+    Config(#[from] crate::driverconfig::ConfigError),
+    /// A rendered document is no object.
+    #[error(transparent)]
+    Manifest(#[from] crate::manifest::ManifestError),
+    /// The inventory is damaged.
+    #[error(transparent)]
+    Inventory(#[from] InventoryError),
+    /// The plan broke a rule.
+    #[error(transparent)]
+    Plan(#[from] PlanRejected),
+    /// The Kubernetes API did not do what was asked.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+}
+
+impl Failure for ReconcileError {
+    fn reason(&self) -> Reason {
+        match self {
+            Self::NoConnections { .. } => Reason::NoConnections,
+            Self::ConnectionNotFound { .. } => Reason::ConnectionNotFound,
+            Self::ConnectionNotReady { .. } => Reason::ConnectionNotReady,
+            Self::SecretNotFound { .. } => Reason::SecretNotFound,
+            Self::SecretWrongType { .. } => Reason::SecretWrongType,
+            Self::SecretIncomplete { .. } => Reason::SecretIncomplete,
+            Self::CaBundle { .. } => Reason::CaBundleInvalid,
+            Self::InvalidSpec { .. } => Reason::InvalidSpec,
+            Self::NoClusterId => Reason::Forbidden,
+            Self::NoFit(error) => no_fit(error),
+            Self::Matrix(_) => Reason::MatrixInvalid,
+            Self::Fetch(error) => fetch(error),
+            Self::Archive(_) => Reason::ChartUnavailable,
+            Self::Values(_) => Reason::InvalidValues,
+            Self::Render(error) => render(error),
+            Self::Config(_) => Reason::ConfigurationInvalid,
+            Self::Manifest(_) => Reason::RenderFailed,
+            Self::Inventory(_) => Reason::InvalidSpec,
+            Self::Plan(_) => Reason::PlanRejected,
+            Self::Cluster(error) => error.reason(),
+        }
+    }
+
+    fn class(&self) -> Class {
+        match self {
+            // A watch sees the object that is missing or changes.
+            Self::NoConnections { .. } | Self::ConnectionNotReady { .. } | Self::SecretNotFound { .. } | Self::CaBundle { .. } => Class::Wait,
+            Self::SecretWrongType { .. } | Self::SecretIncomplete { .. } => Class::Wait,
+            Self::NoClusterId | Self::Fetch(_) => Class::Retry,
+            Self::Cluster(error) => error.class(),
+            Self::ConnectionNotFound { .. }
+            | Self::InvalidSpec { .. }
+            | Self::NoFit(_)
+            | Self::Matrix(_)
+            | Self::Archive(_)
+            | Self::Values(_)
+            | Self::Render(_)
+            | Self::Config(_)
+            | Self::Manifest(_)
+            | Self::Inventory(_)
+            | Self::Plan(_) => Class::Terminal,
+        }
+    }
+}
+
+fn no_fit(error: &crate::matrix::NoFit) -> Reason {
+    use crate::matrix::Cause;
+    match error.cause {
+        Cause::UnknownPin { .. } => Reason::UnknownVersion,
+        Cause::PinRejected { .. } => Reason::IncompatiblePin,
+        Cause::UnknownDriver { .. } | Cause::NothingFits | Cause::InstalledUnknown { .. } => Reason::NoCompatibleVersion,
+    }
+}
+
+fn fetch(error: &crate::fetch::FetchError) -> Reason {
+    match error {
+        crate::fetch::FetchError::DigestMismatch { .. } => Reason::DigestMismatch,
+        _ => Reason::ChartUnavailable,
+    }
+}
+
+fn render(error: &crate::chart::RenderError) -> Reason {
+    match error {
+        crate::chart::RenderError::Values { .. } => Reason::InvalidValues,
+        _ => Reason::RenderFailed,
+    }
+}

@@ -1,0 +1,119 @@
+//! apply: carries a plan out. It decides nothing (effect).
+
+use crate::api::APPLIED_ANNOTATION;
+use super::World;
+use crate::cluster::ClusterError;
+use crate::manifest::Object;
+use crate::plan::{Change, Inventory, Plan, Step};
+use futures::StreamExt;
+use futures::stream;
+use serde_json::{Value, json};
+
+/// Writes that are under way at the same time. The API server's default limit for one client is far above this.
+const CONCURRENCY: usize = 8;
+
+/// What carrying out a plan led to.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// How many writes were made.
+    pub writes: usize,
+    /// What went wrong, in the order of the steps.
+    pub failures: Vec<ClusterError>,
+}
+
+/// Where the inventory is kept.
+pub struct Place<'a> {
+    /// The namespace of the ConfigMap.
+    pub namespace: &'a str,
+    /// The name of the ConfigMap.
+    pub name: &'a str,
+    /// The id of the apply set.
+    pub apply_set: &'a str,
+}
+
+/// Carries out the steps in order. Steps of one wave run side by side and go on past a failure; a later wave, and the
+/// narrowing of the inventory, is left to the next run when one failed.
+pub async fn execute(plan: &Plan, world: &World, place: &Place<'_>) -> Outcome {
+    let mut outcome = Outcome::default();
+    let mut steps = plan.steps.as_slice();
+    while let Some(first) = steps.first() {
+        let group = steps.iter().take_while(|step| rank(step) == rank(first)).count();
+        let (now, later) = steps.split_at(group);
+        steps = later;
+        let results: Vec<Result<(), ClusterError>> =
+            stream::iter(now.to_vec()).map(|step| one(step, world, place)).buffered(CONCURRENCY).collect().await;
+        outcome.writes += results.iter().filter(|result| result.is_ok()).count();
+        outcome.failures.extend(results.into_iter().filter_map(Result::err));
+        if !outcome.failures.is_empty() {
+            break;
+        }
+    }
+    outcome
+}
+
+/// Steps of the same rank do not depend on each other.
+fn rank(step: &Step) -> (u8, u8) {
+    match step {
+        Step::Record(_) => (0, 0),
+        Step::Apply { wave, .. } => (1, *wave),
+        Step::Delete { .. } => (2, 0),
+        Step::Commit(_) => (3, 0),
+    }
+}
+
+async fn one(step: Step, world: &World, place: &Place<'_>) -> Result<(), ClusterError> {
+    match step {
+        Step::Record(inventory) | Step::Commit(inventory) => {
+            let live = world.writer.apply(&config_map(&inventory, place), true).await?;
+            remember(world, "", &live);
+        }
+        Step::Apply { object, change, .. } => {
+            // Only what is ours already may be taken back from another manager.
+            let force = matches!(change, Change::Update(_));
+            let live = world.writer.apply(&object, force).await?;
+            remember(world, object.annotation(APPLIED_ANNOTATION).unwrap_or_default(), &live);
+        }
+        Step::Delete { id, api_version, uid } => {
+            world.writer.delete(&api_version, &id, &uid).await?;
+            if let Some(cache) = world.reader.cache() {
+                cache.deleted(&id);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The next reconcile may come before the watch shows what was written.
+fn remember(world: &World, digest: &str, live: &Object) {
+    if let Some(cache) = world.reader.cache() {
+        cache.applied(digest, live);
+    }
+}
+
+/// The ConfigMap of the inventory, which is the parent of the apply set (KEP-3659).
+fn config_map(inventory: &Inventory, place: &Place<'_>) -> Object {
+    let mut kinds: Vec<String> = inventory.objects.keys().map(|id| id.group_kind.to_string()).collect();
+    kinds.sort();
+    kinds.dedup();
+    let mut namespaces: Vec<&str> = inventory.objects.keys().map(|id| id.namespace.as_str()).filter(|ns| !ns.is_empty() && *ns != place.namespace).collect();
+    namespaces.dedup();
+    namespaces.sort_unstable();
+    namespaces.dedup();
+    let value: Value = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": place.name,
+            "namespace": place.namespace,
+            "labels": {"app.kubernetes.io/managed-by": "vdo", "applyset.kubernetes.io/id": place.apply_set},
+            "annotations": {
+                "applyset.kubernetes.io/tooling": concat!("vdo/v", env!("CARGO_PKG_VERSION")),
+                "applyset.kubernetes.io/contains-group-kinds": kinds.join(","),
+                "applyset.kubernetes.io/additional-namespaces": namespaces.join(","),
+            },
+        },
+        "data": inventory.data(),
+    });
+    #[expect(clippy::expect_used, reason = "the literal above has a kind and a name; an empty name is refused by the API server")]
+    Object::new(value).expect("a ConfigMap")
+}

@@ -1,0 +1,229 @@
+//! observe: everything that decisions are made from, read through one [`Reader`] (effect).
+
+use super::error::ReconcileError;
+use crate::api::{ConditionType, Conditions, VDOConfig, VsphereCloudConfig};
+use crate::cluster::{ClusterError, Reader, Select, View, Watch};
+use crate::facts::{Cluster, Connection, Credentials, Node};
+use crate::manifest::Object;
+use crate::plan::Inventory;
+use crate::types::{CSI_DRIVER, KubernetesVersion, Secret, Thumbprint, Trust};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kube::ResourceExt;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Where Secrets of the original operator are.
+const KUBE_SYSTEM: &str = "kube-system";
+
+pub(super) fn nodes_watch() -> Watch {
+    Watch::new("v1", "Node", "", Select::All)
+}
+
+pub(super) fn csi_nodes_watch() -> Watch {
+    Watch::new("storage.k8s.io/v1", "CSINode", "", Select::All)
+}
+
+fn kube_system_watch() -> Watch {
+    Watch::new("v1", "Namespace", "", Select::Name(KUBE_SYSTEM.into()))
+}
+
+fn by_name(kind: &str, namespace: &str, name: &str) -> Watch {
+    Watch::new("v1", kind, namespace, Select::Name(name.into()))
+}
+
+/// The name of the ConfigMap with the inventory of a VDOConfig.
+#[must_use]
+pub fn inventory_name(config: &VDOConfig) -> String {
+    format!("{}-inventory", config.name_any())
+}
+
+/// The connections of a namespace.
+#[must_use]
+pub fn connections_watch(namespace: &str) -> Watch {
+    Watch::new("vdo.vmware.com/v1alpha1", "VsphereCloudConfig", namespace, Select::All)
+}
+
+/// The cluster: version, identity, nodes.
+///
+/// # Errors
+/// When a watch cannot be started, or kube-system is not there.
+pub async fn cluster(reader: &Reader, version: KubernetesVersion) -> Result<Cluster, ReconcileError> {
+    let view = reader.load([nodes_watch(), csi_nodes_watch(), kube_system_watch()]).await?;
+    let uid = view.one(&kube_system_watch()).map(|o| o.uid().to_owned()).ok_or(ReconcileError::NoClusterId)?;
+    let registered: Vec<String> = view.list(&csi_nodes_watch()).iter().filter(|o| registers(o)).map(|o| o.name().to_owned()).collect();
+    let nodes = view.list(&nodes_watch()).iter().map(|o| node(o, &registered)).collect();
+    Ok(Cluster { version, uid, nodes })
+}
+
+fn registers(csi_node: &Object) -> bool {
+    let drivers = csi_node.value().pointer("/spec/drivers").and_then(Value::as_array);
+    drivers.is_some_and(|all| all.iter().any(|d| d.get("name").and_then(Value::as_str) == Some(CSI_DRIVER)))
+}
+
+fn node(object: &Object, registered: &[String]) -> Node {
+    const CONTROL_PLANE: [&str; 3] =
+        ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/controlplane", "node-role.kubernetes.io/master"];
+    const TAINT: &str = "node.cloudprovider.kubernetes.io/uninitialized";
+    let taints = object.value().pointer("/spec/taints").and_then(Value::as_array);
+    Node {
+        name: object.name().to_owned(),
+        control_plane: CONTROL_PLANE.iter().any(|label| object.label(label).is_some()),
+        provider_id: object.text("/spec/providerID").to_owned(),
+        uninitialized: taints.is_some_and(|all| all.iter().any(|t| t.get("key").and_then(Value::as_str) == Some(TAINT))),
+        linux: object.label("kubernetes.io/os").is_none_or(|os| os == "linux"),
+        csi_registered: registered.iter().any(|name| name == object.name()),
+    }
+}
+
+/// The inventory of a VDOConfig; empty when there is none yet.
+///
+/// # Errors
+/// When it cannot be read.
+pub async fn inventory(reader: &Reader, config: &VDOConfig) -> Result<Inventory, ReconcileError> {
+    let name = inventory_name(config);
+    let watch = by_name("ConfigMap", &config.namespace().unwrap_or_default(), &name);
+    let found = reader.load([watch.clone()]).await?.one(&watch);
+    let data = found.map(|o| texts(&o, "/data")).unwrap_or_default();
+    Ok(Inventory::parse(&name, &data)?)
+}
+
+/// All connection objects of a namespace.
+///
+/// # Errors
+/// When they cannot be read.
+pub async fn connection_objects(reader: &Reader, namespace: &str) -> Result<Vec<VsphereCloudConfig>, ReconcileError> {
+    let watch = connections_watch(namespace);
+    let view = reader.load([watch.clone()]).await?;
+    Ok(view.list(&watch).into_iter().filter_map(|o| serde_json::from_value(o.into_value()).ok()).collect())
+}
+
+/// A connection with everything that it refers to.
+///
+/// # Errors
+/// When its Secret or its certificate authorities are missing or unusable.
+pub async fn connection(reader: &Reader, object: &VsphereCloudConfig) -> Result<Connection, ReconcileError> {
+    let name = object.name_any();
+    let status = object.status.clone().unwrap_or_default();
+    let current = status.observed_generation == object.metadata.generation;
+    let ready = Conditions::find(&status.conditions, ConditionType::Ready);
+    let credentials = credentials(reader, object).await?.credentials;
+    Ok(Connection {
+        server: object.spec.vc_ip.clone(),
+        port: port(object),
+        datacenters: object.spec.datacenters.clone(),
+        trust: trust(reader, object).await?,
+        version: status.about.as_ref().filter(|_| current).and_then(|about| about.version.parse().ok()),
+        build: status.about.filter(|_| current).map(|about| about.build),
+        ready: ready.filter(|_| current).and_then(|c| match c.status.as_str() {
+            "True" => Some(true),
+            "False" => Some(false),
+            _ => None,
+        }),
+        message: ready.filter(|_| current).map_or_else(|| "it has not been checked yet".into(), |c| c.message.clone()),
+        credentials,
+        name,
+    })
+}
+
+/// The port as the network has it.
+#[must_use]
+pub fn port(object: &VsphereCloudConfig) -> u16 {
+    u16::try_from(object.spec.port).unwrap_or(443)
+}
+
+/// Credentials, and where they came from.
+pub struct Found {
+    /// User and password.
+    pub credentials: Credentials,
+    /// The Secret as namespace/name.
+    pub secret: String,
+    /// Its resource version.
+    pub version: String,
+}
+
+/// The user name and password of a connection, by the name of the Secret only.
+///
+/// # Errors
+/// When the Secret is missing, of another type, or lacks a part.
+pub async fn credentials(reader: &Reader, object: &VsphereCloudConfig) -> Result<Found, ReconcileError> {
+    let own = object.namespace().unwrap_or_default();
+    let name = &object.spec.credentials;
+    let mut places = match &object.spec.credentials_namespace {
+        Some(namespace) => vec![namespace.clone()],
+        None => vec![own, KUBE_SYSTEM.into()],
+    };
+    places.dedup();
+    let mut refused = None;
+    for namespace in &places {
+        let watch = by_name("Secret", namespace, name);
+        match reader.load([watch.clone()]).await {
+            Ok(view) => {
+                if let Some(secret) = view.one(&watch) {
+                    return read(&secret, &object.name_any());
+                }
+            }
+            Err(error @ ClusterError::Forbidden { .. }) if places.len() > 1 => refused = Some(error),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(ReconcileError::SecretNotFound { connection: object.name_any(), name: name.clone(), places: places.join(" or "), source: refused })
+}
+
+fn read(secret: &Object, connection: &str) -> Result<Found, ReconcileError> {
+    const BASIC_AUTH: &str = "kubernetes.io/basic-auth";
+    let id = format!("{}/{}", secret.namespace(), secret.name());
+    let kind = secret.text("/type");
+    if kind != BASIC_AUTH {
+        return Err(ReconcileError::SecretWrongType { connection: connection.into(), secret: id, found: kind.into() });
+    }
+    let part = |key: &'static str| {
+        let text = secret.text(&format!("/data/{key}"));
+        let bytes = STANDARD.decode(text).unwrap_or_default();
+        let missing = || ReconcileError::SecretIncomplete { connection: connection.into(), secret: id.clone(), key };
+        String::from_utf8(bytes).ok().filter(|value| !value.is_empty()).ok_or_else(missing)
+    };
+    let credentials = Credentials { user: part("username")?, password: Secret::new(part("password")?) };
+    Ok(Found { credentials, secret: id, version: secret.resource_version().into() })
+}
+
+/// How the certificate of a connection is trusted. A missing thumbprint never means insecure.
+///
+/// # Errors
+/// When the certificate authorities cannot be read, or the thumbprint is none.
+pub async fn trust(reader: &Reader, object: &VsphereCloudConfig) -> Result<Trust, ReconcileError> {
+    let spec = &object.spec;
+    if spec.insecure {
+        return Ok(Trust::Insecure);
+    }
+    if let Some(text) = spec.thumbprint.as_deref().filter(|text| !text.is_empty()) {
+        let thumbprint = text.parse::<Thumbprint>().map_err(|error| ReconcileError::InvalidSpec {
+            object: format!("vSphere connection {}", object.name_any()),
+            field: "spec.thumbprint".into(),
+            problem: error.to_string(),
+        })?;
+        return Ok(Trust::Thumbprint(thumbprint));
+    }
+    let Some(bundle) = &spec.ca_bundle else { return Ok(Trust::SystemRoots) };
+    let namespace = object.namespace().unwrap_or_default();
+    let (kind, name) = match (&bundle.config_map, &bundle.secret) {
+        (Some(name), _) => ("ConfigMap", name),
+        (None, Some(name)) => ("Secret", name),
+        (None, None) => return Ok(Trust::SystemRoots),
+    };
+    let watch = by_name(kind, &namespace, name);
+    let view: View = reader.load([watch.clone()]).await?;
+    let text = view.one(&watch).map(|o| texts(&o, "/data")).and_then(|mut data| data.remove(&bundle.key));
+    let text = if kind == "Secret" { text.and_then(|t| STANDARD.decode(t).ok()).and_then(|b| String::from_utf8(b).ok()) } else { text };
+    text.filter(|pem| pem.contains("BEGIN CERTIFICATE")).map(Trust::CaBundle).ok_or_else(|| ReconcileError::CaBundle {
+        connection: object.name_any(),
+        place: format!("{kind} {namespace}/{name}"),
+        key: bundle.key.clone(),
+    })
+}
+
+/// A map of texts inside an object.
+fn texts(object: &Object, pointer: &str) -> BTreeMap<String, String> {
+    let map = object.value().pointer(pointer).and_then(Value::as_object);
+    map.into_iter().flatten().filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect()
+}

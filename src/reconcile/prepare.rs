@@ -1,0 +1,169 @@
+//! resolve, fetch, render, observe, plan: everything between the survey and the first write.
+
+use super::desired::{Wanted, desired};
+use super::error::ReconcileError;
+use super::survey::{Survey, watches};
+use super::{Occasion, World, gates, gather, select};
+use crate::api::{MatrixStatus, UpdatePolicy};
+use crate::chart;
+use crate::facts::Connection;
+use crate::matrix::{self, Index, Query, Resolution};
+use crate::plan::{self, Desired, Observed, Plan};
+use crate::status::{DriverReport, Report};
+use crate::types::{CPI, Digest, DriverName, DriverVersion, ObjectId, VcenterVersion};
+use kube::ResourceExt;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Everything that was decided.
+pub struct Prepared {
+    /// The chosen versions.
+    pub resolution: Resolution,
+    /// All objects that should exist.
+    pub desired: Vec<Desired>,
+    /// What was found of them.
+    pub observed: Observed,
+    /// The next increment.
+    pub plan: Plan,
+}
+
+/// Decides what to do next, without writing anything.
+///
+/// # Errors
+/// With the first step that fails; the report holds what was found out until then.
+pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, report: &mut Report) -> Result<Prepared, ReconcileError> {
+    let config = occasion.config;
+    let namespace = config.namespace().unwrap_or_default();
+    let cluster_id = cluster_id(occasion, survey)?;
+
+    let objects = gather::connection_objects(&world.reader, &namespace).await?;
+    let asked = select::asked(&config.spec, &namespace, &objects.iter().map(ResourceExt::name_any).collect())?;
+    let mut connections: Vec<Connection> = Vec::new();
+    for object in objects.iter().filter(|o| asked.used().contains(o.name_any().as_str())) {
+        connections.push(gather::connection(&world.reader, object).await?);
+    }
+    report.connections.clone_from(&connections);
+
+    let bytes = world.store.index().await?;
+    let index = Index::parse(&bytes)?;
+    report.matrix = Some(MatrixStatus {
+        source: world.store.to_string(),
+        version: i64::try_from(index.version).unwrap_or(i64::MAX),
+        digest: Digest::of(&bytes).to_string(),
+    });
+    let vcenters = vcenters(&connections)?;
+    let installed: BTreeMap<DriverName, DriverVersion> =
+        survey.installed.iter().filter_map(|(name, version)| Some((name.clone(), version.parse().ok()?))).collect();
+    let resolution = matrix::resolve(&index, &Query {
+        kubernetes: &survey.cluster.version,
+        vcenters: &vcenters,
+        drivers: &asked.drivers,
+        installed: &installed,
+        policy: policy(config.spec.update_policy),
+    })?;
+
+    let mut charts = BTreeMap::new();
+    for (driver, pick) in &resolution.picks {
+        charts.insert(driver.clone(), chart::open(&world.store.chart(&pick.chart).await?)?);
+    }
+    let desired = desired(&Wanted {
+        spec: &config.spec,
+        asked: &asked,
+        cluster: &survey.cluster,
+        connections: &connections,
+        charts: &charts,
+        cluster_id: &cluster_id,
+        apply_set: &survey.apply_set,
+        namespace: &namespace,
+    })?;
+    tell(report, survey, &resolution, &desired);
+
+    let observed = observe(world, survey, &desired).await?;
+    let hold = gates::hold(&desired, &survey.cluster, &survey.running, survey.age(CPI, occasion.now));
+    let plan = plan::build(plan::Input {
+        apply_set: &survey.apply_set,
+        desired: &desired,
+        observed: &observed,
+        inventory: &survey.inventory,
+        cluster_id: Some(&cluster_id),
+        hold,
+        unproven: gates::unproven(&survey.running),
+    });
+    report.waiting.clone_from(&plan.waiting);
+    report.skipped.clone_from(&plan.skipped);
+    report.cluster_id = Some(cluster_id);
+    Ok(Prepared { resolution, desired, observed, plan })
+}
+
+/// The identity under which volumes are registered: fixed by the first installation, given by the specification, or that
+/// of the cluster.
+fn cluster_id(occasion: &Occasion<'_>, survey: &Survey) -> Result<String, ReconcileError> {
+    let given = occasion.config.spec.storage_provider.as_ref().and_then(|s| s.cluster_id.clone());
+    match (&survey.inventory.cluster_id, given) {
+        (Some(fixed), Some(given)) if *fixed != given => Err(ReconcileError::InvalidSpec {
+            object: format!("VDOConfig {}", occasion.config.name_any()),
+            field: "spec.storageProvider.clusterId".into(),
+            problem: format!("volumes are registered in vCenter under {fixed}; write that, or leave the field out"),
+        }),
+        (Some(fixed), _) => Ok(fixed.clone()),
+        (None, given) => Ok(given.unwrap_or_else(|| survey.cluster.uid.clone())),
+    }
+}
+
+/// The version of every vCenter in use; an old answer counts while there is no new one.
+fn vcenters(connections: &[Connection]) -> Result<Vec<(String, VcenterVersion)>, ReconcileError> {
+    connections
+        .iter()
+        .map(|c| match &c.version {
+            Some(version) => Ok((c.name.clone(), version.clone())),
+            None => Err(ReconcileError::ConnectionNotReady { connection: c.name.clone(), message: c.message.clone() }),
+        })
+        .collect()
+}
+
+/// The policy of the specification in the words of the resolver.
+#[must_use]
+pub fn policy(policy: UpdatePolicy) -> matrix::UpdatePolicy {
+    match policy {
+        UpdatePolicy::Compatible => matrix::UpdatePolicy::Compatible,
+        UpdatePolicy::Latest => matrix::UpdatePolicy::Latest,
+        UpdatePolicy::Disabled => matrix::UpdatePolicy::Disabled,
+    }
+}
+
+fn tell(report: &mut Report, survey: &Survey, resolution: &Resolution, desired: &[Desired]) {
+    report.drivers = resolution
+        .picks
+        .iter()
+        .map(|(name, pick)| DriverReport {
+            name: name.clone(),
+            version: pick.version.to_string(),
+            available: pick.newest.as_ref().map(ToString::to_string).unwrap_or_default(),
+            chart: pick.chart.digest.to_string(),
+            because: pick.because.clone(),
+            objects: desired.iter().filter(|d| d.driver == *name).count(),
+            health: survey.running.get(name).cloned(),
+        })
+        .collect();
+    let objects: BTreeSet<ObjectId> = desired.iter().map(|d| d.object.id()).chain(survey.inventory.objects.keys().cloned()).collect();
+    report.inventory = Some((survey.inventory_name.clone(), objects.len()));
+}
+
+/// The live objects of everything that is wanted or in the inventory.
+async fn observe(world: &World, survey: &Survey, desired: &[Desired]) -> Result<Observed, ReconcileError> {
+    let mut ids: BTreeMap<ObjectId, String> = desired.iter().map(|d| (d.object.id(), d.object.api_version().to_owned())).collect();
+    for (id, entry) in &survey.inventory.objects {
+        ids.entry(id.clone()).or_insert_with(|| entry.api_version.clone());
+    }
+    let live = world.reader.live(&ids, watches(&ids, &survey.apply_set)).await?;
+    let mut observed = Observed { live, ..Observed::default() };
+    if let Some(cache) = world.reader.cache() {
+        for d in desired {
+            let id = d.object.id();
+            let digest = d.object.annotation(crate::api::APPLIED_ANNOTATION).unwrap_or_default();
+            if observed.live.get(&id).is_some_and(|live| cache.is_settled(digest, live)) {
+                observed.settled.insert(id);
+            }
+        }
+    }
+    Ok(observed)
+}

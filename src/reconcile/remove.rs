@@ -1,0 +1,65 @@
+//! The road back: everything of ours goes, in reverse order, and then the finalizer (effect).
+
+use super::error::ReconcileError;
+use super::execute::{Place, execute};
+use super::survey::survey;
+use super::{Occasion, World, set_finalizers};
+use crate::api::FINALIZER;
+use crate::cluster::occupied;
+use crate::plan::{self, Observed, Step};
+use crate::status::{Report, Trouble};
+use crate::types::ObjectId;
+use kube::ResourceExt;
+
+/// Removes one more wave, or lets go.
+pub(super) async fn remove(occasion: &Occasion<'_>, world: &World, report: &mut Report) -> Result<(), ReconcileError> {
+    let config = occasion.config;
+    if !config.finalizers().iter().any(|f| f == FINALIZER) {
+        report.gone = true;
+        return Ok(());
+    }
+    let survey = survey(&world.reader, config, occasion.kubernetes.clone()).await?;
+    survey.tell(report);
+    let namespace = config.namespace().unwrap_or_default();
+    let mut observed = Observed { live: survey.live.clone(), ..Observed::default() };
+    let mut plan = plan::remove(&survey.apply_set, &observed, &survey.inventory);
+    for namespace in namespaces_going(&plan) {
+        if occupied(&world.client, &namespace).await? {
+            observed.occupied.insert(namespace);
+        }
+    }
+    if !observed.occupied.is_empty() {
+        plan = plan::remove(&survey.apply_set, &observed, &survey.inventory);
+    }
+    plan::check(&plan, &[], &survey.inventory)?;
+    report.waiting.clone_from(&plan.waiting);
+    report.skipped.clone_from(&plan.skipped);
+    for skip in &plan.skipped {
+        tracing::info!(object = %skip.id, "{}", skip.message);
+    }
+    let through = matches!(plan.steps.as_slice(), [Step::Commit(_)]);
+    if !through {
+        let place = Place { namespace: &namespace, name: &survey.inventory_name, apply_set: &survey.apply_set };
+        let outcome = execute(&plan, world, &place).await;
+        report.troubles.extend(outcome.failures.iter().map(Trouble::from));
+        return Ok(());
+    }
+    let id = ObjectId::new("", "ConfigMap", &namespace, &survey.inventory_name);
+    if let Some(map) = crate::cluster::get(&world.client, "v1", &id).await? {
+        world.writer.delete("v1", &id, map.uid()).await?;
+    }
+    let rest: Vec<String> = config.finalizers().iter().filter(|f| *f != FINALIZER).cloned().collect();
+    set_finalizers(config, &world.writer, &rest).await?;
+    report.gone = true;
+    Ok(())
+}
+
+fn namespaces_going(plan: &plan::Plan) -> Vec<String> {
+    plan.steps
+        .iter()
+        .filter_map(|step| match step {
+            Step::Delete { id, .. } if id.kind() == "Namespace" => Some(id.name.clone()),
+            _ => None,
+        })
+        .collect()
+}

@@ -1,0 +1,125 @@
+//! observe: the cluster and what of ours is in it (effect).
+
+use super::error::ReconcileError;
+use super::gather;
+use crate::api::VDOConfig;
+use crate::cluster::{Reader, Select, Watch};
+use crate::facts::Cluster;
+use crate::health::{DriverHealth, driver_health};
+use crate::manifest::{Object, apply_set_id, is_owned};
+use crate::plan::Inventory;
+use crate::status::{DriverReport, Report};
+use crate::types::{DriverName, KubernetesVersion, ObjectId};
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is there.
+pub struct Survey {
+    /// The cluster.
+    pub cluster: Cluster,
+    /// What may exist because of us.
+    pub inventory: Inventory,
+    /// Where it is kept.
+    pub inventory_name: String,
+    /// The id of our apply set.
+    pub apply_set: String,
+    /// The live objects of the inventory.
+    pub live: BTreeMap<ObjectId, Object>,
+    /// The drivers of which pods are meant to run, and how they are.
+    pub running: BTreeMap<DriverName, DriverHealth>,
+    /// Their versions.
+    pub installed: BTreeMap<DriverName, String>,
+}
+
+/// Looks at the cluster and at everything in the inventory.
+///
+/// # Errors
+/// When something cannot be read.
+pub async fn survey(reader: &Reader, config: &VDOConfig, version: KubernetesVersion) -> Result<Survey, ReconcileError> {
+    let cluster = gather::cluster(reader, version).await?;
+    let inventory = gather::inventory(reader, config).await?;
+    let inventory_name = gather::inventory_name(config);
+    let apply_set = apply_set_id(&inventory_name, &config.namespace().unwrap_or_default());
+    let ids = inventory.objects.iter().map(|(id, entry)| (id.clone(), entry.api_version.clone())).collect();
+    let live = reader.live(&ids, watches(&ids, &apply_set)).await?;
+    let mut survey =
+        Survey { cluster, inventory, inventory_name, apply_set, live, running: BTreeMap::new(), installed: BTreeMap::new() };
+    survey.assess(reader).await?;
+    Ok(survey)
+}
+
+impl Survey {
+    async fn assess(&mut self, reader: &Reader) -> Result<(), ReconcileError> {
+        for driver in self.inventory.objects.values().map(|entry| entry.driver.clone()).collect::<BTreeSet<_>>() {
+            let of_driver = |id: &ObjectId| self.inventory.objects.get(id).is_some_and(|entry| entry.driver == driver);
+            let objects: Vec<&Object> =
+                self.live.iter().filter(|(id, o)| of_driver(id) && is_owned(o, &self.apply_set)).map(|(_, o)| o).collect();
+            let workloads: Vec<&Object> = objects.iter().copied().filter(|o| o.pod_spec().is_some()).collect();
+            let Some(first) = workloads.first() else { continue };
+            let version = first.label("app.kubernetes.io/version").unwrap_or_default().to_owned();
+            let watches: Vec<Watch> = workloads.iter().filter_map(|o| pods_watch(o)).collect();
+            let view = reader.load(watches.clone()).await?;
+            let pods: Vec<Object> = watches.iter().flat_map(|watch| view.list(watch)).collect();
+            let health = driver_health(&driver, &objects, &pods.iter().collect::<Vec<_>>(), &self.cluster.nodes);
+            self.running.insert(driver.clone(), health);
+            self.installed.insert(driver, version);
+        }
+        Ok(())
+    }
+
+    /// Puts what was found into the report; what is decided later replaces parts of it.
+    pub(super) fn tell(&self, report: &mut Report) {
+        report.cluster = Some(self.cluster.clone());
+        report.cluster_id.clone_from(&self.inventory.cluster_id);
+        if !self.inventory.objects.is_empty() {
+            report.inventory = Some((self.inventory_name.clone(), self.inventory.objects.len()));
+        }
+        report.drivers = self
+            .installed
+            .iter()
+            .map(|(name, version)| DriverReport {
+                name: name.clone(),
+                version: version.clone(),
+                available: String::new(),
+                chart: String::new(),
+                because: "installed".into(),
+                objects: self.count(name),
+                health: self.running.get(name).cloned(),
+            })
+            .collect();
+    }
+
+    /// How many objects of a driver are in the inventory.
+    pub(super) fn count(&self, driver: &str) -> usize {
+        self.inventory.objects.values().filter(|entry| entry.driver == driver).count()
+    }
+
+    /// How long ago a workload of this driver was made, in seconds.
+    pub(super) fn age(&self, driver: &str, now: Timestamp) -> Option<i64> {
+        let of_driver = |id: &ObjectId| self.inventory.objects.get(id).is_some_and(|entry| entry.driver == driver);
+        let created = self.live.iter().filter(|(id, o)| of_driver(id) && o.pod_spec().is_some()).map(|(_, o)| o.text("/metadata/creationTimestamp")).min()?;
+        Some(created.parse::<Timestamp>().map_or(0, |created| (now.as_second() - created.as_second()).max(0)))
+    }
+}
+
+/// The watches that show these objects: by label, but Secrets and namespaces by name.
+pub(super) fn watches(ids: &BTreeMap<ObjectId, String>, apply_set: &str) -> BTreeSet<Watch> {
+    ids.iter()
+        .map(|(id, api_version)| {
+            let select = match id.kind() {
+                "Secret" | "Namespace" => Select::Name(id.name.clone()),
+                _ => Select::Labels(format!("{}={apply_set}", crate::api::PART_OF_LABEL)),
+            };
+            Watch::new(api_version, id.kind(), &id.namespace, select)
+        })
+        .collect()
+}
+
+/// The pods of a workload.
+fn pods_watch(workload: &Object) -> Option<Watch> {
+    let labels = workload.value().pointer("/spec/selector/matchLabels")?.as_object()?;
+    let selector: Vec<String> = labels.iter().filter_map(|(k, v)| Some(format!("{k}={}", Value::as_str(v)?))).collect();
+    Some(Watch::new("v1", "Pod", workload.namespace(), Select::Labels(selector.join(","))))
+}

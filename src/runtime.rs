@@ -1,0 +1,6 @@
+//! What surrounds the operator while it runs: its arguments, its logs, its metrics, and the port that shows them.
+
+pub mod admin;
+pub mod args;
+pub mod metrics;
+pub mod telemetry;

@@ -1,0 +1,119 @@
+//! The operator's arguments. Every flag has a twin in the environment; the flag wins.
+
+use super::telemetry::LogFormat;
+use clap::Parser;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Keeps the vSphere drivers of one cluster chosen, installed, configured and healthy.
+///
+/// Runs inside the cluster with its service account, or outside with a kubeconfig.
+#[derive(Debug, Clone, PartialEq, Eq, Parser)]
+#[command(name = "vdo-operator", version)]
+pub struct Args {
+    /// The namespace in which VDOConfig, vSphere connections and their Secrets are read
+    #[arg(long, env = "VDO_NAMESPACE", default_value = "vmware-system-vdo")]
+    pub namespace: String,
+
+    /// Where /healthz, /readyz and /metrics are served
+    #[arg(long, env = "VDO_LISTEN", default_value = "0.0.0.0:8080")]
+    pub listen: SocketAddr,
+
+    /// What is logged: error, warn, info, debug, trace, or a filter such as info,vdo::vcenter=debug
+    #[arg(long, env = "VDO_LOG_LEVEL", default_value = "info")]
+    pub log_level: String,
+
+    /// How it is logged
+    #[arg(long, env = "VDO_LOG_FORMAT", default_value = "text", value_enum)]
+    pub log_format: LogFormat,
+
+    /// How often everything is looked at again although nothing seems to have changed, for example 10m
+    #[arg(long, env = "VDO_RESYNC_INTERVAL", default_value = "10m", value_parser = interval)]
+    pub resync_interval: Duration,
+
+    /// How often every vCenter is asked who it is, for example 10m
+    #[arg(long, env = "VDO_CONNECTION_INTERVAL", default_value = "10m", value_parser = interval)]
+    pub connection_interval: Duration,
+
+    /// A kubeconfig, to run outside of the cluster
+    #[arg(long, env = "VDO_KUBECONFIG", value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+}
+
+/// Below this, asking costs more than it tells.
+const SHORTEST: Duration = Duration::from_secs(1);
+
+/// Reads a duration: numbers with units, `90s`, `10m`, `1h30m`. Always a unit, because a bare number is somebody's guess.
+fn interval(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is not a duration; write numbers with units, for example 90s, 10m or 1h30m");
+    let mut total = Duration::ZERO;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let number: u64 = rest[..digits].parse().map_err(|_| wrong())?;
+        let unit = rest[digits..].chars().next().ok_or_else(wrong)?;
+        let seconds = match unit {
+            's' => Some(number),
+            'm' => number.checked_mul(60),
+            'h' => number.checked_mul(3600),
+            _ => None,
+        };
+        total = total
+            .checked_add(Duration::from_secs(seconds.ok_or_else(wrong)?))
+            .ok_or_else(wrong)?;
+        rest = &rest[digits + unit.len_utf8()..];
+    }
+    if text.is_empty() {
+        Err(wrong())
+    } else if total < SHORTEST {
+        Err(format!("{text:?} is too short; the shortest interval is 1s"))
+    } else {
+        Ok(total)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_defaults_and_the_twins() {
+        Args::command().debug_assert();
+        let args = Args::try_parse_from(["vdo-operator"]).expect("defaults");
+        assert_eq!(args.namespace, "vmware-system-vdo");
+        assert_eq!(args.listen.to_string(), "0.0.0.0:8080");
+        assert_eq!(
+            (args.resync_interval, args.connection_interval),
+            (Duration::from_secs(600), Duration::from_secs(600))
+        );
+        for flag in Args::command()
+            .get_arguments()
+            .filter(|flag| !matches!(flag.get_id().as_str(), "help" | "version"))
+        {
+            let twin = format!("VDO_{}", flag.get_id().as_str().to_uppercase());
+            assert_eq!(flag.get_env().and_then(|name| name.to_str()), Some(twin.as_str()));
+        }
+    }
+
+    #[test]
+    fn durations() {
+        assert_eq!(interval("1h30m5s"), Ok(Duration::from_secs(5405)));
+        for bad in [
+            "",
+            "10",
+            "m",
+            "10x",
+            "1m2",
+            "0s",
+            "-5s",
+            "1.5h",
+            "99999999999999999999h",
+            "18446744073709551615h",
+            "5ü",
+        ] {
+            assert!(interval(bad).is_err(), "{bad:?} was accepted");
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! What the operator counts, in the text format of Prometheus.
+//!
+//! Labels are names that a person chose (drivers, connections, condition types) or words from a closed list; nothing
+//! that a server or a user can make up without bound.
+
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// The media type of [`Metrics::encode`].
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// How a reconcile ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[allow(non_camel_case_types, reason = "the variants are the words of the label")]
+enum Outcome {
+    success,
+    waiting,
+    error,
+}
+
+/// How a reconcile ended, as counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReconcileResult {
+    /// Everything is as it should be.
+    Success,
+    /// A step was made, or something is waited for.
+    Waiting,
+    /// It failed.
+    Error,
+}
+
+/// What a condition says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConditionValue {
+    /// `True`
+    True,
+    /// `False`
+    False,
+    /// `Unknown`
+    Unknown,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByResult {
+    result: Outcome,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByStage {
+    stage: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByDriver {
+    driver: String,
+    version: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByConnection {
+    connection: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByWrite {
+    verb: String,
+    kind: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByCondition {
+    r#type: String,
+    status: &'static str,
+}
+
+/// Everything that is counted. One per process, shared by reference; every method is cheap and never waits.
+pub struct Metrics {
+    registry: Registry,
+    reconciles: Family<ByResult, Counter>,
+    durations: Family<ByStage, Histogram, fn() -> Histogram>,
+    drivers: Family<ByDriver, Gauge>,
+    shown: Mutex<BTreeMap<String, String>>,
+    connections: Family<ByConnection, Gauge>,
+    writes: Family<ByWrite, Counter>,
+    conditions: Family<ByCondition, Gauge>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// A fresh registry with every metric at nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut registry = Registry::with_prefix("vdo");
+        let metrics = Self {
+            reconciles: Family::default(),
+            // From 5 ms, a pass that finds nothing to do, to 40 s, the patience of one pass.
+            durations: Family::new_with_constructor(|| Histogram::new([0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 40.0])),
+            drivers: Family::default(),
+            shown: Mutex::default(),
+            connections: Family::default(),
+            writes: Family::default(),
+            conditions: Family::default(),
+            registry: Registry::default(),
+        };
+        registry.register("reconcile", "Reconciles by how they ended", metrics.reconciles.clone());
+        registry.register(
+            "reconcile_duration_seconds",
+            "How long each stage of a reconcile took",
+            metrics.durations.clone(),
+        );
+        registry.register(
+            "driver_info",
+            "The version of each driver that is installed",
+            metrics.drivers.clone(),
+        );
+        registry.register(
+            "connection_up",
+            "1 when the vCenter of a connection answered as it should",
+            metrics.connections.clone(),
+        );
+        registry.register("writes", "Writes to the cluster by verb and kind", metrics.writes.clone());
+        registry.register("condition", "1 for the status that each condition has", metrics.conditions.clone());
+        let build: Family<Vec<(&'static str, &'static str)>, Gauge> = Family::default();
+        build.get_or_create(&vec![("version", env!("CARGO_PKG_VERSION"))]).set(1);
+        registry.register("build_info", "The version of the operator", build);
+        Self { registry, ..metrics }
+    }
+
+    /// A reconcile ended.
+    pub fn reconciled(&self, result: ReconcileResult) {
+        let result = match result {
+            ReconcileResult::Success => Outcome::success,
+            ReconcileResult::Waiting => Outcome::waiting,
+            ReconcileResult::Error => Outcome::error,
+        };
+        self.reconciles.get_or_create(&ByResult { result }).inc();
+    }
+
+    /// A stage of a reconcile took this long. The stages are those of the pipeline: observe, resolve, fetch, …
+    pub fn stage(&self, stage: &'static str, took: Duration) {
+        self.durations
+            .get_or_create(&ByStage { stage: stage.to_owned() })
+            .observe(took.as_secs_f64());
+    }
+
+    /// A driver runs in this version, or in none. The version before disappears.
+    pub fn driver(&self, driver: &str, version: Option<&str>) {
+        let label = |version: &str| ByDriver {
+            driver: driver.to_owned(),
+            version: version.to_owned(),
+        };
+        let mut shown = self.shown.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(before) = shown.remove(driver) {
+            self.drivers.remove(&label(&before));
+        }
+        if let Some(version) = version {
+            self.drivers.get_or_create(&label(version)).set(1);
+            shown.insert(driver.to_owned(), version.to_owned());
+        }
+    }
+
+    /// A vCenter answered as it should, or not.
+    pub fn connection(&self, connection: &str, up: bool) {
+        self.connections
+            .get_or_create(&ByConnection {
+                connection: connection.to_owned(),
+            })
+            .set(i64::from(up));
+    }
+
+    /// A connection is gone.
+    pub fn forget_connection(&self, connection: &str) {
+        self.connections.remove(&ByConnection {
+            connection: connection.to_owned(),
+        });
+    }
+
+    /// Something was written to the cluster.
+    pub fn wrote(&self, verb: &'static str, kind: &str) {
+        self.writes
+            .get_or_create(&ByWrite {
+                verb: verb.to_owned(),
+                kind: kind.to_owned(),
+            })
+            .inc();
+    }
+
+    /// A condition of the VDOConfig has this value.
+    pub fn condition(&self, r#type: &str, value: ConditionValue) {
+        for (status, is) in [
+            ("true", value == ConditionValue::True),
+            ("false", value == ConditionValue::False),
+            ("unknown", value == ConditionValue::Unknown),
+        ] {
+            self.conditions
+                .get_or_create(&ByCondition {
+                    r#type: r#type.to_owned(),
+                    status,
+                })
+                .set(i64::from(is));
+        }
+    }
+
+    /// Everything, as text.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        let mut out = String::new();
+        // Writing into a String cannot fail.
+        let _ = text::encode(&mut out, &self.registry);
+        out
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text() {
+        let metrics = Metrics::new();
+        metrics.reconciled(ReconcileResult::Waiting);
+        metrics.reconciled(ReconcileResult::Success);
+        metrics.reconciled(ReconcileResult::Success);
+        metrics.stage("plan", Duration::from_millis(30));
+        metrics.driver("vsphere-csi", Some("3.7.2"));
+        metrics.driver("vsphere-csi", Some("3.7.3"));
+        metrics.driver("vsphere-cpi", Some("1.34.0"));
+        metrics.driver("vsphere-cpi", None);
+        metrics.connection("vc1", true);
+        metrics.connection("vc2", false);
+        metrics.forget_connection("vc2");
+        metrics.wrote("apply", "DaemonSet");
+        metrics.condition("Ready", ConditionValue::True);
+        metrics.condition("Ready", ConditionValue::Unknown);
+        let text = metrics.encode();
+        for line in [
+            "vdo_reconcile_total{result=\"waiting\"} 1",
+            "vdo_reconcile_total{result=\"success\"} 2",
+            "vdo_reconcile_duration_seconds_bucket{le=\"0.1\",stage=\"plan\"} 1",
+            "vdo_driver_info{driver=\"vsphere-csi\",version=\"3.7.3\"} 1",
+            "vdo_connection_up{connection=\"vc1\"} 1",
+            "vdo_writes_total{verb=\"apply\",kind=\"DaemonSet\"} 1",
+            "vdo_condition{type=\"Ready\",status=\"unknown\"} 1",
+            "vdo_condition{type=\"Ready\",status=\"true\"} 0",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
+        }
+        for gone in ["3.7.2", "vsphere-cpi", "vc2"] {
+            assert!(!text.contains(gone), "{gone} is still in\n{text}");
+        }
+        assert!(text.contains("vdo_build_info{version="));
+    }
+}

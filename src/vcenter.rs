@@ -1,0 +1,95 @@
+//! What a vCenter says about itself to anyone who asks, without a login.
+//!
+//! [`facts`] walks the stages of a connection in order — name, port, certificate, protocol — and when one does not hold,
+//! the error says which, with what was found there and what to do. No credential is sent, so asking again costs nothing:
+//! it cannot lock an account.
+//!
+//! Guarantees: nothing is sent before the certificate is accepted, unless the trust is
+//! [`Trust::Insecure`](crate::types::Trust); redirects are not followed; an answer is cut off at
+//! [`MAX_ANSWER`] bytes while it is read; the whole walk ends by the deadline. `HTTPS_PROXY` and `NO_PROXY` are honoured,
+//! never for loopback addresses.
+
+mod certificate;
+mod error;
+mod soap;
+mod tls;
+mod wire;
+mod xml;
+
+pub use certificate::CertificateFacts;
+pub use error::{ProbeError, Stage};
+
+use crate::types::{Trust, VcenterVersion};
+use std::time::Duration;
+
+/// An answer to an anonymous question is a few kilobytes; one that grows past this is not from a vCenter.
+pub const MAX_ANSWER: usize = 1 << 20;
+
+/// Where a vCenter is, and how it proves that it is the one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Host name, IPv4, or IPv6 without brackets.
+    pub server: String,
+    /// The port, normally 443.
+    pub port: u16,
+    /// How its certificate is checked.
+    pub trust: Trust,
+}
+
+impl Endpoint {
+    /// `host:port`, with brackets around IPv6.
+    #[must_use]
+    pub fn address(&self) -> String {
+        if self.server.contains(':') {
+            format!("[{}]:{}", self.server, self.port)
+        } else {
+            format!("{}:{}", self.server, self.port)
+        }
+    }
+}
+
+/// What a vCenter says about itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VcenterFacts {
+    /// `about.version`, for example 8.0.3.
+    pub version: VcenterVersion,
+    /// `about.build`.
+    pub build: String,
+    /// `about.apiType`: always `VirtualCenter` here.
+    pub api_type: String,
+    /// `about.apiVersion`.
+    pub api_version: String,
+    /// `about.instanceUuid`: tells two names of one vCenter from two vCenters.
+    pub instance_uuid: String,
+    /// `about.fullName`.
+    pub full_name: String,
+    /// The certificate it presented.
+    pub certificate: CertificateFacts,
+}
+
+/// Asks a vCenter who it is.
+///
+/// # Errors
+/// One variant per way in which this can fail; [`ProbeError::stage`] tells how far it got.
+pub async fn facts(endpoint: &Endpoint, deadline: Duration) -> Result<VcenterFacts, ProbeError> {
+    let clock = wire::Clock::start(endpoint, deadline);
+    let config = tls::Config::new(endpoint)?;
+    let stream = wire::connect(endpoint, &clock).await?;
+    let (stream, certificate) = tls::handshake(endpoint, &clock, config, stream).await?;
+    let answer = wire::post(endpoint, &clock, stream, soap::RETRIEVE_SERVICE_CONTENT).await?;
+    let about = soap::about(endpoint, &answer)?;
+    Ok(VcenterFacts {
+        version: about.version,
+        build: about.build,
+        api_type: about.api_type,
+        api_version: about.api_version,
+        instance_uuid: about.instance_uuid,
+        full_name: about.full_name,
+        certificate,
+    })
+}
+
+/// The server's words go into events and onto screens: one line, and not a long one.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(256).collect()
+}

@@ -1,0 +1,119 @@
+//! The one question that needs no login, and its answer.
+
+use super::wire::Answer;
+use super::xml::{self, Element};
+use super::{Endpoint, ProbeError, plain};
+use crate::types::VcenterVersion;
+
+/// The oldest dialect of the supported vCenters; newer ones answer it too, while a dialect newer than the server is an error.
+pub(super) const ACTION: &str = "urn:vim25/6.7";
+
+const SOAP: &str = "http://schemas.xmlsoap.org/soap/envelope/";
+const VIM: &str = "urn:vim25";
+
+/// Asks for the content of the service instance.
+pub(super) const RETRIEVE_SERVICE_CONTENT: &str = concat!(
+    r#"<?xml version="1.0" encoding="UTF-8"?><Envelope xmlns="http://schemas.xmlsoap.org/soap/envelope/"><Body>"#,
+    r#"<RetrieveServiceContent xmlns="urn:vim25"><_this type="ServiceInstance">ServiceInstance</_this></RetrieveServiceContent>"#,
+    r"</Body></Envelope>"
+);
+
+/// `AboutInfo`, as far as it is of use.
+#[derive(Debug)]
+pub(super) struct About {
+    pub(super) version: VcenterVersion,
+    pub(super) build: String,
+    pub(super) api_type: String,
+    pub(super) api_version: String,
+    pub(super) instance_uuid: String,
+    pub(super) full_name: String,
+}
+
+/// Reads the answer.
+pub(super) fn about(endpoint: &Endpoint, answer: &Answer) -> Result<About, ProbeError> {
+    let address = || endpoint.address();
+    let not_vcenter = |because: &str| ProbeError::NotVcenter {
+        address: address(),
+        because: because.to_owned(),
+    };
+    let malformed = |because: String| ProbeError::Malformed {
+        address: address(),
+        because,
+    };
+    match answer.status {
+        200 => {}
+        300..=399 => return Err(not_vcenter("it redirects /sdk to another place, which is not followed")),
+        404 | 405 | 410 | 501 => return Err(not_vcenter("it has nothing at /sdk")),
+        status => {
+            let fault = std::str::from_utf8(&answer.body)
+                .ok()
+                .and_then(|text| xml::parse(text).ok())
+                .and_then(|tree| fault(&tree));
+            return Err(ProbeError::Status {
+                address: address(),
+                status,
+                fault,
+            });
+        }
+    }
+    let text = std::str::from_utf8(&answer.body).map_err(|_| malformed("it is not UTF-8 text".to_owned()))?;
+    if is_web_page(text) {
+        return Err(not_vcenter("it answers with a web page"));
+    }
+    let tree = xml::parse(text).map_err(malformed)?;
+    if !tree.is(SOAP, "Envelope") {
+        return Err(not_vcenter("its answer is not SOAP"));
+    }
+    if let Some(fault) = fault(&tree) {
+        return Err(ProbeError::Status {
+            address: address(),
+            status: 200,
+            fault: Some(fault),
+        });
+    }
+    let about = tree
+        .child("Body")
+        .and_then(|body| body.children.iter().find(|child| child.is(VIM, "RetrieveServiceContentResponse")))
+        .and_then(|response| response.child("returnval"))
+        .and_then(|content| content.child("about"))
+        .ok_or_else(|| not_vcenter("its SOAP answer says nothing about a vSphere service"))?;
+    let api_type = plain(&about.text_of("apiType"));
+    match api_type.as_str() {
+        "VirtualCenter" => {}
+        "HostAgent" => {
+            return Err(ProbeError::EsxHost {
+                address: address(),
+                full_name: plain(&about.text_of("fullName")),
+            });
+        }
+        other => return Err(not_vcenter(&format!("it calls itself {:?}", other))),
+    }
+    let version = plain(&about.text_of("version"));
+    let version = version
+        .parse()
+        .map_err(|error: crate::types::ParseVersionError| malformed(error.to_string()))?;
+    Ok(About {
+        version,
+        build: plain(&about.text_of("build")),
+        api_type,
+        api_version: plain(&about.text_of("apiVersion")),
+        instance_uuid: plain(&about.text_of("instanceUuid")),
+        full_name: plain(&about.text_of("fullName")),
+    })
+}
+
+fn is_web_page(text: &str) -> bool {
+    let start: String = text
+        .trim_start_matches('\u{feff}')
+        .trim_start()
+        .chars()
+        .take(14)
+        .collect::<String>()
+        .to_ascii_lowercase();
+    start.starts_with("<!doctype html") || start.starts_with("<html")
+}
+
+fn fault(tree: &Element) -> Option<String> {
+    let fault = tree.child("Body")?.children.iter().find(|child| child.is(SOAP, "Fault"))?;
+    Some(plain(&fault.text_of("faultstring")))
+}

@@ -1,0 +1,129 @@
+//! A small element tree, read with suspicion: no DOCTYPE, so no entities of its own; bounded depth.
+
+use quick_xml::NsReader;
+use quick_xml::escape::resolve_predefined_entity;
+use quick_xml::events::Event;
+use quick_xml::name::ResolveResult;
+
+/// SOAP answers are about ten deep.
+const MAX_DEPTH: usize = 64;
+
+/// An element: namespace and local name, its text, and its children.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Element {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) text: String,
+    pub(super) children: Vec<Element>,
+}
+
+impl Element {
+    /// The first child of this local name.
+    pub(super) fn child(&self, name: &str) -> Option<&Self> {
+        self.children.iter().find(|child| child.name == name)
+    }
+
+    /// Whether this is that element of that namespace.
+    pub(super) fn is(&self, namespace: &str, name: &str) -> bool {
+        self.namespace == namespace && self.name == name
+    }
+
+    /// The text of the first child of this name, without the space around it; empty when there is none.
+    pub(super) fn text_of(&self, name: &str) -> String {
+        self.child(name).map(|child| child.text.trim().to_owned()).unwrap_or_default()
+    }
+}
+
+/// Reads a document. The error is a phrase for people.
+pub(super) fn parse(text: &str) -> Result<Element, String> {
+    let mut reader = NsReader::from_str(text);
+    reader.config_mut().expand_empty_elements = true;
+    let mut open: Vec<Element> = vec![];
+    loop {
+        let (namespace, event) = reader.read_resolved_event().map_err(|error| format!("it is not XML ({error})"))?;
+        match event {
+            Event::Start(start) => {
+                if open.len() == MAX_DEPTH {
+                    return Err(format!("it is nested deeper than {MAX_DEPTH} elements"));
+                }
+                let namespace = match namespace {
+                    ResolveResult::Bound(namespace) => namespace.into_inner().to_owned(),
+                    ResolveResult::Unbound => String::new(),
+                    ResolveResult::Unknown(_) => return Err("it uses a namespace prefix that it does not declare".to_owned()),
+                };
+                open.push(Element {
+                    namespace,
+                    name: start.local_name().into_inner().to_owned(),
+                    ..Element::default()
+                });
+            }
+            Event::End(_) => {
+                let done = open.pop().ok_or("it closes an element that is not open")?;
+                match open.last_mut() {
+                    Some(parent) => parent.children.push(done),
+                    None => return Ok(done),
+                }
+            }
+            Event::Text(part) => push(&mut open, &part)?,
+            Event::CData(part) => push(&mut open, &part)?,
+            Event::GeneralRef(reference) => {
+                let character = reference
+                    .resolve_char_ref()
+                    .map_err(|error| format!("it refers to no character ({error})"))?;
+                match (character, resolve_predefined_entity(&reference)) {
+                    (Some(character), _) => push(&mut open, character.encode_utf8(&mut [0; 4]))?,
+                    (None, Some(text)) => push(&mut open, text)?,
+                    (None, None) => return Err("it refers to an entity that XML does not define".to_owned()),
+                }
+            }
+            Event::DocType(_) => return Err("it declares a DOCTYPE, which SOAP forbids".to_owned()),
+            Event::Eof => return Err("it ends in the middle".to_owned()),
+            Event::Empty(_) | Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
+        }
+    }
+}
+
+fn push(open: &mut [Element], text: &str) -> Result<(), String> {
+    match open.last_mut() {
+        Some(element) => element.text.push_str(text),
+        None if text.trim().is_empty() => {}
+        None => return Err("it has text outside of any element".to_owned()),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_and_namespaces() {
+        let tree =
+            parse("<?xml version=\"1.0\"?>\n<a:x xmlns:a='urn:a' xmlns='urn:b'><y>1 &lt; 2 &amp;&#x26; <![CDATA[<3>]]></y><z/></a:x>")
+                .expect("XML");
+        assert!(tree.is("urn:a", "x") && tree.children[0].is("urn:b", "y"));
+        assert_eq!(tree.text_of("y"), "1 < 2 && <3>");
+        assert_eq!(tree.text_of("z"), "");
+        assert_eq!(tree.text_of("absent"), "");
+    }
+
+    #[test]
+    fn hostile_documents_are_refused() {
+        let deep = "<a>".repeat(100_000);
+        for (text, reason) in [
+            ("", "ends in the middle"),
+            ("hello", "outside"),
+            ("<a><b></a>", "not XML"),
+            ("<a><b>", "ends in the middle"),
+            ("<q:a/>", "prefix"),
+            ("<!DOCTYPE a [<!ENTITY x 'xx'>]><a>&x;</a>", "DOCTYPE"),
+            ("<a>&x;</a>", "entity"),
+            ("<a>&#0;</a>", "character"),
+            ("<a>&#x110000;</a>", "character"),
+            (&deep, "deeper"),
+        ] {
+            let error = parse(text).expect_err(reason);
+            assert!(error.contains(reason), "{error} does not say {reason:?}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+// Command gcfgcheck reads a driver's configuration with the parser that the driver itself uses and prints what it
+// understood as JSON: csi-vsphere.conf (the default) with gcfg, the cloud provider's vsphere.conf ("cpi") with yaml.v2.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"gopkg.in/gcfg.v1"
+	"gopkg.in/yaml.v2"
+)
+
+func main() {
+	mode := "csi"
+	if len(os.Args) > 1 {
+		mode = os.Args[1]
+	}
+	text, err := io.ReadAll(os.Stdin)
+	var value any
+	if err == nil {
+		value, err = read(mode, string(text))
+	}
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(value)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func read(mode, text string) (any, error) {
+	switch mode {
+	case "csi":
+		var config csiConfig
+		// The driver ignores what it does not know and stops at everything else.
+		err := gcfg.FatalOnly(gcfg.ReadStringInto(&config, text))
+		return config, err
+	case "cpi":
+		var tree map[interface{}]interface{}
+		err := yaml.Unmarshal([]byte(text), &tree)
+		return stringKeys(tree), err
+	default:
+		return nil, fmt.Errorf("unknown mode %q: csi or cpi", mode)
+	}
+}
+
+// stringKeys makes a tree of yaml.v2 fit for JSON.
+func stringKeys(v any) any {
+	switch v := v.(type) {
+	case map[interface{}]interface{}:
+		out := make(map[string]any, len(v))
+		for key, value := range v {
+			out[fmt.Sprint(key)] = stringKeys(value)
+		}
+		return out
+	case []interface{}:
+		for i := range v {
+			v[i] = stringKeys(v[i])
+		}
+		return v
+	default:
+		return v
+	}
+}

@@ -1,0 +1,159 @@
+// Command vcsim serves one simulated vCenter for the test bed: a datacenter with the virtual machines named on the
+// command line and nothing else, a password that is really checked, and a certificate of the caller's making.
+package main
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/simulator/vpx"
+
+	// Each of these adds an endpoint of a real vCenter: storage, policies, sign-on, tags.
+	_ "github.com/vmware/govmomi/cns/simulator"
+	_ "github.com/vmware/govmomi/lookup/simulator"
+	_ "github.com/vmware/govmomi/pbm/simulator"
+	_ "github.com/vmware/govmomi/ssoadmin/simulator"
+	_ "github.com/vmware/govmomi/sts/simulator"
+	_ "github.com/vmware/govmomi/vapi/simulator"
+)
+
+type options struct {
+	listen, cert, key          string
+	version, build, instanceID string
+	user, passwordFile, dcName string
+	machines                   machines
+	exitWhenStdinCloses        bool
+}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "vcsim:", err)
+		os.Exit(1)
+	}
+}
+
+func parse() (options, error) {
+	var o options
+	flag.StringVar(&o.listen, "listen", "127.0.0.1:0", "address to serve on; port 0 picks a free one")
+	flag.StringVar(&o.cert, "tls-cert", "", "PEM file: the leaf certificate and its chain")
+	flag.StringVar(&o.key, "tls-key", "", "PEM file: the leaf's private key")
+	flag.StringVar(&o.version, "version", "8.0.3", "product version to report")
+	flag.StringVar(&o.build, "build", "24022515", "product build to report")
+	flag.StringVar(&o.instanceID, "instance-uuid", "", "instance UUID of this vCenter; virtual machines derive theirs from it")
+	flag.StringVar(&o.user, "user", "administrator@vsphere.local", "the one user who can log in")
+	flag.StringVar(&o.passwordFile, "password-file", "", "file with that user's password, taken as it is (default: environment VCSIM_PASSWORD)")
+	flag.StringVar(&o.dcName, "datacenter", "DC0", "name of the datacenter")
+	flag.Var(&o.machines, "vm", "NAME=IP of a virtual machine; repeat for more")
+	flag.BoolVar(&o.exitWhenStdinCloses, "exit-on-stdin-close", false, "exit when standard input closes")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q", flag.Arg(0))
+	}
+	if o.cert == "" || o.key == "" {
+		return o, errors.New("-tls-cert and -tls-key are needed")
+	}
+	if o.instanceID == "" {
+		return o, errors.New("-instance-uuid is needed")
+	}
+	return o, nil
+}
+
+func password(o options) (string, error) {
+	if o.passwordFile == "" {
+		if p := os.Getenv("VCSIM_PASSWORD"); p != "" {
+			return p, nil
+		}
+		return "", errors.New("no password: set VCSIM_PASSWORD or -password-file")
+	}
+	b, err := os.ReadFile(o.passwordFile)
+	return string(b), err
+}
+
+func run() error {
+	o, err := parse()
+	if err != nil {
+		return err
+	}
+	secret, err := password(o)
+	if err != nil {
+		return err
+	}
+	pair, err := tls.LoadX509KeyPair(o.cert, o.key)
+	if err != nil {
+		return err
+	}
+
+	model := simulator.VPX()
+	defer model.Remove()
+	model.ServiceContent = vpx.ServiceContent
+	about := &model.ServiceContent.About
+	about.Version, about.Build, about.InstanceUuid = o.version, o.build, o.instanceID
+	about.FullName = fmt.Sprintf("VMware vCenter Server %s build-%s", o.version, o.build)
+	about.ApiVersion = apiVersion(o.version)
+	model.Host, model.Cluster, model.ClusterHost = 0, 1, 1
+	model.Machine = len(o.machines)
+	if err := model.Create(); err != nil {
+		return err
+	}
+	if err := furnish(model.Map(), o); err != nil {
+		return err
+	}
+
+	// The simulator's directory holds bare names and knows one domain: given "name@domain" it would lock everyone out.
+	bare, _, _ := strings.Cut(o.user, "@")
+	service := model.Service
+	service.RegisterEndpoints = true
+	service.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	service.Listen = &url.URL{Host: o.listen, User: url.UserPassword(bare, secret)}
+	control := &control{}
+	control.register(service)
+	server := service.NewServer()
+	defer server.Close()
+	control.watchLogins(model.Map().SessionManager())
+
+	host, port, err := net.SplitHostPort(server.URL.Host)
+	if err != nil {
+		return err
+	}
+	ready, err := json.Marshal(map[string]string{"address": server.URL.Host, "host": host, "port": port})
+	if err != nil {
+		return err
+	}
+	fmt.Println(string(ready))
+	wait(o.exitWhenStdinCloses)
+	return nil
+}
+
+// apiVersion is what a vCenter of that version calls its API: 8.0.3 serves 8.0.3.0.
+func apiVersion(version string) string {
+	parts := strings.Split(version, ".")
+	for len(parts) < 4 {
+		parts = append(parts, "0")
+	}
+	return strings.Join(parts[:4], ".")
+}
+
+func wait(stdin bool) {
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM)
+	if stdin {
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			stop <- syscall.SIGTERM
+		}()
+	}
+	<-stop
+}
+
+var _ flag.Value = (*machines)(nil)

@@ -1,0 +1,260 @@
+//! Builds the parts once and finds them again.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use sha2::{Digest, Sha256};
+
+use crate::parts::{KUBERNETES_VERSION, Part};
+use crate::process::tail;
+
+const STAGES: [&str; 5] = [
+    "kustomize/stage/node/fast/node-initialize.yaml",
+    "kustomize/stage/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
+    "kustomize/stage/pod/fast/pod-complete.yaml",
+    "kustomize/stage/pod/fast/pod-delete.yaml",
+    "kustomize/stage/pod/fast/pod-ready.yaml",
+];
+
+const NO_GO: &str = "the test bed builds its parts with Go 1.26 or newer, and no `go` program was found on PATH.
+Get it from https://go.dev/dl/ (unpack the tarball to /usr/local and add /usr/local/go/bin to PATH),
+or on Debian from the backports suite: apt install -t bookworm-backports golang-go, if that has 1.26.";
+
+/// The folder with the built parts.
+#[derive(Clone, Debug)]
+pub struct Binaries {
+    folder: PathBuf,
+    assets: Option<PathBuf>,
+}
+
+impl Binaries {
+    /// Builds every part that is missing.
+    pub fn ensure_all() -> Result<Self> {
+        Self::ensure(&Part::ALL)
+    }
+
+    /// Builds those of `parts` that are missing. It blocks, for minutes the first time; processes that call it at the
+    /// same time wait for each other.
+    pub fn ensure(parts: &[Part]) -> Result<Self> {
+        let modules = module_folder();
+        let base = std::env::var_os("VDO_TESTBED_DIR").map_or_else(|| repository().join(".testbed"), PathBuf::from);
+        let folder = base.join(format!("bin-{}", &hash_modules(&modules, all_modules())?[..12]));
+        let binaries = Self {
+            folder,
+            assets: std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from),
+        };
+        let missing: Vec<Part> = parts.iter().copied().filter(|part| !binaries.path(*part).is_file()).collect();
+        if missing.is_empty() {
+            return Ok(binaries);
+        }
+        fs::create_dir_all(&binaries.folder).with_context(|| format!("folder {}", binaries.folder.display()))?;
+        let lock = File::create(binaries.folder.join("lock")).context("build lock")?;
+        lock.lock().context("build lock")?;
+        for part in missing {
+            binaries.ensure_one(&modules, &base, part)?;
+        }
+        Ok(binaries)
+    }
+
+    /// The file of one part.
+    pub fn path(&self, part: Part) -> PathBuf {
+        let own = || self.folder.join(part.file_name());
+        match &self.assets {
+            Some(assets) if part.is_envtest_asset() => Some(assets.join(part.file_name()))
+                .filter(|file| file.is_file())
+                .unwrap_or_else(own),
+            _ => own(),
+        }
+    }
+
+    /// The folder that holds them.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// kwok's stage files: what becomes of nodes and pods.
+    pub fn kwok_stages(&self) -> Result<Vec<PathBuf>> {
+        let mut files: Vec<PathBuf> = STAGES
+            .iter()
+            .map(|stage| self.folder.join("kwok-stages").join(file_name(stage)))
+            .collect();
+        files.sort();
+        match files.iter().find(|file| !file.is_file()) {
+            None => Ok(files),
+            Some(file) => bail!(
+                "kwok stage {} is missing; remove {} and build again",
+                file.display(),
+                self.folder.display()
+            ),
+        }
+    }
+
+    /// The same API server, linked again so that it says it is `version`.
+    pub fn apiserver_reporting(&self, version: &str) -> Result<PathBuf> {
+        if version == KUBERNETES_VERSION {
+            return Ok(self.path(Part::Apiserver));
+        }
+        let file = self.folder.join(format!("kube-apiserver-{version}"));
+        if !file.is_file() {
+            let lock = File::create(self.folder.join("lock")).context("build lock")?;
+            lock.lock().context("build lock")?;
+            if !file.is_file() {
+                self.build(&module_folder(), Part::Apiserver, version, &file)?;
+            }
+        }
+        Ok(file)
+    }
+
+    fn ensure_one(&self, modules: &Path, base: &Path, part: Part) -> Result<()> {
+        let file = self.folder.join(part.file_name());
+        if file.is_file() {
+            return Ok(());
+        }
+        let stamp = hash_modules(modules, [part.module()])?;
+        if !self.reuse(base, part, &stamp)? {
+            self.build(modules, part, KUBERNETES_VERSION, &file)?;
+            fs::write(self.stamp(part), &stamp)?;
+        }
+        Ok(())
+    }
+
+    fn stamp(&self, part: Part) -> PathBuf {
+        self.folder.join(format!("{}.stamp", part.file_name()))
+    }
+
+    /// Takes the part from a neighbouring folder that was built from the same module.
+    fn reuse(&self, base: &Path, part: Part, stamp: &str) -> Result<bool> {
+        let neighbours = fs::read_dir(base).context("build folder")?.flatten().map(|entry| entry.path());
+        for folder in neighbours.filter(|folder| *folder != self.folder) {
+            let other = Self { folder, assets: None };
+            let same = fs::read_to_string(other.stamp(part)).is_ok_and(|text| text == stamp);
+            if !same || !other.path(part).is_file() {
+                continue;
+            }
+            if part == Part::Kwok {
+                copy_stages(&other.folder.join("kwok-stages"), &self.folder, |stage| file_name(stage).into())?;
+            }
+            fs::copy(other.stamp(part), self.stamp(part))?;
+            let file = self.folder.join(part.file_name());
+            if fs::hard_link(other.path(part), &file).is_err() {
+                fs::copy(other.path(part), &file)?;
+            }
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    fn build(&self, modules: &Path, part: Part, version: &str, file: &Path) -> Result<()> {
+        let module = modules.join(part.module());
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        say(&format!("building {name} (once; the first time takes minutes)"));
+        let started = Instant::now();
+        if part == Part::Kwok {
+            let source = go(
+                &module,
+                &self.folder.join("kwok-stages.log"),
+                &["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"],
+            )?;
+            copy_stages(Path::new(source.trim()), &self.folder, PathBuf::from)?;
+        }
+        let unfinished = self.folder.join(format!("{name}.part"));
+        let out = unfinished.to_string_lossy().into_owned();
+        let log = self.folder.join(format!("{name}.log"));
+        go(
+            &module,
+            &log,
+            &["build", "-trimpath", "-ldflags", &part.ldflags(version), "-o", &out, part.package()],
+        )?;
+        fs::rename(&unfinished, file).with_context(|| format!("file {}", file.display()))?;
+        say(&format!("built {name} in {:.0} s", started.elapsed().as_secs_f32()));
+        Ok(())
+    }
+}
+
+/// Runs `go` and gives its output. Messages go to `log`.
+fn go(module: &Path, log: &Path, args: &[&str]) -> Result<String> {
+    let messages = File::create(log).with_context(|| format!("log file {}", log.display()))?;
+    let mut command = Command::new("go");
+    command.args(args).current_dir(module).stdin(Stdio::null()).stderr(messages);
+    // The checksum database does not know this module; its hash is in go.sum.
+    command.env("GONOSUMDB", "k8s.io/cloud-provider-vsphere");
+    let output = match command.output() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => bail!(NO_GO),
+        other => other.context("cannot run go")?,
+    };
+    if !output.status.success() {
+        bail!(
+            "`go {}` failed in {}; full log: {}; its end:\n{}",
+            args.join(" "),
+            module.display(),
+            log.display(),
+            tail(log, 15)
+        );
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn copy_stages(from: &Path, to: &Path, place: impl Fn(&'static str) -> PathBuf) -> Result<()> {
+    let folder = to.join("kwok-stages");
+    fs::create_dir_all(&folder)?;
+    for stage in STAGES {
+        let source = from.join(place(stage));
+        let target = folder.join(file_name(stage));
+        let _ = fs::remove_file(&target);
+        let text = fs::read(&source).with_context(|| format!("kwok stage {}", source.display()))?;
+        fs::write(&target, text)?;
+    }
+    Ok(())
+}
+
+fn file_name(path: &'static str) -> &'static str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "test bed: {text}");
+}
+
+fn repository() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here).to_owned()
+}
+
+fn module_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("go")
+}
+
+fn all_modules() -> BTreeSet<&'static str> {
+    Part::ALL.iter().map(|part| part.module()).collect()
+}
+
+/// A digest over everything that decides what the programs of these modules are.
+fn hash_modules(folder: &Path, names: impl IntoIterator<Item = &'static str>) -> Result<String> {
+    let mut hash = Sha256::new();
+    for name in names {
+        let module = folder.join(name);
+        let entries = fs::read_dir(&module).with_context(|| format!("Go module {}", module.display()))?;
+        let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        files.retain(|file| {
+            file.extension()
+                .is_some_and(|e| ["mod", "sum", "go"].iter().any(|known| e == *known))
+        });
+        files.sort();
+        for file in files {
+            let text = fs::read(&file)?;
+            hash.update(format!(
+                "{name}/{}\0{}\0",
+                file.file_name().unwrap_or_default().to_string_lossy(),
+                text.len()
+            ));
+            hash.update(&text);
+        }
+    }
+    hash.update(KUBERNETES_VERSION);
+    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,195 @@
+//! Child processes that cannot outlive us.
+//!
+//! Each child runs under a small shell that reads a pipe from us. Lines on the pipe are signals to pass on; the pipe's
+//! end, which the kernel brings about however we die, kills the child.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+const KEEPER: &str = r#"
+exec 3<&0 </dev/null
+"$@" 3<&- &
+child=$!
+( while read -r signal <&3; do kill -s "$signal" "$child" 2>/dev/null; done; kill -s KILL "$child" 2>/dev/null ) &
+reader=$!
+exec 3<&-
+wait "$child"
+code=$?
+kill "$reader" 2>/dev/null
+exit "$code"
+"#;
+
+/// What to run.
+#[derive(Debug)]
+pub struct Launch {
+    name: String,
+    program: PathBuf,
+    args: Vec<OsString>,
+    env: Option<Vec<(String, String)>>,
+    secrets: Vec<(String, String)>,
+    log: PathBuf,
+    stdout: Option<PathBuf>,
+}
+
+impl Launch {
+    /// A program whose output goes to the file `log`.
+    pub fn new(name: &str, program: impl Into<PathBuf>, log: impl Into<PathBuf>) -> Self {
+        Self {
+            name: name.into(),
+            program: program.into(),
+            args: Vec::new(),
+            env: None,
+            secrets: Vec::new(),
+            log: log.into(),
+            stdout: None,
+        }
+    }
+
+    /// Adds an argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    /// Adds `--flag=value`.
+    #[must_use]
+    pub fn flag(self, flag: &str, value: impl AsRef<OsStr>) -> Self {
+        let mut arg = OsString::from(format!("--{flag}="));
+        arg.push(value);
+        self.arg(arg)
+    }
+
+    /// Adds an environment variable.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.secrets.push((name.into(), value.into()));
+        self
+    }
+
+    /// Replaces the whole environment.
+    #[must_use]
+    pub fn only_env(mut self, env: Vec<(String, String)>) -> Self {
+        self.env = Some(env);
+        self
+    }
+
+    /// Sends standard output to a file of its own.
+    #[must_use]
+    pub fn stdout(mut self, path: impl Into<PathBuf>) -> Self {
+        self.stdout = Some(path.into());
+        self
+    }
+
+    /// Starts it.
+    pub fn spawn(self) -> Result<Process> {
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(&self.log)
+            .with_context(|| format!("log file {}", self.log.display()))?;
+        let stdout = match &self.stdout {
+            Some(path) => File::create(path).with_context(|| format!("output file {}", path.display()))?,
+            None => log.try_clone()?,
+        };
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(KEEPER).arg("keeper").arg(&self.program).args(&self.args);
+        if let Some(env) = self.env {
+            command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").envs(env);
+        }
+        command.envs(self.secrets).stdin(Stdio::piped()).stdout(stdout).stderr(log);
+        // A group of its own: an interrupt typed at the terminal reaches us, and we or the pipe end the child.
+        command.process_group(0);
+        let mut child = command.spawn().with_context(|| format!("cannot start {}", self.name))?;
+        let line = child.stdin.take();
+        Ok(Process {
+            name: self.name,
+            child,
+            line,
+            log: self.log,
+        })
+    }
+}
+
+/// A running child. Dropping it kills the child and waits for its end.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    child: Child,
+    line: Option<ChildStdin>,
+    log: PathBuf,
+}
+
+impl Process {
+    /// The name given at the launch.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The file with the child's output.
+    pub fn log(&self) -> &Path {
+        &self.log
+    }
+
+    /// The process group that holds the child and its keeper.
+    pub fn group(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How the child ended, if it has.
+    pub fn exited(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// Fails, with the end of the log, if the child has ended.
+    pub fn check(&mut self) -> Result<()> {
+        match self.exited() {
+            None => Ok(()),
+            Some(status) => bail!(
+                "{} ended ({status}); the end of {}:\n{}",
+                self.name,
+                self.log.display(),
+                tail(&self.log, 12)
+            ),
+        }
+    }
+
+    /// Asks the child to end, kills it after `patience`, and waits.
+    pub fn stop(&mut self, patience: Duration) {
+        if let Some(line) = &mut self.line {
+            let _ = line.write_all(b"TERM\n");
+        }
+        let deadline = Instant::now() + patience;
+        while self.exited().is_none() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.kill();
+    }
+
+    /// Kills the child and waits.
+    pub fn kill(&mut self) {
+        self.line = None;
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The last lines of a file, or nothing.
+pub(crate) fn tail(path: &Path, lines: usize) -> String {
+    let bytes = std::fs::read(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let all: Vec<&str> = text.lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}

@@ -1,0 +1,260 @@
+//! A simulated vCenter.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use crate::binaries::Binaries;
+use crate::parts::Part;
+use crate::pki::{Authority, Leaf, Validity};
+use crate::ports::Port;
+use crate::process::{Launch, Process};
+use crate::wait::{Probe, until};
+use crate::workdir::Workdir;
+
+/// A virtual machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vm {
+    /// Its name in the inventory and the host name inside.
+    pub name: String,
+    /// Its address.
+    pub ip: String,
+}
+
+impl Vm {
+    /// A machine with this name and address.
+    pub fn new(name: &str, ip: &str) -> Self {
+        Self {
+            name: name.into(),
+            ip: ip.into(),
+        }
+    }
+}
+
+/// What a vCenter shall be.
+#[derive(Clone, Debug)]
+pub struct VcenterOptions {
+    /// Its version.
+    pub version: String,
+    /// Its build number.
+    pub build: String,
+    /// The user who can log in.
+    pub user: String,
+    /// That user's password.
+    pub password: String,
+    /// Its virtual machines.
+    pub vms: Vec<Vm>,
+    /// The one datacenter.
+    pub datacenter: String,
+    /// The instance UUID, which also decides the UUIDs of the machines.
+    pub instance_uuid: String,
+    /// When its certificate is valid.
+    pub validity: Validity,
+    /// The names in its certificate.
+    pub certificate_names: Vec<String>,
+    /// A lasting folder; without one a temporary folder is used and removed.
+    pub dir: Option<std::path::PathBuf>,
+    /// The port to serve on; a free one if not given.
+    pub port: Option<u16>,
+}
+
+impl Default for VcenterOptions {
+    fn default() -> Self {
+        Self {
+            version: "8.0.3".into(),
+            build: "24022515".into(),
+            user: "administrator@vsphere.local".into(),
+            // Everything that a configuration language may trip over.
+            password: r#"p@ss"w\or d#;%$='"#.into(),
+            vms: Vec::new(),
+            datacenter: "DC0".into(),
+            instance_uuid: "8b1f2c9e-6a55-4c8e-9d43-0f6f3a1c7e11".into(),
+            validity: Validity::Good,
+            certificate_names: vec!["127.0.0.1".into(), "localhost".into()],
+            dir: None,
+            port: None,
+        }
+    }
+}
+
+impl VcenterOptions {
+    /// The default one with these machines.
+    pub fn with_vms<'a>(names_and_ips: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        Self {
+            vms: names_and_ips.into_iter().map(|(name, ip)| Vm::new(name, ip)).collect(),
+            ..Self::default()
+        }
+    }
+}
+
+/// How often a user tried to log in.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+pub struct Logins {
+    /// With the right password.
+    pub succeeded: u64,
+    /// With a wrong one.
+    pub failed: u64,
+}
+
+/// A running vCenter. Dropping it ends it.
+#[derive(Debug)]
+pub struct Vcenter {
+    process: Option<Process>,
+    _claim: Option<Port>,
+    options: VcenterOptions,
+    leaf: Leaf,
+    ca: String,
+    port: u16,
+    binaries: Binaries,
+    workdir: Workdir,
+}
+
+impl Vcenter {
+    /// Starts one and waits until it answers.
+    pub async fn start(options: VcenterOptions) -> Result<Self> {
+        let binaries = tokio::task::spawn_blocking(|| Binaries::ensure(&[Part::Vcsim])).await??;
+        let workdir = Workdir::new("vcenter", options.dir.as_deref())?;
+        let authority = Authority::new("testbed-vcenter-ca")?;
+        let names: Vec<&str> = options.certificate_names.iter().map(String::as_str).collect();
+        let leaf = authority.server(&names, options.validity)?;
+        let ca = authority.pem();
+        workdir.write_private("ca.crt", &ca)?;
+        workdir.write_private("leaf.key", &leaf.key)?;
+        workdir.write_private("chain.crt", format!("{}{ca}", leaf.cert))?;
+        workdir.write_private("password", &options.password)?;
+        // A port that stays ours while the vCenter is stopped, so that it can come back.
+        let claim = if options.port.is_none() { Some(Port::claim()?) } else { None };
+        let port = options.port.or(claim.as_ref().map(Port::number)).unwrap_or_default();
+        let mut vcenter = Self {
+            process: None,
+            _claim: claim,
+            options,
+            leaf,
+            ca,
+            port,
+            binaries,
+            workdir,
+        };
+        match vcenter.resume().await {
+            Ok(()) => Ok(vcenter),
+            Err(error) => {
+                vcenter.workdir.keep();
+                Err(error)
+            }
+        }
+    }
+
+    /// Ends it as a power cut would. [`Vcenter::resume`] brings it back.
+    pub fn stop(&mut self) {
+        self.process = None;
+    }
+
+    /// Starts it again on the same address, with the same certificate and a fresh inventory.
+    pub async fn resume(&mut self) -> Result<()> {
+        self.process = None;
+        let output = self.workdir.join("vcsim.out");
+        let mut process = self.launch(&output).spawn()?;
+        until("vcsim", Duration::from_secs(30), async || {
+            process.check()?;
+            let text = std::fs::read_to_string(&output).unwrap_or_default();
+            Ok(Probe::when(text.ends_with('\n'), "it has not said its address"))
+        })
+        .await
+        .with_context(|| format!("log: {}", process.log().display()))?;
+        self.process = Some(process);
+        Ok(())
+    }
+
+    fn launch(&self, output: &Path) -> Launch {
+        let options = &self.options;
+        let launch = Launch::new("vcsim", self.binaries.path(Part::Vcsim), self.workdir.join("vcsim.log"))
+            .stdout(output)
+            .flag("listen", self.address())
+            .flag("tls-cert", self.workdir.join("chain.crt"))
+            .flag("tls-key", self.workdir.join("leaf.key"))
+            .flag("password-file", self.workdir.join("password"))
+            .flag("version", &options.version)
+            .flag("build", &options.build)
+            .flag("instance-uuid", &options.instance_uuid)
+            .flag("user", &options.user)
+            .flag("datacenter", &options.datacenter);
+        options
+            .vms
+            .iter()
+            .fold(launch, |launch, vm| launch.flag("vm", format!("{}={}", vm.name, vm.ip)))
+    }
+
+    /// The host to connect to.
+    pub fn host(&self) -> &'static str {
+        "127.0.0.1"
+    }
+
+    /// The port to connect to.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// `host:port`.
+    pub fn address(&self) -> String {
+        format!("{}:{}", self.host(), self.port)
+    }
+
+    /// The authority that signed its certificate.
+    pub fn ca_pem(&self) -> &str {
+        &self.ca
+    }
+
+    /// SHA-1 thumbprint of its certificate.
+    pub fn thumbprint_sha1(&self) -> String {
+        self.leaf.sha1()
+    }
+
+    /// SHA-256 thumbprint of its certificate.
+    pub fn thumbprint_sha256(&self) -> String {
+        self.leaf.sha256()
+    }
+
+    /// The user who can log in.
+    pub fn user(&self) -> &str {
+        &self.options.user
+    }
+
+    /// That user's password.
+    pub fn password(&self) -> &str {
+        &self.options.password
+    }
+
+    /// What it was started with.
+    pub fn options(&self) -> &VcenterOptions {
+        &self.options
+    }
+
+    /// Its folder, with `vcsim.log`.
+    pub fn dir(&self) -> &Path {
+        self.workdir.path()
+    }
+
+    /// Fails if it has ended by itself.
+    pub fn check(&mut self) -> Result<()> {
+        self.process.as_mut().map_or(Ok(()), Process::check)
+    }
+
+    /// Log-in attempts so far, by user name as it was sent.
+    pub async fn logins(&self) -> Result<BTreeMap<String, Logins>> {
+        let request = http::Request::get("/ctl/logins").body(Vec::new())?;
+        Ok(serde_json::from_str(&self.http()?.request_text(request).await?)?)
+    }
+
+    /// A client that trusts this vCenter's authority.
+    pub fn http(&self) -> Result<kube::Client> {
+        let mut config = kube::Config::new(format!("https://{}", self.address()).parse()?);
+        let ca = self.ca.lines().filter(|line| !line.starts_with("-----")).collect::<String>();
+        config.root_cert = Some(vec![base64::Engine::decode(&base64::engine::general_purpose::STANDARD, ca)?]);
+        // The test bed asks about the server's own view; whether its certificate is good is the test's question.
+        config.accept_invalid_certs = self.options.validity != Validity::Good;
+        Ok(kube::Client::try_from(config)?)
+    }
+}

@@ -1,0 +1,50 @@
+//! Waiting for a thing to become true, never for a time to pass.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use tokio::time::{Instant, sleep};
+
+const PAUSE: Duration = Duration::from_millis(40);
+
+/// Asks `probe` again and again until it gives a value. It fails at once on an error, and after `patience` with what was
+/// waited for and the last thing `probe` said was missing.
+pub async fn until<T, F>(what: &str, patience: Duration, mut probe: F) -> Result<T>
+where
+    F: AsyncFnMut() -> Result<Probe<T>>,
+{
+    let deadline = Instant::now() + patience;
+    loop {
+        let missing = match probe().await? {
+            Probe::Ready(value) => return Ok(value),
+            Probe::NotYet(missing) => missing,
+        };
+        if Instant::now() >= deadline {
+            bail!("gave up after {patience:?} waiting for {what}: {missing}");
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// One look at something that is waited for.
+#[derive(Debug)]
+pub enum Probe<T> {
+    /// It is there.
+    Ready(T),
+    /// It is not; why.
+    NotYet(String),
+}
+
+impl<T> Probe<T> {
+    /// Not there yet, because of this.
+    pub fn not_yet(why: impl std::fmt::Display) -> Self {
+        Self::NotYet(why.to_string())
+    }
+}
+
+impl Probe<()> {
+    /// There, or missing for this reason.
+    pub fn when(ready: bool, otherwise: impl std::fmt::Display) -> Self {
+        if ready { Self::Ready(()) } else { Self::not_yet(otherwise) }
+    }
+}

@@ -1,0 +1,83 @@
+//! The simulated vCenter checks passwords and shows the certificate it was given.
+#![expect(clippy::panic_in_result_fn, reason = "a test's assertions panic")]
+
+use anyhow::Result;
+use vdo_testbed::{Logins, Validity, Vcenter, VcenterOptions};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn passwords_are_checked() -> Result<()> {
+    let mut vcenter = Vcenter::start(VcenterOptions::with_vms([("w-1", "192.168.10.11")])).await?;
+    let right = vcenter.password().to_owned();
+    assert_eq!(right, r#"p@ss"w\or d#;%$='"#);
+    for (user, password, wanted) in [
+        ("administrator@vsphere.local", right.as_str(), true),
+        ("administrator@vsphere.local", "p@ss", false),
+        ("administrator@vsphere.local", "", false),
+        ("administrator@example.org", right.as_str(), false),
+        ("somebody@vsphere.local", right.as_str(), false),
+    ] {
+        assert_eq!(log_in(&vcenter, user, password).await?, wanted, "{user} with {password:?}");
+    }
+    let logins = vcenter.logins().await?;
+    assert_eq!(logins.get("administrator@vsphere.local"), Some(&Logins { succeeded: 1, failed: 2 }));
+
+    let about = soap(
+        &vcenter,
+        r#"<RetrieveServiceContent xmlns="urn:vim25"><_this type="ServiceInstance">ServiceInstance</_this></RetrieveServiceContent>"#,
+    );
+    let about = about.await?;
+    for wanted in [
+        "<version>8.0.3</version>",
+        "<build>24022515</build>",
+        vcenter.options().instance_uuid.as_str(),
+    ] {
+        assert!(about.contains(wanted), "{wanted} in {about}");
+    }
+
+    let address = vcenter.address();
+    vcenter.stop();
+    assert!(log_in(&vcenter, "administrator@vsphere.local", &right).await.is_err());
+    vcenter.resume().await?;
+    assert_eq!(vcenter.address(), address);
+    assert!(log_in(&vcenter, "administrator@vsphere.local", &right).await?);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn certificates_can_be_bad() -> Result<()> {
+    let vcenter = Vcenter::start(VcenterOptions {
+        validity: Validity::Expired,
+        ..VcenterOptions::default()
+    })
+    .await?;
+    assert_eq!(vcenter.thumbprint_sha1().len(), 20 * 3 - 1);
+    assert_eq!(vcenter.thumbprint_sha256().len(), 32 * 3 - 1);
+    assert!(vcenter.logins().await?.is_empty());
+    Ok(())
+}
+
+async fn log_in(vcenter: &Vcenter, user: &str, password: &str) -> Result<bool> {
+    let body = format!(
+        r#"<Login xmlns="urn:vim25"><_this type="SessionManager">SessionManager</_this><userName>{}</userName><password>{}</password></Login>"#,
+        escape(user),
+        escape(password)
+    );
+    let answer = soap(vcenter, &body).await?;
+    let refused = answer.contains("InvalidLogin");
+    assert!(refused || answer.contains("LoginResponse"), "{answer}");
+    Ok(!refused)
+}
+
+async fn soap(vcenter: &Vcenter, body: &str) -> Result<String> {
+    let envelope = format!(r#"<Envelope xmlns="http://schemas.xmlsoap.org/soap/envelope/"><Body>{body}</Body></Envelope>"#);
+    let request = http::Request::post("/sdk")
+        .header("Content-Type", "text/xml")
+        .body(kube::client::Body::from(envelope.into_bytes()))?;
+    let answer = vcenter.http()?.send(request).await?;
+    let bytes = answer.into_body().collect_bytes().await?;
+    Ok(String::from_utf8(bytes.to_vec())?)
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;")
+}
