@@ -1,5 +1,10 @@
 //! Puts `charts/` and `matrix-index/index.yaml` into the binary, as a table of `include_bytes!`.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "cargo tells a build script its folders through the environment"
+)]
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};

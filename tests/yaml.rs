@@ -3,8 +3,9 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stderr,
+    clippy::disallowed_methods,
     missing_docs,
-    reason = "a failing test should stop where it fails, and say when it cannot compare"
+    reason = "a failing test should stop where it fails; the place of upstream manifests is told by the environment"
 )]
 
 use proptest::prelude::*;
