@@ -68,7 +68,10 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
     if let Some(address) = admin.address() {
         tracing::info!(%address, "serving /healthz, /readyz and /metrics");
     }
-    let options = KubeOptions { kubeconfig: args.kubeconfig.clone(), ..KubeOptions::default() };
+    let options = KubeOptions {
+        kubeconfig: args.kubeconfig.clone(),
+        ..KubeOptions::default()
+    };
     let (client, config) = connect(&options).await?;
     tracing::info!(server = %config.cluster_url, version = env!("CARGO_PKG_VERSION"), "starting");
 
@@ -82,7 +85,13 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
             store: Store::Embedded,
         },
         metrics,
-        recorder: Recorder::new(client.clone(), Reporter { controller: "vdo-operator".into(), instance: None }),
+        recorder: Recorder::new(
+            client.clone(),
+            Reporter {
+                controller: "vdo-operator".into(),
+                instance: None,
+            },
+        ),
         memory: Memory::default(),
         version: Mutex::default(),
         configs: std::sync::OnceLock::new(),
@@ -99,8 +108,12 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
     let (config_store, connection_store) = (drivers.store(), connections.store());
     let _ = context.configs.set(config_store.clone());
     let both = futures::future::join(
-        drivers.run(drivers::reconcile, |_, error, _| match *error {}, context.clone()).for_each(|_| std::future::ready(())),
-        connections.run(connections::reconcile, |_, error, _| match *error {}, context.clone()).for_each(|_| std::future::ready(())),
+        drivers
+            .run(drivers::reconcile, |_, error, _| match *error {}, context.clone())
+            .for_each(|_| std::future::ready(())),
+        connections
+            .run(connections::reconcile, |_, error, _| match *error {}, context.clone())
+            .for_each(|_| std::future::ready(())),
     );
     let ready = async {
         let synced = futures::future::join(config_store.wait_until_ready(), connection_store.wait_until_ready()).await;
@@ -130,7 +143,9 @@ where
 }
 
 fn wakes(changes: watch::Receiver<()>) -> impl Stream<Item = ()> + Send + 'static {
-    stream::unfold(changes, |mut changes| async move { changes.changed().await.ok().map(|()| ((), changes)) })
+    stream::unfold(changes, |mut changes| async move {
+        changes.changed().await.ok().map(|()| ((), changes))
+    })
 }
 
 impl Context {

@@ -27,9 +27,15 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
     let inputs = connection::inputs(&context.world.reader, &object).await;
     let asking_with = asking_with(&object, &inputs);
     let due = memory.due_in(&asking_with, context.connection_interval);
-    let probe = if due.is_zero() { Some(ask(&object, &inputs, &mut memory, &asking_with).await) } else { None };
+    let probe = if due.is_zero() {
+        Some(ask(&object, &inputs, &mut memory, &asking_with).await)
+    } else {
+        None
+    };
     let status = connection::fold(&object, &inputs, probe.as_ref(), &Time(now()));
-    context.metrics.connection(&object.name_any(), Conditions::is_true(&status.conditions, ConditionType::Ready));
+    context
+        .metrics
+        .connection(&object.name_any(), Conditions::is_true(&status.conditions, ConditionType::Ready));
     if let Err(error) = publish(&context, &object, status, &mut memory).await {
         tracing::warn!(connection = %object.name_any(), error = %crate::api::chain(&error), "the status could not be written");
         memory.asked = None;
@@ -78,7 +84,11 @@ async fn publish(
             change["status"][field] = serde_json::Value::Null;
         }
     }
-    let live = context.world.writer.merge("vdo.vmware.com/v1alpha1", &connection::id(object), &change, true).await?;
+    let live = context
+        .world
+        .writer
+        .merge("vdo.vmware.com/v1alpha1", &connection::id(object), &change, true)
+        .await?;
     for note in notes(&old.conditions, &status.conditions) {
         super::drivers::record(context, &object.object_ref(&()), &note).await;
     }

@@ -51,15 +51,21 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         digest: Digest::of(&bytes).to_string(),
     });
     let vcenters = vcenters(&connections)?;
-    let installed: BTreeMap<DriverName, DriverVersion> =
-        survey.installed.iter().filter_map(|(name, version)| Some((name.clone(), version.parse().ok()?))).collect();
-    let resolution = matrix::resolve(&index, &Query {
-        kubernetes: &survey.cluster.version,
-        vcenters: &vcenters,
-        drivers: &asked.drivers,
-        installed: &installed,
-        policy: policy(config.spec.update_policy),
-    })?;
+    let installed: BTreeMap<DriverName, DriverVersion> = survey
+        .installed
+        .iter()
+        .filter_map(|(name, version)| Some((name.clone(), version.parse().ok()?)))
+        .collect();
+    let resolution = matrix::resolve(
+        &index,
+        &Query {
+            kubernetes: &survey.cluster.version,
+            vcenters: &vcenters,
+            drivers: &asked.drivers,
+            installed: &installed,
+            policy: policy(config.spec.update_policy),
+        },
+    )?;
 
     let mut charts = BTreeMap::new();
     for (driver, pick) in &resolution.picks {
@@ -91,7 +97,12 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
     report.waiting.clone_from(&plan.waiting);
     report.skipped.clone_from(&plan.skipped);
     report.cluster_id = Some(cluster_id);
-    Ok(Prepared { resolution, desired, observed, plan })
+    Ok(Prepared {
+        resolution,
+        desired,
+        observed,
+        plan,
+    })
 }
 
 /// The identity under which volumes are registered: fixed by the first installation, given by the specification, or that
@@ -115,7 +126,10 @@ fn vcenters(connections: &[Connection]) -> Result<Vec<(String, VcenterVersion)>,
         .iter()
         .map(|c| match &c.version {
             Some(version) => Ok((c.name.clone(), version.clone())),
-            None => Err(ReconcileError::ConnectionNotReady { connection: c.name.clone(), message: c.message.clone() }),
+            None => Err(ReconcileError::ConnectionNotReady {
+                connection: c.name.clone(),
+                message: c.message.clone(),
+            }),
         })
         .collect()
 }
@@ -144,7 +158,11 @@ fn tell(report: &mut Report, survey: &Survey, resolution: &Resolution, desired: 
             health: survey.running.get(name).cloned(),
         })
         .collect();
-    let objects: BTreeSet<ObjectId> = desired.iter().map(|d| d.object.id()).chain(survey.inventory.objects.keys().cloned()).collect();
+    let objects: BTreeSet<ObjectId> = desired
+        .iter()
+        .map(|d| d.object.id())
+        .chain(survey.inventory.objects.keys().cloned())
+        .collect();
     report.inventory = Some((survey.inventory_name.clone(), objects.len()));
 }
 
@@ -155,7 +173,10 @@ async fn observe(world: &World, survey: &Survey, desired: &[Desired]) -> Result<
         ids.entry(id.clone()).or_insert_with(|| entry.api_version.clone());
     }
     let live = world.reader.live(&ids, watches(&ids, &survey.apply_set)).await?;
-    let mut observed = Observed { live, ..Observed::default() };
+    let mut observed = Observed {
+        live,
+        ..Observed::default()
+    };
     if let Some(cache) = world.reader.cache() {
         for d in desired {
             let id = d.object.id();

@@ -2,8 +2,8 @@
 
 use super::id;
 use crate::api::VDOConfig;
-use crate::cluster::{ClusterError, Writer};
 use crate::api::{Class, VDOConfigStatus};
+use crate::cluster::{ClusterError, Writer};
 use crate::status::{Report, progress_only};
 use serde_json::json;
 use std::time::Duration;
@@ -59,10 +59,21 @@ pub async fn publish(
     }
     let mut status = serde_json::to_value(new).unwrap_or_default();
     // A merge patch keeps what it does not name: what is gone has to be named.
-    for field in ["kubernetes", "vcenters", "matrix", "drivers", "nodes", "inventory", "clusterId", "nextAttempt"] {
+    for field in [
+        "kubernetes",
+        "vcenters",
+        "matrix",
+        "drivers",
+        "nodes",
+        "inventory",
+        "clusterId",
+        "nextAttempt",
+    ] {
         if status.get(field).is_none() {
             status[field] = serde_json::Value::Null;
         }
     }
-    writer.merge("vdo.vmware.com/v1alpha1", &id(config), &json!({"status": status}), true).await
+    writer
+        .merge("vdo.vmware.com/v1alpha1", &id(config), &json!({"status": status}), true)
+        .await
 }

@@ -27,11 +27,22 @@ pub struct Bed {
 impl Bed {
     /// One control-plane node and three workers that wait for a cloud provider; CRDs and rights installed; no operator yet.
     pub async fn start() -> Result<Self> {
-        let nodes = [("cp-1", "10.0.10.1"), ("w-1", "10.0.10.2"), ("w-2", "10.0.10.3"), ("w-3", "10.0.10.4")];
-        let (cluster, vcenter) =
-            tokio::try_join!(Cluster::start(ClusterOptions::default()), Vcenter::start(VcenterOptions::with_vms(nodes)))?;
+        let nodes = [
+            ("cp-1", "10.0.10.1"),
+            ("w-1", "10.0.10.2"),
+            ("w-2", "10.0.10.3"),
+            ("w-3", "10.0.10.4"),
+        ];
+        let (cluster, vcenter) = tokio::try_join!(
+            Cluster::start(ClusterOptions::default()),
+            Vcenter::start(VcenterOptions::with_vms(nodes))
+        )?;
         for (name, _) in nodes {
-            let node = if name.starts_with("cp") { NodeOptions::control_plane(name) } else { NodeOptions::worker(name) };
+            let node = if name.starts_with("cp") {
+                NodeOptions::control_plane(name)
+            } else {
+                NodeOptions::worker(name)
+            };
             cluster.add_node(node.uninitialized()).await?;
         }
         let agent = NodeAgent::start(&cluster).await?;
@@ -42,7 +53,14 @@ impl Bed {
         }
         cluster.apply_file(deploy.join("rbac.yaml")).await?;
         let token = cluster.service_account_kubeconfig(NS, "vdo-operator").await?;
-        Ok(Self { operator: None, agent, vcenter, cluster, token, runs: 0 })
+        Ok(Self {
+            operator: None,
+            agent,
+            vcenter,
+            cluster,
+            token,
+            runs: 0,
+        })
     }
 
     /// Starts the operator with the token of its own service account.
@@ -56,7 +74,10 @@ impl Bed {
         self.operator = Some(launch.spawn()?);
         until("the operator to be ready", PATIENCE, async || {
             let text = std::fs::read_to_string(&log).unwrap_or_default();
-            Ok(Probe::when(text.contains("\"message\":\"ready\""), format!("its log ends with {:?}", text.lines().last())))
+            Ok(Probe::when(
+                text.contains("\"message\":\"ready\""),
+                format!("its log ends with {:?}", text.lines().last()),
+            ))
         })
         .await
     }
@@ -69,8 +90,14 @@ impl Bed {
     /// Where the operator serves its metrics.
     pub fn operator_address(&self) -> Result<String> {
         let text = std::fs::read_to_string(self.operator_log())?;
-        let line = text.lines().find(|line| line.contains("\"address\"")).context("the log names no address")?;
-        Ok(serde_json::from_str::<Value>(line)?["address"].as_str().context("no address")?.to_owned())
+        let line = text
+            .lines()
+            .find(|line| line.contains("\"address\""))
+            .context("the log names no address")?;
+        Ok(serde_json::from_str::<Value>(line)?["address"]
+            .as_str()
+            .context("no address")?
+            .to_owned())
     }
 
     /// SIGKILL.
@@ -83,16 +110,27 @@ impl Bed {
     pub fn api(&self, api_version: &str, kind: &str, namespace: &str) -> Api<DynamicObject> {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-        if namespace.is_empty() { Api::all_with(self.cluster.client(), &resource) } else { Api::namespaced_with(self.cluster.client(), namespace, &resource) }
+        if namespace.is_empty() {
+            Api::all_with(self.cluster.client(), &resource)
+        } else {
+            Api::namespaced_with(self.cluster.client(), namespace, &resource)
+        }
     }
 
     /// An object as the administrator sees it; null when there is none.
     pub async fn get(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Result<Value> {
-        Ok(self.api(api_version, kind, namespace).get_opt(name).await?.map_or(Ok(Value::Null), serde_json::to_value)?)
+        Ok(self
+            .api(api_version, kind, namespace)
+            .get_opt(name)
+            .await?
+            .map_or(Ok(Value::Null), serde_json::to_value)?)
     }
 
     pub async fn list(&self, api_version: &str, kind: &str, selector: &str) -> Result<Vec<Value>> {
-        let found = self.api(api_version, kind, "").list(&ListParams::default().labels(selector)).await?;
+        let found = self
+            .api(api_version, kind, "")
+            .list(&ListParams::default().labels(selector))
+            .await?;
         found.items.into_iter().map(|o| Ok(serde_json::to_value(o)?)).collect()
     }
 
@@ -102,12 +140,17 @@ impl Bed {
     }
 
     pub async fn merge(&self, api_version: &str, kind: &str, namespace: &str, name: &str, change: Value) -> Result<()> {
-        self.api(api_version, kind, namespace).patch(name, &PatchParams::default(), &Patch::Merge(change)).await?;
+        self.api(api_version, kind, namespace)
+            .patch(name, &PatchParams::default(), &Patch::Merge(change))
+            .await?;
         Ok(())
     }
 
     pub async fn delete(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Result<()> {
-        let params = DeleteParams { propagation_policy: Some(PropagationPolicy::Background), ..DeleteParams::default() };
+        let params = DeleteParams {
+            propagation_policy: Some(PropagationPolicy::Background),
+            ..DeleteParams::default()
+        };
         match self.api(api_version, kind, namespace).delete(name, &params).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
@@ -147,7 +190,11 @@ impl Bed {
             let config = self.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?;
             let ready = condition(&config, "Ready");
             let current = config["status"]["observedGeneration"] == config["metadata"]["generation"];
-            Ok(if current && ready["status"] == "True" { Probe::Ready(config) } else { Probe::not_yet(format!("{ready}; log {}", log.display())) })
+            Ok(if current && ready["status"] == "True" {
+                Probe::Ready(config)
+            } else {
+                Probe::not_yet(format!("{ready}; log {}", log.display()))
+            })
         })
         .await
     }
@@ -158,12 +205,20 @@ impl Bed {
     }
 
     pub async fn until_condition(&self, object: &str, name: &str, kind: &str, reason: &str) -> Result<Value> {
-        until(&format!("{object} {name} to be {kind} with reason {reason}"), PATIENCE, async || {
-            let config = self.get("vdo.vmware.com/v1alpha1", object, NS, name).await?;
-            let found = condition(&config, kind);
-            let current = config["status"]["observedGeneration"] == config["metadata"]["generation"];
-            Ok(if current && found["reason"] == reason { Probe::Ready(found) } else { Probe::not_yet(found) })
-        })
+        until(
+            &format!("{object} {name} to be {kind} with reason {reason}"),
+            PATIENCE,
+            async || {
+                let config = self.get("vdo.vmware.com/v1alpha1", object, NS, name).await?;
+                let found = condition(&config, kind);
+                let current = config["status"]["observedGeneration"] == config["metadata"]["generation"];
+                Ok(if current && found["reason"] == reason {
+                    Probe::Ready(found)
+                } else {
+                    Probe::not_yet(found)
+                })
+            },
+        )
         .await
     }
 
@@ -185,7 +240,10 @@ impl Bed {
         ];
         let mut all = Vec::new();
         for (api_version, kind) in KINDS {
-            for mut object in self.list(api_version, kind, "app.kubernetes.io/managed-by=vdo,vdo.vmware.com/driver").await? {
+            for mut object in self
+                .list(api_version, kind, "app.kubernetes.io/managed-by=vdo,vdo.vmware.com/driver")
+                .await?
+            {
                 object["apiVersion"] = api_version.into();
                 object["kind"] = kind.into();
                 let map = object.as_object_mut().context("an object")?;
@@ -209,7 +267,13 @@ impl Bed {
 
     /// What the operator asked the API server in a time, without its watches.
     pub async fn operator_requests(&self, since: vdo_testbed::Mark) -> Result<Requests> {
-        Ok(self.cluster.audit().since(since).await?.of(OPERATOR).only(|e| !matches!(e.verb.as_str(), "watch" | "list")))
+        Ok(self
+            .cluster
+            .audit()
+            .since(since)
+            .await?
+            .of(OPERATOR)
+            .only(|e| !matches!(e.verb.as_str(), "watch" | "list")))
     }
 }
 
@@ -221,7 +285,12 @@ pub fn condition(object: &Value, kind: &str) -> Value {
 
 /// The name of an object for messages.
 pub fn name(object: &Value) -> String {
-    format!("{} {}/{}", object["kind"].as_str().unwrap_or("?"), object["metadata"]["namespace"].as_str().unwrap_or(""), object["metadata"]["name"].as_str().unwrap_or("?"))
+    format!(
+        "{} {}/{}",
+        object["kind"].as_str().unwrap_or("?"),
+        object["metadata"]["namespace"].as_str().unwrap_or(""),
+        object["metadata"]["name"].as_str().unwrap_or("?")
+    )
 }
 
 /// Makes logs and certificates usable in a test process.
