@@ -7,9 +7,8 @@ use anyhow::{Context, Result, ensure};
 use bed::{Bed, NS, OPERATOR, PATIENCE, condition, name};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::process::{Command, Stdio};
-use vdo_testbed::{Part, Probe, until};
+use std::process::Command;
+use vdo_testbed::{Grammar, Part, Probe, parsed, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn from_an_empty_cluster_to_healthy_drivers_and_back() -> Result<()> {
@@ -88,9 +87,9 @@ async fn install(bed: &Bed) -> Result<()> {
 /// The real drivers' own parsers read what was meant.
 async fn password_arrives_byte_exact(bed: &Bed) -> Result<()> {
     let secret = bed.get("v1", "Secret", "vmware-system-csi", "vsphere-config-secret").await?;
-    let parsed = oracle(bed, "csi", &decoded(&secret, "csi-vsphere.conf")?)?;
-    let text = parsed.to_string();
-    let center = parsed
+    let tree = parsed(Grammar::Csi, &decoded(&secret, "csi-vsphere.conf")?)?;
+    let text = tree.to_string();
+    let center = tree
         .pointer("/VirtualCenter")
         .and_then(Value::as_object)
         .and_then(|m| m.values().next())
@@ -118,7 +117,7 @@ async fn password_arrives_byte_exact(bed: &Bed) -> Result<()> {
     let config = bed.get("v1", "ConfigMap", "kube-system", "vsphere-cloud-config").await?;
     let conf = config["data"]["vsphere.conf"].as_str().context("vsphere.conf")?;
     assert!(!conf.contains(bed.vcenter.password()), "no credentials in the ConfigMap");
-    oracle(bed, "cpi", conf)?;
+    parsed(Grammar::Cpi, conf)?;
     Ok(())
 }
 
@@ -126,19 +125,6 @@ fn decoded(secret: &Value, key: &str) -> Result<String> {
     use base64::Engine as _;
     let bytes = base64::engine::general_purpose::STANDARD.decode(secret["data"][key].as_str().context("the key")?)?;
     Ok(String::from_utf8(bytes)?)
-}
-
-/// Runs the driver's own parser over a configuration.
-fn oracle(bed: &Bed, mode: &str, conf: &str) -> Result<Value> {
-    let mut command = Command::new(bed.cluster.binaries().path(Part::Gcfgcheck));
-    if mode == "cpi" {
-        command.arg("cpi");
-    }
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-    child.stdin.take().context("stdin")?.write_all(conf.as_bytes())?;
-    let output = child.wait_with_output()?;
-    ensure!(output.status.success(), "the driver's parser refuses the configuration");
-    Ok(serde_json::from_slice(&output.stdout)?)
 }
 
 /// Ten forced resyncs, no request.

@@ -3,6 +3,7 @@
 use super::memory::{Connection, newest};
 use super::{Context, now};
 use crate::api::{ConditionType, Conditions, VsphereCloudConfig, VsphereCloudConfigStatus};
+use crate::manifest::merge_patch;
 use crate::reconcile::connection::{self, Inputs, Probe};
 use crate::status::notes;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -78,12 +79,8 @@ async fn publish(
     if old == status {
         return Ok(());
     }
-    let mut change = json!({"status": status});
-    for field in ["about", "certificate", "credential", "probes"] {
-        if change["status"].get(field).is_none() {
-            change["status"][field] = serde_json::Value::Null;
-        }
-    }
+    let json = |status: &VsphereCloudConfigStatus| serde_json::to_value(status).unwrap_or_default();
+    let change = json!({"status": merge_patch(&json(&old), &json(&status))});
     let live = context
         .world
         .writer
