@@ -148,6 +148,9 @@ impl Layout {
             .flag("use-service-account-credentials", "true")
             .flag("leader-elect", "false")
             .flag("secure-port", "0")
+            // Its own thrift would cost seconds at each start.
+            .flag("kube-api-qps", "1000")
+            .flag("kube-api-burst", "2000")
             // kwok renews a lease every few minutes, to keep the audit log quiet.
             .flag("node-monitor-grace-period", "3600s")
     }
