@@ -8,7 +8,7 @@ use bed::{Bed, NS, OPERATOR, PATIENCE, condition, name};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::Command;
-use vdo_testbed::{Grammar, Part, Probe, parsed, until};
+use vdo_testbed::{Binaries, Grammar, Part, Probe, parsed, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn from_an_empty_cluster_to_healthy_drivers_and_back() -> Result<()> {
@@ -228,7 +228,7 @@ async fn what_is_shown(bed: &Bed) -> Result<()> {
 }
 
 fn kubectl(bed: &Bed, args: &[&str]) -> Result<String> {
-    let output = Command::new(bed.cluster.binaries().path(Part::Kubectl))
+    let output = Command::new(Binaries::ensure(&[Part::Kubectl])?.path(Part::Kubectl))
         .arg("--kubeconfig")
         .arg(bed.cluster.kubeconfig())
         .args(args)
