@@ -235,6 +235,8 @@ pub fn reason(error: &ProbeError) -> Reason {
         ProbeError::BadTrust { .. } => Reason::CaBundleInvalid,
         ProbeError::Handshake { .. } => Reason::TlsFailed,
         ProbeError::NotTls { .. } | ProbeError::NotVcenter { .. } | ProbeError::EsxHost { .. } => Reason::NotAVcenter,
+        // A vCenter that is starting or overloaded says 5xx; what does not know the address or wants a login first is none.
+        ProbeError::Status { status: 400..=499, .. } => Reason::NotAVcenter,
         _ => Reason::BadAnswer,
     }
 }

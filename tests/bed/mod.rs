@@ -20,6 +20,8 @@ pub struct Bed {
     pub agent: NodeAgent,
     pub vcenter: Vcenter,
     pub cluster: Cluster,
+    /// More flags for the operator.
+    pub flags: Vec<(&'static str, &'static str)>,
     token: PathBuf,
     runs: usize,
 }
@@ -58,6 +60,7 @@ impl Bed {
             agent,
             vcenter,
             cluster,
+            flags: Vec::new(),
             token,
             runs: 0,
         })
@@ -71,6 +74,7 @@ impl Bed {
             .env("VDO_KUBECONFIG", &self.token.to_string_lossy())
             .flag("listen", "127.0.0.1:0")
             .flag("log-format", "json");
+        let launch = self.flags.iter().fold(launch, |launch, (flag, value)| launch.flag(flag, value));
         self.operator = Some(launch.spawn()?);
         until("the operator to be ready", PATIENCE, async || {
             let text = std::fs::read_to_string(&log).unwrap_or_default();
