@@ -36,7 +36,11 @@ async fn workloads(bed: &Bed) -> Result<Vec<(String, Value, Value)>> {
     let mut all = Vec::new();
     for kind in ["DaemonSet", "Deployment"] {
         for object in bed.list("apps/v1", kind, "vdo.vmware.com/driver").await? {
-            all.push((object["metadata"]["name"].to_string(), object["metadata"]["uid"].clone(), object["spec"].clone()));
+            all.push((
+                object["metadata"]["name"].to_string(),
+                object["metadata"]["uid"].clone(),
+                object["spec"].clone(),
+            ));
         }
     }
     ensure!(all.len() == 4, "there are {} workloads", all.len());
@@ -44,12 +48,19 @@ async fn workloads(bed: &Bed) -> Result<Vec<(String, Value, Value)>> {
 }
 
 async fn guard(bed: &Bed) -> Result<Guard> {
-    Ok(Guard { workloads: workloads(bed).await?, mark: bed.cluster.audit().mark().await? })
+    Ok(Guard {
+        workloads: workloads(bed).await?,
+        mark: bed.cluster.audit().mark().await?,
+    })
 }
 
 /// Nothing but status and events was written, and the workloads are the same.
 async fn untouched(bed: &Bed, guard: Guard, case: &str) -> Result<()> {
-    let written = bed.operator_requests(guard.mark).await?.writes().only(|e| e.subresource != "status" && e.resource != "events");
+    let written = bed
+        .operator_requests(guard.mark)
+        .await?
+        .writes()
+        .only(|e| e.subresource != "status" && e.resource != "events");
     ensure!(written.is_empty(), "{case}: the operator wrote:\n{written}");
     ensure!(workloads(bed).await? == guard.workloads, "{case}: a workload changed");
     Ok(())
@@ -61,7 +72,10 @@ fn says(condition: &Value, words: &[&str]) -> Result<()> {
     for word in words {
         ensure!(message.contains(word), "{word:?} is not in {message:?}");
     }
-    ensure!(condition["lastTransitionTime"].is_string() && condition["observedGeneration"].is_number(), "{condition}");
+    ensure!(
+        condition["lastTransitionTime"].is_string() && condition["observedGeneration"].is_number(),
+        "{condition}"
+    );
     Ok(())
 }
 
@@ -77,20 +91,33 @@ async fn secrets(bed: &Bed) -> Result<()> {
     let restore = bed.secret(bed.vcenter.password());
     let (guard_missing, name) = (guard(bed).await?, "vc1-credentials");
     bed.delete("v1", "Secret", NS, name).await?;
-    says(&bed.until_reason("Ready", "SecretNotFound").await?, &[name, NS, "kubernetes.io/basic-auth", "username and password"])?;
-    says(&bed.until_condition("VsphereCloudConfig", "vc1", "CredentialsFound", "SecretNotFound").await?, &[name])?;
+    says(
+        &bed.until_reason("Ready", "SecretNotFound").await?,
+        &[name, NS, "kubernetes.io/basic-auth", "username and password"],
+    )?;
+    says(
+        &bed.until_condition("VsphereCloudConfig", "vc1", "CredentialsFound", "SecretNotFound")
+            .await?,
+        &[name],
+    )?;
     untouched(bed, guard_missing, "missing Secret").await?;
 
     let opaque = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": NS}, "type": "Opaque", "stringData": {"username": "u", "password": "p"}});
     let guard_type = guard(bed).await?;
     bed.apply(&opaque).await?;
-    says(&bed.until_reason("Ready", "SecretWrongType").await?, &[name, "Opaque", "kubernetes.io/basic-auth"])?;
+    says(
+        &bed.until_reason("Ready", "SecretWrongType").await?,
+        &[name, "Opaque", "kubernetes.io/basic-auth"],
+    )?;
     untouched(bed, guard_type, "wrong type").await?;
 
     bed.delete("v1", "Secret", NS, name).await?;
     let guard_empty = guard(bed).await?;
     bed.apply(&bed.secret("")).await?;
-    says(&bed.until_reason("Ready", "SecretIncomplete").await?, &[name, "password", "missing or empty"])?;
+    says(
+        &bed.until_reason("Ready", "SecretIncomplete").await?,
+        &[name, "password", "missing or empty"],
+    )?;
     untouched(bed, guard_empty, "empty password").await?;
 
     bed.apply(&restore).await?;
@@ -100,12 +127,36 @@ async fn secrets(bed: &Bed) -> Result<()> {
 
 async fn names_and_versions(bed: &Bed) -> Result<()> {
     for (spec, reason, words) in [
-        (json!({"cloudProvider": {}, "storageProvider": {"vsphereCloudConfigs": ["vc9"]}}), "ConnectionNotFound", &["vc9", "there are: vc1"][..]),
-        (json!({"storageProvider": {"version": "9.9.9"}, "cloudProvider": {}}), "UnknownVersion", &["vsphere-csi", "9.9.9", "3.7.3"]),
-        (json!({"storageProvider": {"version": "3.5.1"}, "cloudProvider": {}}), "IncompatiblePin", &["3.5.1", "1.33", "1.34", "3.7.3"]),
-        (json!({"cloudProvider": {"version": "1.33.1"}, "storageProvider": {}}), "IncompatiblePin", &["vsphere-cpi", "1.33.1", "1.34"]),
-        (json!({"cloudProvider": {"version": "newest"}, "storageProvider": {}}), "InvalidSpec", &["spec.cloudProvider.version", "newest"]),
-        (json!({"cloudProvider": {"values": {"logLevl": 3}}, "storageProvider": {}}), "InvalidValues", &["logLevl", "vsphere-cpi"]),
+        (
+            json!({"cloudProvider": {}, "storageProvider": {"vsphereCloudConfigs": ["vc9"]}}),
+            "ConnectionNotFound",
+            &["vc9", "there are: vc1"][..],
+        ),
+        (
+            json!({"storageProvider": {"version": "9.9.9"}, "cloudProvider": {}}),
+            "UnknownVersion",
+            &["vsphere-csi", "9.9.9", "3.7.3"],
+        ),
+        (
+            json!({"storageProvider": {"version": "3.5.1"}, "cloudProvider": {}}),
+            "IncompatiblePin",
+            &["3.5.1", "1.33", "1.34", "3.7.3"],
+        ),
+        (
+            json!({"cloudProvider": {"version": "1.33.1"}, "storageProvider": {}}),
+            "IncompatiblePin",
+            &["vsphere-cpi", "1.33.1", "1.34"],
+        ),
+        (
+            json!({"cloudProvider": {"version": "newest"}, "storageProvider": {}}),
+            "InvalidSpec",
+            &["spec.cloudProvider.version", "newest"],
+        ),
+        (
+            json!({"cloudProvider": {"values": {"logLevl": 3}}, "storageProvider": {}}),
+            "InvalidValues",
+            &["logLevl", "vsphere-cpi"],
+        ),
     ] {
         let guard = guard(bed).await?;
         bed.apply(&bed.config(spec)).await?;
@@ -124,16 +175,28 @@ async fn vcenters(bed: &mut Bed) -> Result<()> {
     let mut wrong = bed.connection("vc1");
     wrong["spec"]["thumbprint"] = "AA".repeat(32).into();
     bed.apply(&wrong).await?;
-    let found = bed.until_condition("VsphereCloudConfig", "vc1", "Trusted", "ThumbprintMismatch").await?;
+    let found = bed
+        .until_condition("VsphereCloudConfig", "vc1", "Trusted", "ThumbprintMismatch")
+        .await?;
     says(&found, &[&bed.vcenter.thumbprint_sha256(), &bed.vcenter.address()])?;
-    says(&bed.until_reason("Ready", "ConnectionNotReady").await?, &["vc1", &bed.vcenter.thumbprint_sha256()])?;
+    says(
+        &bed.until_reason("Ready", "ConnectionNotReady").await?,
+        &["vc1", &bed.vcenter.thumbprint_sha256()],
+    )?;
     untouched(bed, guard_print, "wrong thumbprint").await?;
 
     // Something else listens there.
     let guard_other = guard(bed).await?;
     let bundle = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "other-ca", "namespace": NS}, "data": {"ca.crt": bed.cluster.ca_pem()}});
     bed.apply(&bundle).await?;
-    let port: u16 = bed.cluster.server_url().rsplit(':').next().context("a port")?.trim_end_matches('/').parse()?;
+    let port: u16 = bed
+        .cluster
+        .server_url()
+        .rsplit(':')
+        .next()
+        .context("a port")?
+        .trim_end_matches('/')
+        .parse()?;
     let mut other = bed.connection("vc1");
     other["spec"]["thumbprint"] = "".into();
     other["spec"]["port"] = port.into();
@@ -156,7 +219,10 @@ async fn vcenters(bed: &mut Bed) -> Result<()> {
     until("the VDOConfig to say so", PATIENCE, async || {
         let config = bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?;
         let found = condition(&config, "ConnectionsReady");
-        Ok(Probe::when(found["status"] == "Unknown" && condition(&config, "Ready")["status"] == "True", found))
+        Ok(Probe::when(
+            found["status"] == "Unknown" && condition(&config, "Ready")["status"] == "True",
+            found,
+        ))
     })
     .await?;
     untouched(bed, guard_outage, "outage").await?;
@@ -168,7 +234,11 @@ async fn vcenters(bed: &mut Bed) -> Result<()> {
     nowhere["spec"]["vcIp"] = "vcenter.invalid".into();
     let guard_name = guard(bed).await?;
     bed.apply(&nowhere).await?;
-    says(&bed.until_condition("VsphereCloudConfig", "vc2", "Resolved", "NameNotResolved").await?, &["vcenter.invalid"])?;
+    says(
+        &bed.until_condition("VsphereCloudConfig", "vc2", "Resolved", "NameNotResolved")
+            .await?,
+        &["vcenter.invalid"],
+    )?;
     says(&bed.until_reason("Ready", "ConnectionNotReady").await?, &["vc2", "vcenter.invalid"])?;
     untouched(bed, guard_name, "unknown name").await?;
     bed.delete("vdo.vmware.com/v1alpha1", "VsphereCloudConfig", NS, "vc2").await?;
@@ -178,23 +248,54 @@ async fn vcenters(bed: &mut Bed) -> Result<()> {
 
 /// A right that is missing is named as the rule to add, and is used as soon as it is given.
 async fn missing_right(bed: &Bed) -> Result<()> {
-    let role = bed.get("rbac.authorization.k8s.io/v1", "Role", "kube-system", "vdo-operator").await?;
+    let role = bed
+        .get("rbac.authorization.k8s.io/v1", "Role", "kube-system", "vdo-operator")
+        .await?;
     let mut rules = role["rules"].as_array().context("rules")?.clone();
     for rule in &mut rules {
         if rule["resources"].to_string().contains("daemonsets") && rule["verbs"].to_string().contains("patch") {
             rule["verbs"] = json!(["create", "delete"]);
         }
     }
-    bed.merge("rbac.authorization.k8s.io/v1", "Role", "kube-system", "vdo-operator", json!({"rules": rules})).await?;
+    bed.merge(
+        "rbac.authorization.k8s.io/v1",
+        "Role",
+        "kube-system",
+        "vdo-operator",
+        json!({"rules": rules}),
+    )
+    .await?;
     let before = workloads(bed).await?;
-    bed.apply(&bed.config(json!({"cloudProvider": {"values": {"logLevel": 4}}, "storageProvider": {}}))).await?;
+    bed.apply(&bed.config(json!({"cloudProvider": {"values": {"logLevel": 4}}, "storageProvider": {}})))
+        .await?;
     let found = bed.until_reason("Ready", "Forbidden").await?;
-    says(&found, &["patch", "DaemonSet kube-system/vsphere-cloud-controller-manager", "apiGroups: [\"apps\"]", "resources: [daemonsets]", "Role in namespace kube-system"])?;
+    says(
+        &found,
+        &[
+            "patch",
+            "DaemonSet kube-system/vsphere-cloud-controller-manager",
+            "apiGroups: [\"apps\"]",
+            "resources: [daemonsets]",
+            "Role in namespace kube-system",
+        ],
+    )?;
     ensure!(workloads(bed).await? == before, "a workload changed");
-    bed.merge("rbac.authorization.k8s.io/v1", "Role", "kube-system", "vdo-operator", json!({"rules": role["rules"]})).await?;
+    bed.merge(
+        "rbac.authorization.k8s.io/v1",
+        "Role",
+        "kube-system",
+        "vdo-operator",
+        json!({"rules": role["rules"]}),
+    )
+    .await?;
     bed.until_ready().await?;
-    let daemon_set = bed.get("apps/v1", "DaemonSet", "kube-system", "vsphere-cloud-controller-manager").await?;
-    ensure!(daemon_set["spec"].to_string().contains("--v=4"), "the change came through once the right was there");
+    let daemon_set = bed
+        .get("apps/v1", "DaemonSet", "kube-system", "vsphere-cloud-controller-manager")
+        .await?;
+    ensure!(
+        daemon_set["spec"].to_string().contains("--v=4"),
+        "the change came through once the right was there"
+    );
     Ok(())
 }
 
@@ -203,11 +304,17 @@ async fn two_configs(bed: &Bed) -> Result<()> {
     let mut second = bed.config(json!({}));
     second["metadata"]["name"] = "second".into();
     bed.apply(&second).await?;
-    says(&bed.until_condition("VDOConfig", "second", "Ready", "NotActive").await?, &["vmware-system-vdo/vdo", "delete one of the two"])?;
+    says(
+        &bed.until_condition("VDOConfig", "second", "Ready", "NotActive").await?,
+        &["vmware-system-vdo/vdo", "delete one of the two"],
+    )?;
     untouched(bed, guard, "second VDOConfig").await?;
     bed.delete("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "second").await?;
     until("the second VDOConfig to be gone", PATIENCE, async || {
-        Ok(Probe::when(bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "second").await? == Value::Null, "still there"))
+        Ok(Probe::when(
+            bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "second").await? == Value::Null,
+            "still there",
+        ))
     })
     .await
 }
@@ -216,7 +323,10 @@ async fn two_configs(bed: &Bed) -> Result<()> {
 async fn refused_by_the_schema(bed: &Bed) -> Result<()> {
     let connection = |change: Value| {
         let mut object = bed.connection("vc3");
-        object["spec"].as_object_mut().expect("a map").extend(change.as_object().expect("a map").clone());
+        object["spec"]
+            .as_object_mut()
+            .expect("a map")
+            .extend(change.as_object().expect("a map").clone());
         object
     };
     let config = |spec: Value| {
@@ -225,22 +335,51 @@ async fn refused_by_the_schema(bed: &Bed) -> Result<()> {
         object
     };
     for (object, words) in [
-        (connection(json!({"vcIp": "https://vcenter.example.com/sdk"})), "write the host name or IP address alone"),
-        (connection(json!({"thumbprint": "12:34"})), "write 40 (SHA-1) or 64 (SHA-256) hex digits"),
-        (connection(json!({"caBundle": {"configMap": "a"}})), "write either caBundle or thumbprint"),
-        (connection(json!({"thumbprint": "", "caBundle": {"configMap": "a", "secret": "b"}})), "write either configMap or secret"),
+        (
+            connection(json!({"vcIp": "https://vcenter.example.com/sdk"})),
+            "write the host name or IP address alone",
+        ),
+        (
+            connection(json!({"thumbprint": "12:34"})),
+            "write 40 (SHA-1) or 64 (SHA-256) hex digits",
+        ),
+        (
+            connection(json!({"caBundle": {"configMap": "a"}})),
+            "write either caBundle or thumbprint",
+        ),
+        (
+            connection(json!({"thumbprint": "", "caBundle": {"configMap": "a", "secret": "b"}})),
+            "write either configMap or secret",
+        ),
         (connection(json!({"port": 70000})), "65535"),
-        (config(json!({"storageProvider": {"vsphereCloudConfig": "a", "vsphereCloudConfigs": ["b"]}})), "write vsphereCloudConfigs (a list) alone"),
-        (config(json!({"images": {"registry": "https://registry.example.com/"}})), "without https://"),
-        (config(json!({"storageProvider": {"fileVolumes": {"netPermissions": [{"ips": "*", "permissions": "ALL"}]}}})), "READ_WRITE"),
-        (config(json!({"storageProvider": {"customKubeletPath": "kubelet"}})), "write an absolute path"),
+        (
+            config(json!({"storageProvider": {"vsphereCloudConfig": "a", "vsphereCloudConfigs": ["b"]}})),
+            "write vsphereCloudConfigs (a list) alone",
+        ),
+        (
+            config(json!({"images": {"registry": "https://registry.example.com/"}})),
+            "without https://",
+        ),
+        (
+            config(json!({"storageProvider": {"fileVolumes": {"netPermissions": [{"ips": "*", "permissions": "ALL"}]}}})),
+            "READ_WRITE",
+        ),
+        (
+            config(json!({"storageProvider": {"customKubeletPath": "kubelet"}})),
+            "write an absolute path",
+        ),
     ] {
         let error = bed.apply(&object).await.err().with_context(|| format!("{object} was accepted"))?;
         let text = format!("{error:#}");
         ensure!(text.contains(words), "{words:?} is not in {text}");
     }
-    bed.apply(&bed.config(json!({"cloudProvider": {}, "storageProvider": {"clusterId": status_id(bed).await?}}))).await?;
-    let error = bed.apply(&bed.config(json!({"cloudProvider": {}, "storageProvider": {"clusterId": "another"}}))).await.err().context("it was accepted")?;
+    bed.apply(&bed.config(json!({"cloudProvider": {}, "storageProvider": {"clusterId": status_id(bed).await?}})))
+        .await?;
+    let error = bed
+        .apply(&bed.config(json!({"cloudProvider": {}, "storageProvider": {"clusterId": "another"}})))
+        .await
+        .err()
+        .context("it was accepted")?;
     ensure!(format!("{error:#}").contains("clusterId cannot be changed"), "{error:#}");
     Ok(())
 }

@@ -397,12 +397,7 @@ async fn removal_leaves_what_is_not_ours(bed: &Bed) -> Result<()> {
         "csi": {"driver": "csi.vsphere.vmware.com", "volumeHandle": "handle"}}});
     bed.apply(&foreign).await?;
     bed.apply(&volume).await?;
-    bed.delete("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?;
-    until("the VDOConfig to be gone", PATIENCE, async || {
-        let config = bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?;
-        Ok(Probe::when(config == Value::Null, condition(&config, "Ready")))
-    })
-    .await?;
+    bed.uninstall().await?;
     let left: Vec<String> = bed.owned().await?.iter().map(name).collect();
     assert_eq!(
         left,

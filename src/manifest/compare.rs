@@ -96,7 +96,11 @@ mod tests {
                 vec!["metadata.labels[a.b/c]"],
             ),
             (json!({"n": 1}), json!({"n": 1.0}), vec![]),
-            (json!({"subjects": [{"apiGroup": ""}]}), json!({"subjects": [{"apiGroup": "rbac.authorization.k8s.io"}]}), vec![]),
+            (
+                json!({"subjects": [{"apiGroup": ""}]}),
+                json!({"subjects": [{"apiGroup": "rbac.authorization.k8s.io"}]}),
+                vec![],
+            ),
             (json!({"data": {"a": ""}}), json!({"data": {"a": "x"}}), vec!["data.a"]),
             (json!({"n": "1"}), json!({"n": 1}), vec!["n"]),
         ] {

@@ -31,7 +31,9 @@ pub(super) fn retire(
             None => going.push((id, entry, live)),
         }
     }
-    let Some(wave) = going.iter().map(|(_, entry, _)| entry.wave).max() else { return true };
+    let Some(wave) = going.iter().map(|(_, entry, _)| entry.wave).max() else {
+        return true;
+    };
     for (id, entry, live) in going.into_iter().filter(|(_, entry, _)| entry.wave == wave) {
         if live.text("/metadata/deletionTimestamp").is_empty() {
             plan.steps.push(Step::Delete {

@@ -2,8 +2,8 @@
 
 use super::error::ReconcileError;
 use super::execute::{Place, execute};
-use super::survey::survey;
 use super::prepare::sparing;
+use super::survey::survey;
 use super::{Occasion, World, set_finalizers};
 use crate::api::FINALIZER;
 use crate::plan::{self, Observed, Step};
@@ -25,7 +25,11 @@ pub(super) async fn remove(occasion: &Occasion<'_>, world: &World, report: &mut 
         live: survey.live.clone(),
         ..Observed::default()
     };
-    let plan = sparing(world, observed, |observed| plan::remove(&survey.apply_set, observed, &survey.inventory)).await?.1;
+    let plan = sparing(world, observed, |observed| {
+        plan::remove(&survey.apply_set, observed, &survey.inventory)
+    })
+    .await?
+    .1;
     plan::check(&plan, &[], &survey.inventory)?;
     report.waiting.clone_from(&plan.waiting);
     report.skipped.clone_from(&plan.skipped);

@@ -66,7 +66,11 @@ fn filter(level: &str) -> Result<EnvFilter, TelemetryError> {
         return Err(wrong(None));
     }
     // The client library wraps every line in a span of its own; whoever names targets decides for himself.
-    let quiet = if level.contains(['=', ',']) { String::new() } else { ",kube_runtime=warn,kube_client=warn".into() };
+    let quiet = if level.contains(['=', ',']) {
+        String::new()
+    } else {
+        ",kube_runtime=warn,kube_client=warn".into()
+    };
     EnvFilter::try_new(format!("{level}{quiet}")).map_err(|source| wrong(Some(source)))
 }
 
