@@ -1,5 +1,5 @@
 //! Bad input: a clear error that names the object and the way out, and the drivers that run are left as they are.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 mod bed;
 

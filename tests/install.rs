@@ -1,5 +1,5 @@
 //! The main job, from an empty cluster to healthy drivers and back, on a real control plane with the real cloud provider.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 mod bed;
 
