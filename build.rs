@@ -1,5 +1,10 @@
 //! Puts `charts/` and `matrix-index/index.yaml` into the binary, as a table of `include_bytes!`.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "cargo tells a build script its folders through the environment"
+)]
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
@@ -18,7 +23,11 @@ fn main() -> io::Result<()> {
     files.sort();
     let mut code = String::from("pub(super) static CHARTS: &[(&str, &[u8])] = &[\n");
     for file in &files {
-        let name = file.strip_prefix(&charts).map_err(io::Error::other)?.to_string_lossy().replace('\\', "/");
+        let name = file
+            .strip_prefix(&charts)
+            .map_err(io::Error::other)?
+            .to_string_lossy()
+            .replace('\\', "/");
         writeln!(code, "    ({name:?}, include_bytes!({:?})),", file.display().to_string()).map_err(io::Error::other)?;
     }
     let index = index.display().to_string();

@@ -38,7 +38,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Runs one command line to its end.
 pub async fn main(line: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let parsed = args::command().try_get_matches_from(line).and_then(|matches| Cli::from_arg_matches(&matches));
+    let parsed = args::command()
+        .try_get_matches_from(line)
+        .and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => return Printer::auto().usage(&error).into(),

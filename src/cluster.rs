@@ -12,7 +12,7 @@ mod write;
 
 pub use cache::{Cache, Select, Watch};
 pub use client::{ClientError, KubeOptions, connect, from_config};
-pub use error::ClusterError;
+pub use error::{ClusterError, Said};
 pub use occupied::occupied;
 pub use read::{get, list, server_version};
 pub use reader::{Reader, View};
@@ -24,7 +24,11 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
 /// The API for objects of this version and kind. Kinds of the charts have regular plurals, so no discovery is needed.
 fn api(client: &Client, api_version: &str, kind: &str, namespace: &str) -> Api<DynamicObject> {
     let resource = resource(api_version, kind);
-    if namespace.is_empty() { Api::all_with(client.clone(), &resource) } else { Api::namespaced_with(client.clone(), namespace, &resource) }
+    if namespace.is_empty() {
+        Api::all_with(client.clone(), &resource)
+    } else {
+        Api::namespaced_with(client.clone(), namespace, &resource)
+    }
 }
 
 fn resource(api_version: &str, kind: &str) -> ApiResource {

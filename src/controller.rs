@@ -68,7 +68,10 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
     if let Some(address) = admin.address() {
         tracing::info!(%address, "serving /healthz, /readyz and /metrics");
     }
-    let options = KubeOptions { kubeconfig: args.kubeconfig.clone(), ..KubeOptions::default() };
+    let options = KubeOptions {
+        kubeconfig: args.kubeconfig.clone(),
+        ..KubeOptions::default()
+    };
     let (client, config) = connect(&options).await?;
     tracing::info!(server = %config.cluster_url, version = env!("CARGO_PKG_VERSION"), "starting");
 
@@ -82,7 +85,13 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
             store: Store::Embedded,
         },
         metrics,
-        recorder: Recorder::new(client.clone(), Reporter { controller: "vdo-operator".into(), instance: None }),
+        recorder: Recorder::new(
+            client.clone(),
+            Reporter {
+                controller: "vdo-operator".into(),
+                instance: None,
+            },
+        ),
         memory: Memory::default(),
         version: Mutex::default(),
         configs: std::sync::OnceLock::new(),
@@ -90,13 +99,21 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
         connection_interval: args.connection_interval,
     });
 
+    match context.version().await {
+        Ok(version) => tracing::info!(kubernetes = %version, "the API server answers"),
+        Err(error) => tracing::warn!(error = %crate::api::chain(&error), "the API server does not answer yet"),
+    }
     let drivers = controller::<VDOConfig>(&client, &changes);
     let connections = controller::<VsphereCloudConfig>(&client, &changes);
     let (config_store, connection_store) = (drivers.store(), connections.store());
     let _ = context.configs.set(config_store.clone());
     let both = futures::future::join(
-        drivers.run(drivers::reconcile, |_, error, _| match *error {}, context.clone()).for_each(|_| std::future::ready(())),
-        connections.run(connections::reconcile, |_, error, _| match *error {}, context.clone()).for_each(|_| std::future::ready(())),
+        drivers
+            .run(drivers::reconcile, |_, error, _| match *error {}, context.clone())
+            .for_each(|_| std::future::ready(())),
+        connections
+            .run(connections::reconcile, |_, error, _| match *error {}, context.clone())
+            .for_each(|_| std::future::ready(())),
     );
     let ready = async {
         let synced = futures::future::join(config_store.wait_until_ready(), connection_store.wait_until_ready()).await;
@@ -126,7 +143,9 @@ where
 }
 
 fn wakes(changes: watch::Receiver<()>) -> impl Stream<Item = ()> + Send + 'static {
-    stream::unfold(changes, |mut changes| async move { changes.changed().await.ok().map(|()| ((), changes)) })
+    stream::unfold(changes, |mut changes| async move {
+        changes.changed().await.ok().map(|()| ((), changes))
+    })
 }
 
 impl Context {
@@ -150,6 +169,7 @@ impl Context {
 }
 
 /// The time, at the edge where it enters.
+#[expect(clippy::disallowed_methods, reason = "the clock enters the operator here")]
 fn now() -> Timestamp {
     Timestamp::now()
 }

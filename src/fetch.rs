@@ -82,7 +82,10 @@ impl Store {
     ///
     /// # Errors
     /// When they cannot be read.
-    #[expect(clippy::unused_async, reason = "stores that speak to a network need it, and callers should not care which one they have")]
+    #[expect(
+        clippy::unused_async,
+        reason = "stores that speak to a network need it, and callers should not care which one they have"
+    )]
     pub async fn index(&self) -> Result<Vec<u8>, FetchError> {
         match self {
             Self::Embedded => Ok(embedded::index().to_vec()),
@@ -94,7 +97,10 @@ impl Store {
     ///
     /// # Errors
     /// When the chart is not there or its bytes are others than promised.
-    #[expect(clippy::unused_async, reason = "stores that speak to a network need it, and callers should not care which one they have")]
+    #[expect(
+        clippy::unused_async,
+        reason = "stores that speak to a network need it, and callers should not care which one they have"
+    )]
     pub async fn chart(&self, chart: &ChartRef) -> Result<Vec<u8>, FetchError> {
         match self {
             Self::Embedded => embedded::chart(chart),

@@ -4,8 +4,10 @@
 
 mod compare;
 mod object;
+mod patch;
 mod stamp;
 
 pub use compare::{Difference, differences};
 pub use object::{ManifestError, Object};
+pub use patch::merge_patch;
 pub use stamp::{Owner, apply_set_id, is_owned, stamp};

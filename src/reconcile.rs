@@ -68,13 +68,19 @@ pub struct Occasion<'a> {
 /// Runs one increment and says what is to be reported. Every path ends in a report.
 pub async fn reconcile(occasion: &Occasion<'_>, world: &World) -> Report {
     let config = occasion.config;
-    let mut report = Report { generation: config.metadata.generation, ..Report::default() };
+    let mut report = Report {
+        generation: config.metadata.generation,
+        ..Report::default()
+    };
     let own = format!("{}/{}", config.namespace().unwrap_or_default(), config.name_any());
     if own != occasion.acting {
         report.troubles.push(Trouble {
             reason: Reason::NotActive,
             class: crate::api::Class::Wait,
-            message: format!("VDOConfig {} is older and acts for this cluster; delete one of the two", occasion.acting),
+            message: format!(
+                "VDOConfig {} is older and acts for this cluster; delete one of the two",
+                occasion.acting
+            ),
         });
         return report;
     }
@@ -100,7 +106,11 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
         return Ok(());
     }
     hold_on(config, &world.writer).await?; // effect: the finalizer, before the first write
-    let place = execute::Place { namespace: &config.namespace().unwrap_or_default(), name: &survey.inventory_name, apply_set: &survey.apply_set };
+    let place = execute::Place {
+        namespace: &config.namespace().unwrap_or_default(),
+        name: &survey.inventory_name,
+        apply_set: &survey.apply_set,
+    };
     let outcome = execute::execute(&prepared.plan, world, &place).await; // effect
     report.troubles.extend(outcome.failures.iter().map(Trouble::from));
     Ok(())
@@ -126,11 +136,18 @@ async fn set_finalizers(config: &VDOConfig, writer: &Writer, finalizers: &[Strin
 /// The VDOConfig that acts in a cluster, of all there are: the oldest, and of equally old ones the first by name.
 #[must_use]
 pub fn acting<'a>(configs: impl IntoIterator<Item = &'a VDOConfig>) -> Option<&'a VDOConfig> {
-    configs.into_iter().min_by_key(|c| (c.creation_timestamp().map(|t| t.0), c.namespace().unwrap_or_default(), c.name_any()))
+    configs
+        .into_iter()
+        .min_by_key(|c| (c.creation_timestamp().map(|t| t.0), c.namespace().unwrap_or_default(), c.name_any()))
 }
 
 /// The id of a VDOConfig.
 #[must_use]
 pub fn id(config: &VDOConfig) -> ObjectId {
-    ObjectId::new(crate::api::GROUP, "VDOConfig", config.namespace().unwrap_or_default(), config.name_any())
+    ObjectId::new(
+        crate::api::GROUP,
+        "VDOConfig",
+        config.namespace().unwrap_or_default(),
+        config.name_any(),
+    )
 }

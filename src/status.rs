@@ -25,7 +25,11 @@ pub struct Trouble {
 
 impl<F: Failure> From<&F> for Trouble {
     fn from(failure: &F) -> Self {
-        Self { reason: failure.reason(), class: failure.class(), message: chain(failure) }
+        Self {
+            reason: failure.reason(),
+            class: failure.class(),
+            message: chain(failure),
+        }
     }
 }
 
@@ -103,20 +107,44 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
         observed_generation: report.generation,
         health: Some(summary.health),
         conditions: conditions.finish(),
-        kubernetes: report.cluster.as_ref().map(|c| KubernetesStatus { version: c.version.raw().to_owned() }).or_else(|| old.kubernetes.clone()),
-        vcenters: if report.connections.is_empty() { old.vcenters.clone() } else { report.connections.iter().map(vcenter).collect() },
+        kubernetes: report
+            .cluster
+            .as_ref()
+            .map(|c| KubernetesStatus {
+                version: c.version.raw().to_owned(),
+            })
+            .or_else(|| old.kubernetes.clone()),
+        vcenters: if report.connections.is_empty() {
+            old.vcenters.clone()
+        } else {
+            report.connections.iter().map(vcenter).collect()
+        },
         matrix: report.matrix.clone().or_else(|| old.matrix.clone()),
         drivers: if report.drivers.is_empty() && !report.deleting {
             old.drivers.clone()
         } else {
             report.drivers.iter().map(|d| driver(d, old)).collect()
         },
-        nodes: report.cluster.as_ref().map(|c| nodes(&c.nodes, report.drivers.iter().any(|d| d.name == CSI))).or_else(|| old.nodes.clone()),
-        inventory: report.inventory.clone().map(|(name, objects)| InventoryStatus { name, objects: count(objects) }).or_else(|| old.inventory.clone()),
+        nodes: report
+            .cluster
+            .as_ref()
+            .map(|c| nodes(&c.nodes, report.drivers.iter().any(|d| d.name == CSI)))
+            .or_else(|| old.nodes.clone()),
+        inventory: report
+            .inventory
+            .clone()
+            .map(|(name, objects)| InventoryStatus {
+                name,
+                objects: count(objects),
+            })
+            .or_else(|| old.inventory.clone()),
         cluster_id: report.cluster_id.clone().or_else(|| old.cluster_id.clone()),
-        next_attempt: trouble
-            .filter(|t| t.class == Class::Retry)
-            .and_then(|t| Some(NextAttempt { at: report.next_attempt.clone()?, because: t.reason.as_str().into() })),
+        next_attempt: trouble.filter(|t| t.class == Class::Retry).and_then(|t| {
+            Some(NextAttempt {
+                at: report.next_attempt.clone()?,
+                because: t.reason.as_str().into(),
+            })
+        }),
     }
 }
 
@@ -128,12 +156,22 @@ struct Summary {
 }
 
 fn summary(report: &Report, trouble: Option<&Trouble>, connections: Option<bool>, running: bool) -> Summary {
-    let not_ready = |health, reason, message: String| Summary { ready: Some(false), health, reason, message };
+    let not_ready = |health, reason, message: String| Summary {
+        ready: Some(false),
+        health,
+        reason,
+        message,
+    };
     if let Some(t) = trouble {
         // A failure to learn something is no statement about what runs.
         return match t.class {
             Class::Terminal => not_ready(Health::Blocked, t.reason, t.message.clone()),
-            Class::Retry if running => Summary { ready: None, health: Health::Unknown, reason: t.reason, message: t.message.clone() },
+            Class::Retry if running => Summary {
+                ready: None,
+                health: Health::Unknown,
+                reason: t.reason,
+                message: t.message.clone(),
+            },
             Class::Retry | Class::Wait => {
                 let health = if running { Health::Degraded } else { Health::Blocked };
                 not_ready(health, t.reason, t.message.clone())
@@ -141,7 +179,10 @@ fn summary(report: &Report, trouble: Option<&Trouble>, connections: Option<bool>
         };
     }
     if report.deleting {
-        let message = report.waiting.first().map_or_else(|| "the drivers are being removed".into(), |w| w.message.clone());
+        let message = report
+            .waiting
+            .first()
+            .map_or_else(|| "the drivers are being removed".into(), |w| w.message.clone());
         return not_ready(Health::Progressing, Reason::Deleting, message);
     }
     if let Some(wait) = report.waiting.first() {
@@ -152,19 +193,30 @@ fn summary(report: &Report, trouble: Option<&Trouble>, connections: Option<bool>
     }
     if connections == Some(false) {
         let bad = report.connections.iter().find(|c| c.ready == Some(false));
-        let message = bad.map(|c| format!("vSphere connection {}: {}", c.name, c.message)).unwrap_or_default();
+        let message = bad
+            .map(|c| format!("vSphere connection {}: {}", c.name, c.message))
+            .unwrap_or_default();
         return not_ready(Health::Degraded, Reason::ConnectionNotReady, message);
     }
     if let Some(d) = report.drivers.iter().find(|d| d.health.as_ref().is_none_or(|h| !h.ready)) {
         let (reason, message) = state(d);
-        let health = if reason == Reason::PodsFailing { Health::Degraded } else { Health::Progressing };
+        let health = if reason == Reason::PodsFailing {
+            Health::Degraded
+        } else {
+            Health::Progressing
+        };
         return not_ready(health, reason, message);
     }
     if report.drivers.is_empty() {
         return not_ready(Health::Progressing, Reason::Progressing, "no driver has been chosen yet".into());
     }
     let names: Vec<String> = report.drivers.iter().map(|d| format!("{} {}", short(&d.name), d.version)).collect();
-    Summary { ready: Some(true), health: Health::Healthy, reason: Reason::Healthy, message: format!("{} installed and healthy", names.join(" and ")) }
+    Summary {
+        ready: Some(true),
+        health: Health::Healthy,
+        reason: Reason::Healthy,
+        message: format!("{} installed and healthy", names.join(" and ")),
+    }
 }
 
 /// What people call a driver.
@@ -184,10 +236,17 @@ fn connections(conditions: &mut Conditions, report: &Report) -> Option<bool> {
         return Some(false);
     }
     if all.is_empty() {
-        conditions.keep(ConditionType::ConnectionsReady, Reason::NotChecked, "no vSphere connection has been looked at yet");
+        conditions.keep(
+            ConditionType::ConnectionsReady,
+            Reason::NotChecked,
+            "no vSphere connection has been looked at yet",
+        );
         return None;
     }
-    let bad = all.iter().find(|c| c.ready == Some(false)).or_else(|| all.iter().find(|c| c.ready.is_none()));
+    let bad = all
+        .iter()
+        .find(|c| c.ready == Some(false))
+        .or_else(|| all.iter().find(|c| c.ready.is_none()));
     match bad {
         Some(c) => {
             let message = format!("vSphere connection {} ({}): {}", c.name, c.server, c.message);
@@ -196,7 +255,12 @@ fn connections(conditions: &mut Conditions, report: &Report) -> Option<bool> {
         }
         None => {
             let names: Vec<&str> = all.iter().map(|c| c.name.as_str()).collect();
-            conditions.set(ConditionType::ConnectionsReady, Some(true), Reason::Healthy, format!("verified: {}", names.join(", ")));
+            conditions.set(
+                ConditionType::ConnectionsReady,
+                Some(true),
+                Reason::Healthy,
+                format!("verified: {}", names.join(", ")),
+            );
             Some(true)
         }
     }
@@ -246,7 +310,12 @@ fn nodes_condition(conditions: &mut Conditions, report: &Report) {
     let total = cluster.nodes.len();
     let waiting: Vec<&Node> = cluster.nodes.iter().filter(|n| n.lacks().is_some()).collect();
     match waiting.first() {
-        None => conditions.set(ConditionType::NodesInitialized, Some(true), Reason::Healthy, format!("all {total} nodes are initialised")),
+        None => conditions.set(
+            ConditionType::NodesInitialized,
+            Some(true),
+            Reason::Healthy,
+            format!("all {total} nodes are initialised"),
+        ),
         Some(first) => {
             let message = format!(
                 "{} of {total} nodes are not initialised; {} waits for {}",
@@ -296,14 +365,22 @@ fn driver(report: &DriverReport, old: &VDOConfigStatus) -> DriverStatus {
 }
 
 fn nodes(nodes: &[Node], with_csi: bool) -> NodesStatus {
-    let lacking = |n: &Node| n.lacks().or((with_csi && n.linux && !n.csi_registered).then_some("CSI registration"));
+    let lacking = |n: &Node| {
+        n.lacks()
+            .or((with_csi && n.linux && !n.csi_registered).then_some("CSI registration"))
+    };
     NodesStatus {
         total: count(nodes.len()),
         initialized: count(nodes.iter().filter(|n| n.lacks().is_none()).count()),
         csi_registered: count(nodes.iter().filter(|n| n.csi_registered).count()),
         waiting: nodes
             .iter()
-            .filter_map(|n| Some(WaitingNode { name: n.name.clone(), waits_for: lacking(n)?.to_owned() }))
+            .filter_map(|n| {
+                Some(WaitingNode {
+                    name: n.name.clone(),
+                    waits_for: lacking(n)?.to_owned(),
+                })
+            })
             .take(20)
             .collect(),
     }
@@ -316,12 +393,14 @@ fn count(n: usize) -> i64 {
 /// Whether two statuses differ in nothing but how far a work under way has come.
 #[must_use]
 pub fn progress_only(old: &VDOConfigStatus, new: &VDOConfigStatus) -> bool {
-    let outline = |s: &VDOConfigStatus| {
-        let conditions: Vec<(String, String, String)> = s.conditions.iter().map(|c| (c.type_.clone(), c.status.clone(), c.reason.clone())).collect();
+    let under_way = |s: &VDOConfigStatus| {
+        let ready = Conditions::find(&s.conditions, ConditionType::Ready)?;
+        let progress = ready.status == "False" && Reason::PROGRESS.iter().any(|r| r.as_str() == ready.reason);
         let drivers: Vec<(String, String)> = s.drivers.iter().map(|d| (d.name.clone(), d.version.clone())).collect();
-        (s.observed_generation, s.health, conditions, drivers, s.next_attempt.is_some())
+        progress.then_some((s.observed_generation, s.health, drivers))
     };
-    outline(old) == outline(new)
+    let (old, new) = (under_way(old), under_way(new));
+    old.is_some() && old == new
 }
 
 /// Something worth an event.
@@ -338,7 +417,10 @@ pub struct Note {
 /// The events of a transition: becoming ready, ceasing to be, and running into another trouble. Progress makes none.
 #[must_use]
 pub fn notes(old: &[Condition], new: &[Condition]) -> Vec<Note> {
-    let (before, after) = (Conditions::find(old, ConditionType::Ready), Conditions::find(new, ConditionType::Ready));
+    let (before, after) = (
+        Conditions::find(old, ConditionType::Ready),
+        Conditions::find(new, ConditionType::Ready),
+    );
     let Some(after) = after else { return Vec::new() };
     let changed = before.is_none_or(|b| b.status != after.status || b.reason != after.reason);
     let working = Conditions::is_true(new, ConditionType::Reconciling) && before.is_none_or(|b| b.status != "True");
@@ -346,5 +428,9 @@ pub fn notes(old: &[Condition], new: &[Condition]) -> Vec<Note> {
     if !changed || (working && waits) {
         return Vec::new();
     }
-    vec![Note { warning: after.status != "True", reason: after.reason.clone(), message: after.message.clone() }]
+    vec![Note {
+        warning: after.status != "True",
+        reason: after.reason.clone(),
+        message: after.message.clone(),
+    }]
 }

@@ -34,6 +34,8 @@ impl From<serde_saphyr::Error> for YamlError {
         let message = message.lines().next().unwrap_or_default();
         // The parser repeats the place at the end of its sentence; it is already at the front of ours.
         let message = message.split(" at line ").next().unwrap_or(message).trim();
+        // advice for whoever programs the parser, not for whoever wrote the text
+        let message = message.split(", set DuplicateKeyPolicy").next().unwrap_or(message);
         Self::Read {
             line,
             column,
@@ -87,7 +89,8 @@ pub fn dump_all(documents: &[Value]) -> String {
 }
 
 fn dump_value(value: &Value) -> String {
-    let mut text = serde_saphyr::to_string_with_options(value, serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX }).unwrap_or_else(|_| value.to_string()); // JSON is YAML
+    let mut text = serde_saphyr::to_string_with_options(value, serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX })
+        .unwrap_or_else(|_| value.to_string()); // JSON is YAML
     if !text.ends_with('\n') {
         text.push('\n');
     }
@@ -100,7 +103,8 @@ fn options() -> serde_saphyr::Options {
         emit_comments: false,
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::Error,
         with_snippet: false,
-        budget: serde_saphyr::budget! { max_depth: 128, max_nodes: 2_000_000, max_events: 8_000_000, max_documents: 4096 },
+        budget: serde_saphyr::budget! { max_depth: 128, max_nodes: 500_000, max_events: 1_000_000, max_documents: 4096 },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 200_000, max_replay_stack_depth: 32 },
     }
 }
 

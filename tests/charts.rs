@@ -3,8 +3,9 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stderr,
+    clippy::disallowed_methods,
     missing_docs,
-    reason = "a failing test should stop where it fails, and say when it cannot compare"
+    reason = "a failing test should stop where it fails; the place of upstream manifests is told by the environment"
 )]
 
 use proptest::prelude::*;
@@ -43,7 +44,9 @@ fn render(chart: &Chart, values: &Value) -> Vec<Value> {
 }
 
 fn chain(error: &dyn std::error::Error) -> String {
-    error.source().map_or(error.to_string(), |source| format!("{error}: {}", chain(source)))
+    error
+        .source()
+        .map_or(error.to_string(), |source| format!("{error}: {}", chain(source)))
 }
 
 fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
@@ -65,8 +68,16 @@ fn defaults_render_what_the_driver_ships() {
     };
     let mut compared = Vec::new();
     for (driver, folder, files) in [
-        ("vsphere-cpi", "cloud-provider-vsphere", &["vsphere-cloud-controller-manager.yaml"][..]),
-        ("vsphere-csi", "vsphere-csi-driver", &["namespace.yaml", "vsphere-csi-driver.yaml"][..]),
+        (
+            "vsphere-cpi",
+            "cloud-provider-vsphere",
+            &["vsphere-cloud-controller-manager.yaml"][..],
+        ),
+        (
+            "vsphere-csi",
+            "vsphere-csi-driver",
+            &["namespace.yaml", "vsphere-csi-driver.yaml"][..],
+        ),
     ] {
         let source = source(driver);
         for version in source.versions() {
@@ -78,7 +89,14 @@ fn defaults_render_what_the_driver_ships() {
             let mut original = Vec::new();
             for file in files {
                 let text = std::fs::read_to_string(folder.join(file)).unwrap();
-                let known = chart.release.upstream.as_ref().unwrap().files.iter().find(|(path, _)| path.ends_with(file));
+                let known = chart
+                    .release
+                    .upstream
+                    .as_ref()
+                    .unwrap()
+                    .files
+                    .iter()
+                    .find(|(path, _)| path.ends_with(file));
                 let digest = known.and_then(|(_, digest)| digest.clone()).unwrap();
                 assert_eq!(Digest::of(text.as_bytes()).hex(), digest, "{driver} {version}: {file}");
                 original.extend(yaml::load_all(&text).unwrap());
@@ -102,7 +120,10 @@ fn defaults_render_what_the_driver_ships() {
 fn renders_are_as_recorded() {
     let recorded = std::fs::read_to_string(root().join("tests/fixtures/render-digests.yaml")).unwrap();
     let now = renders::digests(root()).unwrap();
-    assert_eq!(recorded, now, "run `cargo run --example generate -- matrix` and review the difference");
+    assert_eq!(
+        recorded, now,
+        "run `cargo run --example generate -- matrix` and review the difference"
+    );
 }
 
 #[test]
@@ -118,8 +139,14 @@ fn the_embedded_charts_are_the_charts_of_the_repository() {
 fn every_chart_describes_itself_to_the_operator() {
     use vdo::chart::Configuration;
     use vdo::types::DriverRole;
-    assert_eq!((CPI.metadata.role, CPI.metadata.configuration), (DriverRole::CloudProvider, Configuration::CpiYaml));
-    assert_eq!((CSI.metadata.role, CSI.metadata.configuration), (DriverRole::Storage, Configuration::CsiGcfg));
+    assert_eq!(
+        (CPI.metadata.role, CPI.metadata.configuration),
+        (DriverRole::CloudProvider, Configuration::CpiYaml)
+    );
+    assert_eq!(
+        (CSI.metadata.role, CSI.metadata.configuration),
+        (DriverRole::Storage, Configuration::CsiGcfg)
+    );
     assert_eq!(CSI.metadata.app_version, "v3.7.3");
 }
 
@@ -160,7 +187,10 @@ fn packages_are_reproducible() {
     let missing: DriverVersion = "9.9.9".parse().unwrap();
     let error = chart::package(&source("vsphere-csi"), &missing).unwrap_err();
     let known: Vec<String> = source("vsphere-csi").versions().iter().map(ToString::to_string).collect();
-    assert_eq!(error.to_string(), format!("the chart has no release 9.9.9; it has {}", known.join(", ")));
+    assert_eq!(
+        error.to_string(),
+        format!("the chart has no release 9.9.9; it has {}", known.join(", "))
+    );
 }
 
 #[test]
@@ -180,7 +210,11 @@ fn values_reach_their_places() {
         }),
     );
     assert!(!objects.iter().any(|o| o["metadata"]["name"] == "vsphere-csi-node-windows"));
-    assert!(objects.iter().all(|o| o["metadata"]["namespace"].is_null() || o["metadata"]["namespace"] == "storage"));
+    assert!(
+        objects
+            .iter()
+            .all(|o| o["metadata"]["namespace"].is_null() || o["metadata"]["namespace"] == "storage")
+    );
     let states = find(&objects, "ConfigMap", "internal-feature-states.csi.vsphere.vmware.com");
     let expected = json!({"trigger-csi-fullsync": "false", "pv-to-backingdiskobjectid-mapping": "false", "high-pv-node-density": "true", "new-one": "false"});
     assert_eq!(states["data"], expected);
@@ -195,7 +229,10 @@ fn values_reach_their_places() {
     let provisioner = pod["containers"][5]["args"].as_array().unwrap();
     assert!(provisioner.ends_with(&[json!("--feature-gates=Topology=true"), json!("--strict-topology")]));
     let node = &find(&objects, "DaemonSet", "vsphere-csi-node")["spec"]["template"]["spec"];
-    assert_eq!(node["volumes"][1]["hostPath"]["path"], "/var/snap/kubelet/plugins/csi.vsphere.vmware.com");
+    assert_eq!(
+        node["volumes"][1]["hostPath"]["path"],
+        "/var/snap/kubelet/plugins/csi.vsphere.vmware.com"
+    );
 
     let one = Context {
         cluster: chart::Cluster {
@@ -207,9 +244,15 @@ fn values_reach_their_places() {
     let objects = chart::render(&CSI, &json!({"controller": {"replicas": "auto"}}), &one).unwrap();
     assert_eq!(find(&objects, "Deployment", "vsphere-csi-controller")["spec"]["replicas"], 1);
 
-    let objects = render(&CPI, &json!({"env": {"SKIP_NODE_DELETION": "true"}, "logLevel": 5, "nodeSelector": {"a/b": "yes"}}));
+    let objects = render(
+        &CPI,
+        &json!({"env": {"SKIP_NODE_DELETION": "true"}, "logLevel": 5, "nodeSelector": {"a/b": "yes"}}),
+    );
     let pod = &find(&objects, "DaemonSet", "vsphere-cloud-controller-manager")["spec"]["template"]["spec"];
-    assert_eq!(pod["containers"][0]["env"], json!([{"name": "SKIP_NODE_DELETION", "value": "true"}]));
+    assert_eq!(
+        pod["containers"][0]["env"],
+        json!([{"name": "SKIP_NODE_DELETION", "value": "true"}])
+    );
     assert_eq!(pod["containers"][0]["args"][1], "--v=5");
     assert_eq!(pod["nodeSelector"], json!({"a/b": "yes"}));
 }
@@ -262,10 +305,25 @@ fn template_errors_name_chart_file_line_and_show_the_line() {
 /// Text that breaks naive templating: quotes, line ends of every kind, YAML and template syntax, words YAML would convert.
 fn hostile() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
-        Just("\"".to_owned()), Just("'".to_owned()), Just("\\".to_owned()), Just("\n".to_owned()), Just("\r\n".to_owned()),
-        Just("\n---\n".to_owned()), Just("\nkind: Pwned\n".to_owned()), Just("{{ 7 }}".to_owned()), Just("{% x %}".to_owned()),
-        Just(": ".to_owned()), Just(" #".to_owned()), Just("😀".to_owned()), Just("\u{85}\u{2028}\u{feff}\u{7f}".to_owned()),
-        Just("yes".to_owned()), Just("0644".to_owned()), Just("\t".to_owned()), Just("&a *a".to_owned()), "\\PC{0,6}", any::<String>(),
+        Just("\"".to_owned()),
+        Just("'".to_owned()),
+        Just("\\".to_owned()),
+        Just("\n".to_owned()),
+        Just("\r\n".to_owned()),
+        Just("\n---\n".to_owned()),
+        Just("\nkind: Pwned\n".to_owned()),
+        Just("{{ 7 }}".to_owned()),
+        Just("{% x %}".to_owned()),
+        Just(": ".to_owned()),
+        Just(" #".to_owned()),
+        Just("😀".to_owned()),
+        Just("\u{85}\u{2028}\u{feff}\u{7f}".to_owned()),
+        Just("yes".to_owned()),
+        Just("0644".to_owned()),
+        Just("\t".to_owned()),
+        Just("&a *a".to_owned()),
+        "\\PC{0,6}",
+        any::<String>(),
     ];
     proptest::collection::vec(piece, 0..6).prop_map(|pieces| pieces.concat())
 }
@@ -280,7 +338,10 @@ fn leaves(objects: &[Value]) -> Vec<(String, Value)> {
         }
     }
     let mut out = Vec::new();
-    objects.iter().enumerate().for_each(|(i, object)| walk(format!("{i}"), object, &mut out));
+    objects
+        .iter()
+        .enumerate()
+        .for_each(|(i, object)| walk(format!("{i}"), object, &mut out));
     out
 }
 

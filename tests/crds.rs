@@ -40,12 +40,22 @@ fn conditions_are_merged_by_type() {
 
 #[test]
 fn no_rule_lacks_a_message_and_no_field_a_description() {
-    for schema in [schema::<VDOConfig>(), schema::<VsphereCloudConfig>(), schema::<CompatibilityConfig>()] {
+    for schema in [
+        schema::<VDOConfig>(),
+        schema::<VsphereCloudConfig>(),
+        schema::<CompatibilityConfig>(),
+    ] {
         each("", &schema, &mut |path, node| {
             for rule in node.get("x-kubernetes-validations").and_then(Value::as_array).into_iter().flatten() {
-                assert!(rule["message"].as_str().is_some_and(|text| text.len() > 10), "{path}: a rule without a message: {rule}");
+                assert!(
+                    rule["message"].as_str().is_some_and(|text| text.len() > 10),
+                    "{path}: a rule without a message: {rule}"
+                );
             }
-            assert!(path.ends_with(['*', ']']) || node.get("description").is_some(), "{path}: no description");
+            assert!(
+                path.ends_with(['*', ']']) || node.get("description").is_some(),
+                "{path}: no description"
+            );
         });
     }
 }
@@ -64,9 +74,11 @@ fn each(path: &str, node: &Value, visit: &mut impl FnMut(&str, &Value)) {
     }
 }
 
-/// Every field of the specifications that the original operator (vmware-tanzu, v1alpha1) defined: path, type, and whether
-/// it was required of whoever wrote its parent.
-const ORIGINAL: [(&str, &[(&str, &str, bool)]); 3] = [
+/// Path, type, and whether it was required of whoever wrote its parent.
+type Field = (&'static str, &'static str, bool);
+
+/// Every field of the specifications that the original operator (vmware-tanzu, v1alpha1) defined.
+const ORIGINAL: [(&str, &[Field]); 3] = [
     (
         "VDOConfig",
         &[
@@ -104,7 +116,10 @@ const ORIGINAL: [(&str, &[(&str, &str, bool)]); 3] = [
             (".spec.vcIp", "string", true),
         ],
     ),
-    ("CompatibilityConfig", &[(".spec", "object", false), (".spec.matrixURL", "string", false)]),
+    (
+        "CompatibilityConfig",
+        &[(".spec", "object", false), (".spec.matrixURL", "string", false)],
+    ),
 ];
 
 #[test]
@@ -132,7 +147,10 @@ fn every_field_of_the_originals_exists_with_its_type_and_nothing_more_is_require
         for path in required.iter().filter(|path| path.starts_with(".spec")) {
             let parent = path.rsplit_once('.').map_or("", |(parent, _)| parent);
             if parent.is_empty() || fields.iter().any(|(there, _, _)| there == &parent) {
-                assert!(fields.iter().any(|(there, _, required)| there == path && *required), "{kind}{path} is required and was not");
+                assert!(
+                    fields.iter().any(|(there, _, required)| there == path && *required),
+                    "{kind}{path} is required and was not"
+                );
             }
         }
     }

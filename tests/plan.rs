@@ -63,7 +63,12 @@ struct Slot {
 fn slot() -> impl Strategy<Value = Slot> {
     let live = prop_oneof![3 => Just(Live::Absent), 4 => (0..2u8).prop_map(Live::Ours), 2 => (0..2u8).prop_map(Live::Foreign), 1 => (0..2u8).prop_map(Live::Leaving)];
     let listed = prop_oneof![2 => Just(Listed::No), 1 => Just(Listed::WithoutUid), 4 => Just(Listed::SameUid), 1 => Just(Listed::OtherUid), 1 => Just(Listed::Adopted)];
-    (prop::option::of(0..2u8), live, listed, any::<bool>()).prop_map(|(wanted, live, listed, occupied)| Slot { wanted, live, listed, occupied })
+    (prop::option::of(0..2u8), live, listed, any::<bool>()).prop_map(|(wanted, live, listed, occupied)| Slot {
+        wanted,
+        live,
+        listed,
+        occupied,
+    })
 }
 
 /// A starting point: a state of the cluster, an inventory, and what is wanted.
@@ -79,11 +84,18 @@ fn case() -> impl Strategy<Value = Case> {
 
 impl Case {
     fn of(slots: &[Slot]) -> Self {
-        let mut case = Self { desired: Vec::new(), world: World::default() };
+        let mut case = Self {
+            desired: Vec::new(),
+            world: World::default(),
+        };
         for (i, slot) in slots.iter().enumerate() {
             let (_, kind, _, name, driver) = UNIVERSE[i];
             if let Some(content) = slot.wanted {
-                case.desired.push(Desired { object: object(i, content, true), driver: driver.into(), wave: order(i) });
+                case.desired.push(Desired {
+                    object: object(i, content, true),
+                    driver: driver.into(),
+                    wave: order(i),
+                });
             }
             let live = match slot.live {
                 Live::Absent => None,
@@ -93,7 +105,13 @@ impl Case {
             };
             let id = object(i, 0, false).id();
             case.world.live.extend(live.map(|live| (id.clone(), live)));
-            let entry = |uid: Option<&str>, adopted| Entry { api_version: UNIVERSE[i].0.into(), driver: driver.into(), wave: order(i), adopted, uid: uid.map(Into::into) };
+            let entry = |uid: Option<&str>, adopted| Entry {
+                api_version: UNIVERSE[i].0.into(),
+                driver: driver.into(),
+                wave: order(i),
+                adopted,
+                uid: uid.map(Into::into),
+            };
             let entry = match slot.listed {
                 Listed::No => None,
                 Listed::WithoutUid => Some(entry(None, false)),
@@ -132,7 +150,11 @@ impl Case {
             }
             world.tick();
         }
-        assert!(self.plan(&world).is_empty(), "it does not come to rest: {}", text(&self.plan(&world)));
+        assert!(
+            self.plan(&world).is_empty(),
+            "it does not come to rest: {}",
+            text(&self.plan(&world))
+        );
         (world, writes)
     }
 }
@@ -152,9 +174,20 @@ fn object(i: usize, content: u8, ours: bool) -> Object {
     if !namespace.is_empty() {
         metadata["namespace"] = namespace.into();
     }
-    let mut all = [Object::new(json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "data": {"content": content}})).expect("an object")];
+    let mut all = [
+        Object::new(json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "data": {"content": content}}))
+            .expect("an object"),
+    ];
     if ours {
-        stamp(&mut all, &Owner { apply_set: set(), driver: driver.into(), version: "1.0.0".into(), salt: "uid".into() });
+        stamp(
+            &mut all,
+            &Owner {
+                apply_set: set(),
+                driver: driver.into(),
+                version: "1.0.0".into(),
+                salt: "uid".into(),
+            },
+        );
     }
     let [object] = all;
     object
@@ -183,12 +216,24 @@ struct World {
 
 impl World {
     fn observed(&self) -> Observed {
-        Observed { live: self.live.clone(), settled: BTreeSet::new(), occupied: self.occupied.clone() }
+        Observed {
+            live: self.live.clone(),
+            settled: BTreeSet::new(),
+            occupied: self.occupied.clone(),
+        }
     }
 
     fn plan(&self, desired: &[Desired], hold: Option<Hold>, unproven: Vec<Wait>) -> Plan {
         let observed = self.observed();
-        let plan = build(Input { apply_set: &set(), desired, observed: &observed, inventory: &self.inventory, cluster_id: Some("cluster"), hold, unproven });
+        let plan = build(Input {
+            apply_set: &set(),
+            desired,
+            observed: &observed,
+            inventory: &self.inventory,
+            cluster_id: Some("cluster"),
+            hold,
+            unproven,
+        });
         assert_eq!(check(&plan, desired, &self.inventory), Ok(()), "{}", text(&plan));
         plan
     }
@@ -204,7 +249,10 @@ impl World {
             Step::Record(inventory) | Step::Commit(inventory) => self.inventory = inventory.clone(),
             Step::Apply { object, .. } => {
                 self.made += 1;
-                let uid = self.live.get(&object.id()).map_or_else(|| format!("made-{}", self.made), |live| live.uid().to_owned());
+                let uid = self
+                    .live
+                    .get(&object.id())
+                    .map_or_else(|| format!("made-{}", self.made), |live| live.uid().to_owned());
                 self.live.insert(object.id(), stored(object.clone(), &uid, false));
             }
             Step::Delete { id, uid, .. } => {
@@ -222,13 +270,26 @@ impl World {
 
     fn unaccounted(&self) -> BTreeSet<ObjectId> {
         let ours = self.live.iter().filter(|(_, object)| is_owned(object, &set()));
-        ours.map(|(id, _)| id.clone()).filter(|id| !self.inventory.objects.contains_key(id)).collect()
+        ours.map(|(id, _)| id.clone())
+            .filter(|id| !self.inventory.objects.contains_key(id))
+            .collect()
     }
 
     /// Everything but UIDs, which differ from run to run.
     fn shape(&self) -> (Vec<String>, Vec<String>) {
-        let live = self.live.iter().map(|(id, o)| format!("{id} {} {}", is_owned(o, &set()), o.value()["data"])).collect();
-        (live, self.inventory.objects.iter().map(|(id, e)| format!("{id} {} {}", e.wave, e.adopted)).collect())
+        let live = self
+            .live
+            .iter()
+            .map(|(id, o)| format!("{id} {} {}", is_owned(o, &set()), o.value()["data"]))
+            .collect();
+        (
+            live,
+            self.inventory
+                .objects
+                .iter()
+                .map(|(id, e)| format!("{id} {} {}", e.wave, e.adopted))
+                .collect(),
+        )
     }
 }
 
@@ -238,16 +299,29 @@ fn text(plan: &Plan) -> String {
         Step::Apply { object, change, wave } => format!("apply {wave} {} {change:?}", object.value()),
         other => format!("{other:?}"),
     };
-    format!("{:#?} {:?} {:?}", plan.steps.iter().map(step).collect::<Vec<_>>(), plan.skipped, plan.waiting)
+    format!(
+        "{:#?} {:?} {:?}",
+        plan.steps.iter().map(step).collect::<Vec<_>>(),
+        plan.skipped,
+        plan.waiting
+    )
 }
 
 fn some_wait() -> Vec<Wait> {
-    vec![Wait { driver: CSI.into(), reason: Reason::WaitingForPods, message: "pods".into() }]
+    vec![Wait {
+        driver: CSI.into(),
+        reason: Reason::WaitingForPods,
+        message: "pods".into(),
+    }]
 }
 
 fn config() -> ProptestConfig {
     let regressions = FileFailurePersistence::Direct("tests/plan.regressions");
-    ProptestConfig { cases: 100, failure_persistence: Some(Box::new(regressions)), ..ProptestConfig::default() }
+    ProptestConfig {
+        cases: 100,
+        failure_persistence: Some(Box::new(regressions)),
+        ..ProptestConfig::default()
+    }
 }
 
 /// Every delete of a plan against the state it was made for.
@@ -256,8 +330,14 @@ fn deletes_are_lawful(plan: &Plan, world: &World, desired: &[Desired]) -> Result
         let Step::Delete { id, uid, .. } = step else { continue };
         let (live, entry) = (world.live.get(id), world.inventory.objects.get(id));
         prop_assert!(!desired.iter().any(|d| d.object.id() == *id), "{id} is wanted");
-        prop_assert!(live.is_some_and(|live| live.uid() == uid && is_owned(live, &set())), "{id} is not ours, or another instance");
-        prop_assert!(entry.is_some_and(|e| !e.adopted && e.uid.as_ref().is_none_or(|known| known == uid)), "{id} is not in the inventory like this");
+        prop_assert!(
+            live.is_some_and(|live| live.uid() == uid && is_owned(live, &set())),
+            "{id} is not ours, or another instance"
+        );
+        prop_assert!(
+            entry.is_some_and(|e| !e.adopted && e.uid.as_ref().is_none_or(|known| known == uid)),
+            "{id} is not in the inventory like this"
+        );
         prop_assert!(!PROTECTED.contains(&id.kind()), "{id} is protected");
         prop_assert!(id.kind() != "Namespace" || !world.occupied.contains(&id.name), "{id} is occupied");
     }
@@ -384,10 +464,18 @@ proptest! {
 
 /// Position in [`UNIVERSE`].
 fn at(kind: &str, name: &str) -> usize {
-    UNIVERSE.iter().position(|entry| entry.1 == kind && entry.3 == name).expect("in the universe")
+    UNIVERSE
+        .iter()
+        .position(|entry| entry.1 == kind && entry.3 == name)
+        .expect("in the universe")
 }
 
-const NOTHING: Slot = Slot { wanted: None, live: Live::Absent, listed: Listed::No, occupied: false };
+const NOTHING: Slot = Slot {
+    wanted: None,
+    live: Live::Absent,
+    listed: Listed::No,
+    occupied: false,
+};
 
 /// A case in which only these objects differ from nothing.
 fn with(slots: &[(usize, Slot)]) -> Case {
@@ -401,8 +489,26 @@ fn with(slots: &[(usize, Slot)]) -> Case {
 #[test]
 fn a_namespace_that_was_there_before_stays() {
     let namespace = at("Namespace", "csi");
-    let case = with(&[(namespace, Slot { wanted: Some(0), live: Live::Foreign(0), ..NOTHING })]);
-    let changes: Vec<Change> = case.plan(&case.world).steps.into_iter().filter_map(|step| if let Step::Apply { change, .. } = step { Some(change) } else { None }).collect();
+    let case = with(&[(
+        namespace,
+        Slot {
+            wanted: Some(0),
+            live: Live::Foreign(0),
+            ..NOTHING
+        },
+    )]);
+    let changes: Vec<Change> = case
+        .plan(&case.world)
+        .steps
+        .into_iter()
+        .filter_map(|step| {
+            if let Step::Apply { change, .. } = step {
+                Some(change)
+            } else {
+                None
+            }
+        })
+        .collect();
     assert_eq!(changes, [Change::Adopt]);
     let (end, _) = case.converge(None);
     let plan = end.remove();
@@ -413,7 +519,15 @@ fn a_namespace_that_was_there_before_stays() {
 #[test]
 fn a_namespace_with_foreign_content_stays() {
     let namespace = at("Namespace", "csi");
-    let case = with(&[(namespace, Slot { live: Live::Ours(0), listed: Listed::SameUid, occupied: true, ..NOTHING })]);
+    let case = with(&[(
+        namespace,
+        Slot {
+            live: Live::Ours(0),
+            listed: Listed::SameUid,
+            occupied: true,
+            ..NOTHING
+        },
+    )]);
     let plan = case.plan(&case.world);
     assert_eq!(plan.skipped[0].message, "Namespace csi stays: it holds objects of somebody else");
     assert!(!plan.steps.iter().any(|step| matches!(step, Step::Delete { .. })));
@@ -422,7 +536,14 @@ fn a_namespace_with_foreign_content_stays() {
 #[test]
 fn an_adopted_namespace_that_we_had_to_make_again_is_ours() {
     let namespace = at("Namespace", "csi");
-    let case = with(&[(namespace, Slot { wanted: Some(0), listed: Listed::Adopted, ..NOTHING })]);
+    let case = with(&[(
+        namespace,
+        Slot {
+            wanted: Some(0),
+            listed: Listed::Adopted,
+            ..NOTHING
+        },
+    )]);
     let (end, _) = case.converge(None);
     assert!(matches!(end.remove().steps.as_slice(), [Step::Delete { .. }]));
 }
@@ -431,19 +552,43 @@ fn an_adopted_namespace_that_we_had_to_make_again_is_ours() {
 fn what_lives_in_a_leaving_namespace_waits_for_its_successor() {
     let (namespace, node) = (at("Namespace", "csi"), at("DaemonSet", "node"));
     let case = with(&[
-        (namespace, Slot { wanted: Some(0), live: Live::Leaving(0), listed: Listed::SameUid, occupied: false }),
-        (node, Slot { wanted: Some(0), ..NOTHING }),
+        (
+            namespace,
+            Slot {
+                wanted: Some(0),
+                live: Live::Leaving(0),
+                listed: Listed::SameUid,
+                occupied: false,
+            },
+        ),
+        (
+            node,
+            Slot {
+                wanted: Some(0),
+                ..NOTHING
+            },
+        ),
     ]);
     let plan = case.plan(&case.world);
     assert!(!plan.steps.iter().any(|step| matches!(step, Step::Apply { .. })), "{}", text(&plan));
-    assert_eq!(plan.waiting[0].message, "Namespace csi is being deleted by somebody and is made anew once it is gone");
+    assert_eq!(
+        plan.waiting[0].message,
+        "Namespace csi is being deleted by somebody and is made anew once it is gone"
+    );
     assert_eq!(case.converge(None).0.live.len(), 2);
 }
 
 #[test]
 fn an_object_made_again_by_us_and_then_no_longer_wanted_is_removed_even_after_a_crash() {
     let config = at("ConfigMap", "cpi");
-    let mut case = with(&[(config, Slot { wanted: Some(0), listed: Listed::SameUid, ..NOTHING })]);
+    let mut case = with(&[(
+        config,
+        Slot {
+            wanted: Some(0),
+            listed: Listed::SameUid,
+            ..NOTHING
+        },
+    )]);
     let plan = case.plan(&case.world);
     plan.steps.iter().for_each(|step| case.world.carry(step));
     case.desired.clear();
@@ -454,21 +599,51 @@ fn an_object_made_again_by_us_and_then_no_longer_wanted_is_removed_even_after_a_
 #[test]
 fn entries_follow_the_version_and_wave_of_what_is_wanted() {
     let node = at("DaemonSet", "node");
-    let mut case = with(&[(node, Slot { wanted: Some(0), live: Live::Ours(0), listed: Listed::SameUid, ..NOTHING })]);
+    let mut case = with(&[(
+        node,
+        Slot {
+            wanted: Some(0),
+            live: Live::Ours(0),
+            listed: Listed::SameUid,
+            ..NOTHING
+        },
+    )]);
     let id = object(node, 0, true).id();
     let entry = case.world.inventory.objects.get_mut(&id).expect("listed");
     (entry.api_version, entry.wave) = ("apps/v1beta2".into(), 9);
     let end = case.converge(None).0;
-    assert_eq!((end.inventory.objects[&id].api_version.as_str(), end.inventory.objects[&id].wave), ("apps/v1", 4));
+    assert_eq!(
+        (end.inventory.objects[&id].api_version.as_str(), end.inventory.objects[&id].wave),
+        ("apps/v1", order(node))
+    );
 }
 
 /// A plan that is good, what it was made for, and one thing done to it.
 fn refused(mutate: impl FnOnce(&mut Plan, &mut Vec<Desired>, &mut Inventory)) -> String {
     let (cpi, node, map) = (at("DaemonSet", "cpi"), at("DaemonSet", "node"), at("ConfigMap", "cpi"));
     let case = with(&[
-        (cpi, Slot { wanted: Some(0), ..NOTHING }),
-        (node, Slot { wanted: Some(0), ..NOTHING }),
-        (map, Slot { live: Live::Ours(0), listed: Listed::SameUid, ..NOTHING }),
+        (
+            cpi,
+            Slot {
+                wanted: Some(0),
+                ..NOTHING
+            },
+        ),
+        (
+            node,
+            Slot {
+                wanted: Some(0),
+                ..NOTHING
+            },
+        ),
+        (
+            map,
+            Slot {
+                live: Live::Ours(0),
+                listed: Listed::SameUid,
+                ..NOTHING
+            },
+        ),
     ]);
     let (mut desired, mut inventory) = (case.desired.clone(), case.world.inventory.clone());
     inventory.cluster_id = Some("cluster".into());
@@ -479,22 +654,53 @@ fn refused(mutate: impl FnOnce(&mut Plan, &mut Vec<Desired>, &mut Inventory)) ->
 }
 
 fn delete(i: usize, uid: &str) -> Step {
-    Step::Delete { id: object(i, 0, true).id(), api_version: UNIVERSE[i].0.into(), uid: uid.into() }
+    Step::Delete {
+        id: object(i, 0, true).id(),
+        api_version: UNIVERSE[i].0.into(),
+        uid: uid.into(),
+    }
 }
 
 #[test]
 fn bad_plans_are_refused_each_for_its_own_reason() {
     let (map, node) = (at("ConfigMap", "cpi"), at("DaemonSet", "node"));
-    let entry = |i: usize, adopted| Entry { api_version: UNIVERSE[i].0.into(), driver: CSI.into(), wave: 2, adopted, uid: None };
+    let entry = |i: usize, adopted| Entry {
+        api_version: UNIVERSE[i].0.into(),
+        driver: CSI.into(),
+        wave: 2,
+        adopted,
+        uid: None,
+    };
     let cases: Vec<(String, &str)> = vec![
-        (refused(|plan, _, _| drop(plan.steps.remove(0))), "would be written before it is in the inventory"),
-        (refused(|plan, _, _| plan.steps.swap(1, 2)), "would be written after wave 4"),
-        (refused(|plan, _, _| plan.steps.push(delete(map, "start"))), "would be deleted while something is being written"),
-        (refused(|plan, _, _| plan.steps.insert(0, delete(map, "start"))), "would be written after something was deleted"),
-        (refused(|plan, _, _| plan.steps = vec![delete(node, "start")]), "is wanted and would be deleted"),
-        (refused(|plan, desired, _| (plan.steps, *desired) = (vec![delete(node, "start")], Vec::new())), "is not in the inventory and would be deleted"),
-        (refused(|plan, _, _| plan.steps = vec![delete(map, "")]), "would be deleted without its UID"),
-        (refused(|plan, _, _| plan.steps = vec![delete(map, "other")]), "is another instance than the one in the inventory"),
+        (
+            refused(|plan, _, _| drop(plan.steps.remove(0))),
+            "would be written before it is in the inventory",
+        ),
+        (refused(|plan, _, _| plan.steps.swap(1, 2)), "would be written after wave"),
+        (
+            refused(|plan, _, _| plan.steps.push(delete(map, "start"))),
+            "would be deleted while something is being written",
+        ),
+        (
+            refused(|plan, _, _| plan.steps.insert(0, delete(map, "start"))),
+            "would be written after something was deleted",
+        ),
+        (
+            refused(|plan, _, _| plan.steps = vec![delete(node, "start")]),
+            "is wanted and would be deleted",
+        ),
+        (
+            refused(|plan, desired, _| (plan.steps, *desired) = (vec![delete(node, "start")], Vec::new())),
+            "is not in the inventory and would be deleted",
+        ),
+        (
+            refused(|plan, _, _| plan.steps = vec![delete(map, "")]),
+            "would be deleted without its UID",
+        ),
+        (
+            refused(|plan, _, _| plan.steps = vec![delete(map, "other")]),
+            "is another instance than the one in the inventory",
+        ),
         (
             refused(|plan, _, inventory| {
                 plan.steps = vec![delete(map, "start")];
@@ -526,8 +732,14 @@ fn bad_plans_are_refused_each_for_its_own_reason() {
             }),
             "the identity of the cluster would change",
         ),
-        (refused(|plan, _, inventory| plan.steps.push(Step::Commit(inventory.clone()))), "would be narrowed before it is known"),
-        (refused(|plan, _, _| plan.steps = vec![Step::Commit(Inventory::default())]), "is wanted and would be dropped from the inventory"),
+        (
+            refused(|plan, _, inventory| plan.steps.push(Step::Commit(inventory.clone()))),
+            "would be narrowed before it is known",
+        ),
+        (
+            refused(|plan, _, _| plan.steps = vec![Step::Commit(Inventory::default())]),
+            "is wanted and would be dropped from the inventory",
+        ),
         (
             refused(|plan, desired, inventory| {
                 desired.clear();

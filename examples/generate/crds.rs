@@ -9,7 +9,11 @@ const HEADER: &str = "# Generated from src/api by `make manifests`. Do not edit.
 
 /// File name and content of every definition.
 pub fn files() -> Result<Vec<(String, String)>, Box<dyn Error>> {
-    Ok(vec![file::<VDOConfig>()?, file::<VsphereCloudConfig>()?, file::<CompatibilityConfig>()?])
+    Ok(vec![
+        file::<VDOConfig>()?,
+        file::<VsphereCloudConfig>()?,
+        file::<CompatibilityConfig>()?,
+    ])
 }
 
 /// Writes them to deploy/crds.

@@ -12,9 +12,10 @@ use std::error::Error;
 use std::path::Path;
 
 type Outcome = Result<(), Box<dyn Error>>;
+type Part = (&'static str, fn() -> Outcome);
 
 /// What can be generated, by the word on the command line, in the order in which one needs the other.
-const PARTS: [(&str, fn() -> Outcome); 3] = [("crds", crds::crds), ("matrix", matrix), ("rbac", rbac::rbac)];
+const PARTS: [Part; 3] = [("crds", crds::crds), ("matrix", matrix), ("rbac", rbac::rbac)];
 
 fn main() -> Outcome {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
@@ -22,12 +23,18 @@ fn main() -> Outcome {
         let names: Vec<&str> = PARTS.iter().map(|(name, _)| *name).collect();
         return Err(format!("name what to generate: {}", names.join(", ")).into());
     }
-    PARTS.iter().filter(|(name, _)| wanted.iter().any(|word| word == name)).try_for_each(|(_, write)| write())
+    PARTS
+        .iter()
+        .filter(|(name, _)| wanted.iter().any(|word| word == name))
+        .try_for_each(|(_, write)| write())
 }
 
 fn matrix() -> Outcome {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for (file, text) in [("matrix-index/index.yaml", matrix::refreshed(root)?), ("tests/fixtures/render-digests.yaml", renders::digests(root)?)] {
+    for (file, text) in [
+        ("matrix-index/index.yaml", matrix::refreshed(root)?),
+        ("tests/fixtures/render-digests.yaml", renders::digests(root)?),
+    ] {
         std::fs::write(root.join(file), text)?;
         println!("wrote {file}");
     }

@@ -32,20 +32,34 @@ pub(crate) fn source(folder: &Path) -> Result<Source, Failure> {
 pub(crate) fn refreshed(root: &Path) -> Result<String, Failure> {
     let text = fs::read_to_string(root.join("matrix-index/index.yaml"))?;
     let mut index = yaml::load_value(&text)?;
-    let drivers = index.get_mut("drivers").and_then(Value::as_object_mut).ok_or("the index has no drivers")?;
+    let drivers = index
+        .get_mut("drivers")
+        .and_then(Value::as_object_mut)
+        .ok_or("the index has no drivers")?;
     for (name, driver) in drivers {
         let source = source(&root.join("charts").join(name))?;
-        let entries = driver.get_mut("versions").and_then(Value::as_array_mut).ok_or("a driver has no versions")?;
+        let entries = driver
+            .get_mut("versions")
+            .and_then(Value::as_array_mut)
+            .ok_or("a driver has no versions")?;
         for entry in entries {
             refresh(&source, entry)?;
         }
     }
-    let header: String = text.lines().take_while(|line| line.starts_with('#')).map(|line| format!("{line}\n")).collect();
+    let header: String = text
+        .lines()
+        .take_while(|line| line.starts_with('#'))
+        .map(|line| format!("{line}\n"))
+        .collect();
     Ok(header + &yaml::dump(&index)?)
 }
 
 fn refresh(source: &Source, entry: &mut Value) -> Result<(), Failure> {
-    let version: DriverVersion = entry.get("version").and_then(Value::as_str).ok_or("an entry has no version")?.parse()?;
+    let version: DriverVersion = entry
+        .get("version")
+        .and_then(Value::as_str)
+        .ok_or("an entry has no version")?
+        .parse()?;
     let package = chart::package(source, &version)?;
     let opened = chart::open(&package)?;
     let rendered = chart::images(&chart::render(&opened, &Value::Null, &Context::default())?);
@@ -56,7 +70,9 @@ fn refresh(source: &Source, entry: &mut Value) -> Result<(), Failure> {
             images.push(json!({"name": name, "ref": reference, "digest": image.digest}));
         }
     }
-    let missing = rendered.iter().find(|image| !images.iter().any(|known| known["ref"] == image.as_str()));
+    let missing = rendered
+        .iter()
+        .find(|image| !images.iter().any(|known| known["ref"] == image.as_str()));
     if let Some(image) = missing {
         return Err(format!("{version} renders {image}, which its release does not list").into());
     }

@@ -20,14 +20,20 @@ struct Rules(BTreeMap<(String, String, BTreeSet<String>), BTreeSet<String>>);
 impl Rules {
     fn add(&mut self, group: &str, resource: &str, names: &[&str], verbs: &[&str]) {
         let names = names.iter().map(|n| (*n).to_owned()).collect();
-        self.0.entry((group.into(), resource.into(), names)).or_default().extend(verbs.iter().map(|v| (*v).to_owned()));
+        self.0
+            .entry((group.into(), resource.into(), names))
+            .or_default()
+            .extend(verbs.iter().map(|v| (*v).to_owned()));
     }
 
     /// One rule for each group and set of verbs and names.
     fn json(&self) -> Vec<Value> {
         let mut merged: BTreeMap<(String, BTreeSet<String>, BTreeSet<String>), BTreeSet<String>> = BTreeMap::new();
         for ((group, resource, names), verbs) in &self.0 {
-            merged.entry((group.clone(), names.clone(), verbs.clone())).or_default().insert(resource.clone());
+            merged
+                .entry((group.clone(), names.clone(), verbs.clone()))
+                .or_default()
+                .insert(resource.clone());
         }
         merged
             .into_iter()
@@ -86,7 +92,10 @@ fn role(documents: &mut Vec<Value>, name: &str, namespace: &str, rules: &Rules) 
 }
 
 fn collect() -> Result<Rights, Failure> {
-    let mut rights = Rights { written: BTreeMap::new(), granted: BTreeMap::new() };
+    let mut rights = Rights {
+        written: BTreeMap::new(),
+        granted: BTreeMap::new(),
+    };
     own(&mut rights);
     for (_, source) in vdo::fetch::embedded::sources() {
         for version in source.versions() {
@@ -125,7 +134,10 @@ fn own(rights: &mut Rights) {
     cluster.add("events.k8s.io", "events", &[], &["create", "patch"]);
     // Asked before a namespace of a driver is deleted: does it hold anything of somebody else?
     for (group, kinds) in [
-        ("", &["pods", "persistentvolumeclaims", "configmaps", "services", "serviceaccounts"][..]),
+        (
+            "",
+            &["pods", "persistentvolumeclaims", "configmaps", "services", "serviceaccounts"][..],
+        ),
         ("apps", &["deployments", "daemonsets", "statefulsets"]),
     ] {
         for kind in kinds {
@@ -158,7 +170,14 @@ fn object_rights(rights: &mut Rights, object: &Value) {
         written.add(group, &resource, &[], &["list", "watch"]);
     }
     for rule in object.get("rules").and_then(Value::as_array).into_iter().flatten() {
-        let list = |key: &str| rule.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>();
+        let list = |key: &str| {
+            rule.get(key)
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect::<Vec<_>>()
+        };
         let granted = rights.granted.entry(place.to_owned()).or_default();
         for group in list("apiGroups") {
             for resource in list("resources") {
@@ -168,6 +187,10 @@ fn object_rights(rights: &mut Rights, object: &Value) {
     }
     // A binding to a role of Kubernetes itself, whose rights are not ours to list.
     if kind == "RoleBinding" && text("/roleRef/name") == "extension-apiserver-authentication-reader" {
-        rights.granted.entry(place.to_owned()).or_default().add("rbac.authorization.k8s.io", "roles", &[text("/roleRef/name")], &["bind"]);
+        rights
+            .granted
+            .entry(place.to_owned())
+            .or_default()
+            .add("rbac.authorization.k8s.io", "roles", &[text("/roleRef/name")], &["bind"]);
     }
 }

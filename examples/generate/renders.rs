@@ -14,6 +14,9 @@ pub(crate) fn digests(root: &Path) -> Result<String, Failure> {
     let mut all: BTreeMap<String, BTreeMap<String, BTreeMap<String, String>>> = BTreeMap::new();
     for entry in fs::read_dir(root.join("charts"))? {
         let folder = entry?.path();
+        if !folder.is_dir() {
+            continue;
+        }
         let source = super::matrix::source(&folder)?;
         let driver = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         for version in source.versions() {

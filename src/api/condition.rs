@@ -74,7 +74,12 @@ impl Conditions {
     /// Starts from the conditions of the last report.
     #[must_use]
     pub fn new(old: Vec<Condition>, generation: Option<i64>, now: Time) -> Self {
-        Self { old, new: Vec::new(), generation, now }
+        Self {
+            old,
+            new: Vec::new(),
+            generation,
+            now,
+        }
     }
 
     /// Sets a condition. `None` means Unknown, which is a value of its own and never treated as False.

@@ -1,3 +1,5 @@
+#![allow(clippy::duplicated_attributes, reason = "every printer column has a name, a type and a path")]
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};

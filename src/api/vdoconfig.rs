@@ -1,3 +1,5 @@
+#![allow(clippy::duplicated_attributes, reason = "every printer column has a name, a type and a path")]
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -23,7 +25,12 @@ use std::collections::BTreeMap;
     printcolumn(name = "CPI", type_ = "string", json_path = ".status.drivers[?(@.name==\"vsphere-cpi\")].version"),
     printcolumn(name = "CSI", type_ = "string", json_path = ".status.drivers[?(@.name==\"vsphere-csi\")].version"),
     printcolumn(name = "Matrix", type_ = "string", json_path = ".status.matrix.source", priority = 1),
-    printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason", priority = 1),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].reason",
+        priority = 1
+    ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]

@@ -43,7 +43,13 @@ impl fmt::Display for Difference {
         let path = if self.path.is_empty() { "the whole object" } else { &self.path };
         match self.path.as_str() {
             "" => write!(f, "{}: {path}: {:?}", self.object, self.kind),
-            _ => write!(f, "{}: {path}: {} became {}", self.object, show(&self.original), show(&self.rendered)),
+            _ => write!(
+                f,
+                "{}: {path}: {} became {}",
+                self.object,
+                show(&self.original),
+                show(&self.rendered)
+            ),
         }
     }
 }

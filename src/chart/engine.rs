@@ -54,7 +54,10 @@ fn text(value: TemplateValue) -> Result<String, Error> {
     match serde_json::to_value(&value) {
         Ok(Value::String(text)) => Ok(text),
         Ok(scalar @ (Value::Bool(_) | Value::Number(_))) => Ok(scalar.to_string()),
-        _ => Err(Error::new(ErrorKind::InvalidOperation, "only a string, number or boolean has a text form")),
+        _ => Err(Error::new(
+            ErrorKind::InvalidOperation,
+            "only a string, number or boolean has a text form",
+        )),
     }
 }
 

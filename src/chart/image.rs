@@ -7,12 +7,20 @@ use std::collections::BTreeMap;
 /// `settings` is the value `images` of the chart: `overrides.<name>` wins, `registry` replaces the registry and keeps the path,
 /// `useDigests` adds the digest where the release knows it.
 pub(super) fn reference(images: &BTreeMap<String, ImageSource>, settings: Option<&Value>, name: &str) -> Result<String, String> {
-    let text = |pointer: &str| settings.and_then(|s| s.pointer(pointer)).and_then(Value::as_str).filter(|s| !s.is_empty());
+    let text = |pointer: &str| {
+        settings
+            .and_then(|s| s.pointer(pointer))
+            .and_then(Value::as_str)
+            .filter(|s| !s.is_empty())
+    };
     let image = images.get(name).ok_or_else(|| {
         let known: Vec<&str> = images.keys().map(String::as_str).collect();
         format!("the release has no image {name:?}; it has {}", known.join(", "))
     })?;
-    let chosen = settings.and_then(|s| s.get("overrides")).and_then(|o| o.get(name)).and_then(Value::as_str);
+    let chosen = settings
+        .and_then(|s| s.get("overrides"))
+        .and_then(|o| o.get(name))
+        .and_then(Value::as_str);
     if let Some(chosen) = chosen.filter(|s| !s.is_empty()) {
         return Ok(chosen.to_owned());
     }
@@ -46,7 +54,10 @@ mod tests {
         for (settings, expected) in [
             (json!({}), plain.to_owned()),
             (json!({"registry": "", "overrides": {}}), plain.to_owned()),
-            (json!({"registry": "r.example/m/"}), "r.example/m/csi-vsphere/driver:v3.7.3".to_owned()),
+            (
+                json!({"registry": "r.example/m/"}),
+                "r.example/m/csi-vsphere/driver:v3.7.3".to_owned(),
+            ),
             (json!({"useDigests": true}), format!("{plain}@{digest}")),
             (json!({"registry": "r", "overrides": {"driver": "own:1"}}), "own:1".to_owned()),
         ] {

@@ -35,7 +35,12 @@ pub(super) fn check(source: &str) -> Option<Finding> {
             };
             before.push_str(&rest[..at]);
             // `{{{`: a flow map that opens right before an interpolation
-            let at = if rest[at..].starts_with("{{{") { before.push('{'); at + 1 } else { at };
+            let at = if rest[at..].starts_with("{{{") {
+                before.push('{');
+                at + 1
+            } else {
+                at
+            };
             let kind = &rest[at..at + 2];
             rest = &rest[at + 2..];
             match kind {

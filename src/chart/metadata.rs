@@ -91,6 +91,5 @@ impl Metadata {
 }
 
 fn word<T: serde::de::DeserializeOwned>(text: &str, key: &str, allowed: &str) -> Result<T, String> {
-    serde_json::from_value(text.into())
-        .map_err(|_| format!("the annotation vdo.vmware.com/{key} is {text:?}; write one of {allowed}"))
+    serde_json::from_value(text.into()).map_err(|_| format!("the annotation vdo.vmware.com/{key} is {text:?}; write one of {allowed}"))
 }

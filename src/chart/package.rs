@@ -47,34 +47,47 @@ pub fn package(source: &Source, version: &DriverVersion) -> Result<Vec<u8>, Pack
         known: source.versions().iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
     })?;
     let release = map(&release_path, release_text)?;
-    let mut metadata = map("Chart.yaml", source.files.get("Chart.yaml").map_or(&[][..], Vec::as_slice))?;
+    let metadata_bytes = source.files.get("Chart.yaml").map_or(&[][..], Vec::as_slice);
+    let metadata = map("Chart.yaml", metadata_bytes)?;
     let invalid = |file: &str, problem: &str| PackageError::Invalid {
         file: file.to_owned(),
         problem: problem.to_owned(),
     };
     let name = metadata.get("name").and_then(Value::as_str).filter(|name| is_plain(name));
     let name = name.ok_or_else(|| invalid("Chart.yaml", "has no usable name"))?.to_owned();
-    let date = release.get("date").and_then(Value::as_str).map(str::to_owned);
-    let mtime = date.as_deref().map_or(Ok(0), seconds).map_err(|problem| invalid(&release_path, problem))?;
+    let date = release.get("date").and_then(Value::as_str);
+    let mtime = date.map_or(Ok(0), seconds).map_err(|problem| invalid(&release_path, problem))?;
+    let metadata = filled(&String::from_utf8_lossy(metadata_bytes), version, date)
+        .ok_or_else(|| invalid("Chart.yaml", "lacks a line that starts with version:, appVersion: or annotations:"))?;
 
-    metadata.insert("version".to_owned(), version.to_string().into());
-    metadata.insert("appVersion".to_owned(), format!("v{version}").into());
-    if let Some(date) = date {
-        let annotations = metadata.entry("annotations").or_insert_with(|| Map::new().into());
-        if let Some(annotations) = annotations.as_object_mut() {
-            annotations.insert("vdo.vmware.com/released".to_owned(), date.into());
-        }
-    }
-    let metadata = yaml::dump(&metadata).map_err(|source| PackageError::Yaml {
-        file: "Chart.yaml".to_owned(),
-        source,
-    })?;
-
-    let mut files: Files = source.files.iter().filter(|(path, _)| belongs(path)).map(|(p, c)| (p.clone(), c.clone())).collect();
+    let mut files: Files = source
+        .files
+        .iter()
+        .filter(|(path, _)| belongs(path))
+        .map(|(p, c)| (p.clone(), c.clone()))
+        .collect();
     files.insert("Chart.yaml".to_owned(), metadata.into_bytes());
     files.insert("release.yaml".to_owned(), release_text.clone());
     let archive = tar(&name, &files, mtime).map_err(|error| invalid("a file", &format!("cannot be put into an archive: {error}")))?;
     Ok(gzip(&archive))
+}
+
+/// `Chart.yaml` with version and date filled in. Line by line and not through a YAML writer: comments stay, and the digest does not
+/// depend on how some version of a writer quotes.
+fn filled(source: &str, version: &DriverVersion, date: Option<&str>) -> Option<String> {
+    let mut missing = vec!["version:", "appVersion:", "annotations:"];
+    let mut out = String::new();
+    for line in source.lines() {
+        let key = missing.iter().position(|key| line.starts_with(key)).map(|at| missing.remove(at));
+        match (key, date) {
+            (Some("version:"), _) => out.push_str(&format!("version: {version}")),
+            (Some("appVersion:"), _) => out.push_str(&format!("appVersion: v{version}")),
+            (Some("annotations:"), Some(date)) => out.push_str(&format!("{line}\n  vdo.vmware.com/released: \"{date}\"")),
+            _ => out.push_str(line),
+        }
+        out.push('\n');
+    }
+    missing.is_empty().then_some(out)
 }
 
 fn belongs(path: &str) -> bool {

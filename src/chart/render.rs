@@ -67,14 +67,14 @@ pub enum RenderError {
         source: DocumentError,
     },
     /// Two documents are the same object.
-    #[error("{chart}: {file} renders {object} a second time; an object belongs to one template")]
+    #[error("{chart}: {file} renders {object}, which was rendered before; an object belongs to one place")]
     Twice {
         /// The chart.
         chart: String,
         /// The template of the second.
         file: String,
         /// The object.
-        object: crate::types::ObjectId,
+        object: Box<crate::types::ObjectId>,
     },
 }
 
@@ -112,7 +112,7 @@ pub fn render(chart: &Chart, user_values: &Value, context: &Context) -> Result<V
                 return Err(RenderError::Twice {
                     chart: chart.label(),
                     file: path.clone(),
-                    object: id,
+                    object: Box::new(id),
                 });
             }
             objects.push(object);
@@ -172,7 +172,10 @@ fn failure(chart: &Chart, path: &str, error: &minijinja::Error) -> RenderError {
     }
     let file = deepest.name().unwrap_or(path);
     let line = deepest.line().unwrap_or(0);
-    let source = chart.templates.get(file).and_then(|source| source.lines().nth(line.checked_sub(1)?));
+    let source = chart
+        .templates
+        .get(file)
+        .and_then(|source| source.lines().nth(line.checked_sub(1)?));
     let kind = deepest.kind().to_string();
     RenderError::Template {
         chart: chart.label(),

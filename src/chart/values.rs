@@ -92,7 +92,11 @@ fn validate(schema: &Value, values: &Value) -> Result<(), ValuesError> {
         .with_draft(jsonschema::Draft::Draft202012)
         .build(schema)
         .map_err(|error| ValuesError::Schema(error.to_string()))?;
-    let mut problems: Vec<Problem> = validator.iter_errors(values).take(SHOWN).map(|error| problem(schema, &error)).collect();
+    let mut problems: Vec<Problem> = validator
+        .iter_errors(values)
+        .take(SHOWN)
+        .map(|error| problem(schema, &error))
+        .collect();
     if problems.is_empty() {
         return Ok(());
     }

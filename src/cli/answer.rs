@@ -19,13 +19,21 @@ pub struct Answer {
 impl Answer {
     /// Text for stdout.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { data: text.into().into_bytes(), talk: Vec::new(), exit: Exit::Ok }
+        Self {
+            data: text.into().into_bytes(),
+            talk: Vec::new(),
+            exit: Exit::Ok,
+        }
     }
 
     /// Bytes for stdout.
     #[must_use]
     pub fn bytes(data: Vec<u8>) -> Self {
-        Self { data, talk: Vec::new(), exit: Exit::Ok }
+        Self {
+            data,
+            talk: Vec::new(),
+            exit: Exit::Ok,
+        }
     }
 
     /// With a line for stderr.

@@ -4,6 +4,7 @@ mod parse;
 
 use super::completion::Shell;
 use crate::types::KubernetesVersion;
+use clap::builder::FalseyValueParser;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -43,8 +44,16 @@ pub struct Global {
     /// A user to act as
     #[arg(long = "as", env = "VDO_AS", value_name = "USER", global = true)]
     pub impersonate: Option<String>,
-    /// When to use colours; auto means on a terminal, unless NO_COLOR is set
-    #[arg(long, env = "VDO_COLOR", value_enum, default_value = "auto", value_name = "WHEN", global = true)]
+    /// When to use colours: auto, always or never; auto means on a terminal, unless NO_COLOR is set
+    #[arg(
+        long,
+        env = "VDO_COLOR",
+        value_enum,
+        hide_possible_values = true,
+        default_value = "auto",
+        value_name = "WHEN",
+        global = true
+    )]
     pub color: Color,
     /// How long to wait for the cluster, for example 30s or 2m
     #[arg(long, env = "VDO_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = parse::duration, global = true)]
@@ -78,8 +87,15 @@ pub enum Format {
 /// The choice of a format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
 pub struct Output {
-    /// How the answer is written
-    #[arg(long = "output", short = 'o', env = "VDO_OUTPUT", value_enum, value_name = "FORMAT")]
+    /// How the answer is written: table, wide, json or yaml
+    #[arg(
+        long = "output",
+        short = 'o',
+        env = "VDO_OUTPUT",
+        value_enum,
+        hide_possible_values = true,
+        value_name = "FORMAT"
+    )]
     pub format: Option<Format>,
 }
 
@@ -131,7 +147,7 @@ pub struct Status {
     #[command(flatten)]
     pub output: Output,
     /// Goes on showing it until interrupted
-    #[arg(long, short = 'w', env = "VDO_WATCH")]
+    #[arg(long, short = 'w', env = "VDO_WATCH", value_parser = FalseyValueParser::new())]
     pub watch: bool,
 }
 
@@ -150,7 +166,7 @@ pub struct Render {
     #[command(flatten)]
     pub output: Output,
     /// Prints the content of Secrets instead of ******
-    #[arg(long, env = "VDO_SHOW_SECRETS")]
+    #[arg(long, env = "VDO_SHOW_SECRETS", value_parser = FalseyValueParser::new())]
     pub show_secrets: bool,
 }
 
@@ -273,7 +289,7 @@ pub struct Version {
     #[command(flatten)]
     pub output: Output,
     /// Prints the version of vdoctl and nothing else
-    #[arg(long, env = "VDO_SHORT")]
+    #[arg(long, env = "VDO_SHORT", value_parser = FalseyValueParser::new())]
     pub short: bool,
 }
 
@@ -299,9 +315,17 @@ mod tests {
     #[test]
     fn the_parser_is_sound_and_every_flag_has_a_twin() {
         fn look(command: &clap::Command) {
-            for arg in command.get_arguments().filter(|a| a.get_long().is_some_and(|l| !matches!(l, "help" | "version") || a.get_env().is_some())) {
+            for arg in command.get_arguments().filter(|a| {
+                a.get_long()
+                    .is_some_and(|l| !matches!(l, "help" | "version") || a.get_env().is_some())
+            }) {
                 let twin = arg.get_env().and_then(|name| name.to_str()).unwrap_or_default();
-                assert!(twin.starts_with("VDO_"), "{} --{}", command.get_name(), arg.get_long().unwrap_or_default());
+                assert!(
+                    twin.starts_with("VDO_"),
+                    "{} --{}",
+                    command.get_name(),
+                    arg.get_long().unwrap_or_default()
+                );
             }
             command.get_subcommands().for_each(look);
         }

@@ -33,8 +33,15 @@ pub(super) fn objects_answer(format: Format, objects: &[Value]) -> Result<Answer
         Format::Json => Answer::text(format!("{:#}\n", json!({"apiVersion": "v1", "kind": "List", "items": objects}))),
         Format::Table | Format::Wide => {
             let text = |object: &Value, pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-            let row = |o: &Value| ["/kind", "/metadata/namespace", "/metadata/name", "/apiVersion"].map(|pointer| text(o, pointer)).to_vec();
-            Answer::text(style::table(&["KIND", "NAMESPACE", "NAME", "API"], &objects.iter().map(row).collect::<Vec<_>>()))
+            let row = |o: &Value| {
+                ["/kind", "/metadata/namespace", "/metadata/name", "/apiVersion"]
+                    .map(|pointer| text(o, pointer))
+                    .to_vec()
+            };
+            Answer::text(style::table(
+                &["KIND", "NAMESPACE", "NAME", "API"],
+                &objects.iter().map(row).collect::<Vec<_>>(),
+            ))
         }
     })
 }
@@ -44,7 +51,12 @@ async fn images(args: &ChartRender, global: &Global) -> Result<Answer, CliError>
     let images = chart::images(&objects);
     Answer::formatted(
         args.output.or_table(),
-        || document("ImageList", json!({"driver": chart.metadata.name, "version": chart.metadata.version, "images": images})),
+        || {
+            document(
+                "ImageList",
+                json!({"driver": chart.metadata.name, "version": chart.metadata.version, "images": images}),
+            )
+        },
         || images.iter().map(|image| format!("{image}\n")).collect(),
     )
 }
@@ -52,13 +64,20 @@ async fn images(args: &ChartRender, global: &Global) -> Result<Answer, CliError>
 async fn package(args: &ChartPackage) -> Result<Answer, CliError> {
     let index = matrix::index(&Store::Embedded).await?;
     let (name, entry) = entry(&index, &args.chart)?;
-    let bytes = Store::Embedded.chart(&entry.chart).await.map_err(|error| CliError::of(Exit::Refused, &error))?;
+    let bytes = Store::Embedded
+        .chart(&entry.chart)
+        .await
+        .map_err(|error| CliError::of(Exit::Refused, &error))?;
     let line = format!("{name} {}, {} bytes, {}", entry.version, bytes.len(), entry.chart.digest);
     if args.output == Path::new("-") {
         return Ok(Answer::bytes(bytes).say(line));
     }
     std::fs::write(&args.output, &bytes).map_err(|error| {
-        CliError::new(Exit::Refused, format!("{} cannot be written: {error}", args.output.display()), "Choose another file with -o.")
+        CliError::new(
+            Exit::Refused,
+            format!("{} cannot be written: {error}", args.output.display()),
+            "Choose another file with -o.",
+        )
     })?;
     Ok(Answer::text("").say(format!("wrote {}: {line}", args.output.display())))
 }
@@ -67,11 +86,18 @@ async fn package(args: &ChartPackage) -> Result<Answer, CliError> {
 async fn rendered(args: &ChartRender, global: &Global) -> Result<(Chart, Vec<Value>), CliError> {
     let index = matrix::index(&Store::Embedded).await?;
     let (_, entry) = entry(&index, &args.chart)?;
-    let bytes = Store::Embedded.chart(&entry.chart).await.map_err(|error| CliError::of(Exit::Refused, &error))?;
+    let bytes = Store::Embedded
+        .chart(&entry.chart)
+        .await
+        .map_err(|error| CliError::of(Exit::Refused, &error))?;
     let chart = chart::open(&bytes).map_err(|error| CliError::of(Exit::Refused, &error))?;
     let kubernetes = kubernetes(args, entry)?;
     let context = chart::Context {
-        cluster: chart::Cluster { version: kubernetes.raw().into(), minor: kubernetes.minor(), ..chart::Cluster::default() },
+        cluster: chart::Cluster {
+            version: kubernetes.raw().into(),
+            minor: kubernetes.minor(),
+            ..chart::Cluster::default()
+        },
         connections: Vec::new(),
         namespace: global.namespace.clone(),
     };
@@ -81,8 +107,19 @@ async fn rendered(args: &ChartRender, global: &Global) -> Result<(Chart, Vec<Val
 
 /// The version to render for: the newest that is supported, unless another one is named.
 fn kubernetes(args: &ChartRender, entry: &Entry) -> Result<KubernetesVersion, CliError> {
-    let newest = || entry.kubernetes.range.max().or(entry.kubernetes.range.min()).unwrap_or("1.34").parse();
-    args.kubernetes.clone().map_or_else(newest, Ok).map_err(|error| CliError::internal(&error))
+    let newest = || {
+        entry
+            .kubernetes
+            .range
+            .max()
+            .or(entry.kubernetes.range.min())
+            .unwrap_or("1.34")
+            .parse()
+    };
+    args.kubernetes
+        .clone()
+        .map_or_else(newest, Ok)
+        .map_err(|error| CliError::internal(&error))
 }
 
 /// The values of all files in their order, then the single settings.
@@ -90,8 +127,15 @@ fn values(args: &ChartRender) -> Result<Value, CliError> {
     let mut values = json!({});
     for path in &args.values {
         let wrong = |problem: String| CliError::new(Exit::Refused, format!("values file {}: {problem}", path.display()), "");
-        let text = read(path).map_err(|error| CliError { exit: Exit::NotFound, ..wrong(error.to_string()) })?;
-        let file = if text.trim().is_empty() { Value::Null } else { yaml::load_value(&text).map_err(|error| wrong(error.to_string()))? };
+        let text = read(path).map_err(|error| CliError {
+            exit: Exit::NotFound,
+            ..wrong(error.to_string())
+        })?;
+        let file = if text.trim().is_empty() {
+            Value::Null
+        } else {
+            yaml::load_value(&text).map_err(|error| wrong(error.to_string()))?
+        };
         match file {
             Value::Null => {}
             Value::Object(_) => overlay(&mut values, file),
@@ -139,12 +183,19 @@ fn entry<'a>(index: &'a Index, name: &ChartName) -> Result<(&'a str, &'a Entry),
     let near: Vec<String> = near
         .iter()
         .filter_map(|version| all.entry(version))
-        .map(|entry| format!("{} (Kubernetes {}, vSphere {})", entry.version, entry.kubernetes.range, entry.vsphere.range))
+        .map(|entry| {
+            format!(
+                "{} (Kubernetes {}, vSphere {})",
+                entry.version, entry.kubernetes.range, entry.vsphere.range
+            )
+        })
         .collect();
     let remedy = match near.as_slice() {
         [] => String::new(),
         [one] => format!("The nearest is {one}.\n"),
-        many => capital(&format!("the nearest are {}.\n", many.join(" and "))).trim_end_matches('.').to_owned(),
+        many => capital(&format!("the nearest are {}.\n", many.join(" and ")))
+            .trim_end_matches('.')
+            .to_owned(),
     };
     Err(CliError::new(
         Exit::NotFound,
@@ -158,6 +209,15 @@ fn beginning_with(driver: &Driver, typed: &str) -> Vec<DriverVersion> {
     let typed = typed.trim_start_matches('v');
     let mut all: Vec<&DriverVersion> = driver.versions.iter().map(|entry| &entry.version).collect();
     all.sort_by(|a, b| b.cmp(a));
-    let fits: Vec<DriverVersion> = all.iter().filter(|v| format!("{v}.").starts_with(&format!("{typed}."))).take(2).map(|v| (*v).clone()).collect();
-    if fits.is_empty() { all.into_iter().take(1).cloned().collect() } else { fits }
+    let fits: Vec<DriverVersion> = all
+        .iter()
+        .filter(|v| format!("{v}.").starts_with(&format!("{typed}.")))
+        .take(2)
+        .map(|v| (*v).clone())
+        .collect();
+    if fits.is_empty() {
+        all.into_iter().take(1).cloned().collect()
+    } else {
+        fits
+    }
 }

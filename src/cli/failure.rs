@@ -3,6 +3,7 @@ use super::style;
 use crate::cluster::{ClientError, ClusterError};
 use crate::matrix::NoFit;
 use crate::reconcile::ReconcileError;
+use kube::config::KubeconfigError;
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
@@ -29,12 +30,20 @@ impl Error for CliError {}
 impl CliError {
     /// An error from its parts.
     pub fn new(exit: Exit, what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { what: what.into(), remedy: remedy.into(), exit }
+        Self {
+            what: what.into(),
+            remedy: remedy.into(),
+            exit,
+        }
     }
 
     /// Something that cannot be the user's doing.
     pub(super) fn internal(error: &(dyn Error + 'static)) -> Self {
-        Self::new(Exit::Refused, sentence(error), "This is a defect of vdoctl. Please report it with the command that led to it.")
+        Self::new(
+            Exit::Refused,
+            sentence(error),
+            "This is a defect of vdoctl. Please report it with the command that led to it.",
+        )
     }
 
     /// An error whose sentence holds the remedy after its first semicolon, as those of the pipeline do.
@@ -62,18 +71,22 @@ impl CliError {
     /// The API server did not do what was asked.
     pub(super) fn cluster(error: &ClusterError) -> Self {
         match error {
-            ClusterError::Forbidden { source: kube::Error::Api(status), .. } if status.code == 401 => Self::new(
+            ClusterError::Forbidden { source, .. } if source.code == 401 => Self::new(
                 Exit::Refused,
-                format!("the cluster does not know who you are: {}", status.message),
+                format!("the cluster does not know who you are: {}", source.message),
                 "Log in again, or choose other credentials with --kubeconfig or --context.",
             ),
-            ClusterError::Forbidden { verb, what, rule, .. } => {
-                Self::new(Exit::Refused, format!("you may not {verb} {what}"), format!("Ask for a role with this rule: {rule}"))
-            }
+            ClusterError::Forbidden { verb, what, rule, .. } => Self::new(
+                Exit::Refused,
+                format!("you may not {verb} {}", several(what)),
+                format!("Ask for a role with this rule: {rule}"),
+            ),
             ClusterError::TimedOut { .. } | ClusterError::Unavailable { .. } => {
                 Self::new(Exit::Cluster, sentence(error), "Try again; if it stays, look at the API server.")
             }
-            ClusterError::Refused { .. } | ClusterError::Conflict { .. } | ClusterError::Escalation { .. } => Self::of(Exit::Refused, error),
+            ClusterError::Refused { .. } | ClusterError::Conflict { .. } | ClusterError::Escalation { .. } => {
+                Self::of(Exit::Refused, error)
+            }
         }
     }
 
@@ -110,7 +123,28 @@ impl From<ClusterError> for CliError {
 
 impl From<ClientError> for CliError {
     fn from(error: ClientError) -> Self {
-        Self::of(Exit::Cluster, &error)
+        match &error {
+            ClientError::Kubeconfig(KubeconfigError::ReadConfig(cause, path)) => Self::new(
+                Exit::Cluster,
+                format!("kubeconfig {} cannot be read: {cause}", path.display()),
+                "Name another with --kubeconfig or KUBECONFIG.",
+            ),
+            ClientError::Missing(_) => Self::new(
+                Exit::Cluster,
+                "no cluster is configured: there is no kubeconfig that can be read, and this is not a pod",
+                "Name a kubeconfig with --kubeconfig or KUBECONFIG.",
+            ),
+            _ => Self::of(Exit::Cluster, &error),
+        }
+    }
+}
+
+/// The object that a request was about; one without a name stands for all of its kind.
+fn several(what: &str) -> String {
+    match what.strip_suffix('/').and_then(|rest| rest.split_once(' ')) {
+        Some((kind, namespace)) => format!("any {kind} in namespace {namespace}"),
+        None if what.ends_with(' ') => format!("any {}", what.trim_end()),
+        None => what.to_owned(),
     }
 }
 
@@ -132,7 +166,11 @@ pub(super) fn sentence(error: &(dyn Error + 'static)) -> String {
         let text = error.to_string();
         // What a wrapper says and its source says again, the source says better.
         let inner = next.map(ToString::to_string).unwrap_or_default();
-        let text = text.strip_suffix(inner.as_str()).filter(|_| !inner.is_empty()).map_or(text.as_str(), |own| own.trim_end_matches([':', ' '])).to_owned();
+        let text = text
+            .strip_suffix(inner.as_str())
+            .filter(|_| !inner.is_empty())
+            .map_or(text.as_str(), |own| own.trim_end_matches([':', ' ']))
+            .to_owned();
         if !text.is_empty() && !parts.contains(&text) {
             parts.push(text);
         }
@@ -151,6 +189,12 @@ pub(super) fn capital(text: &str) -> String {
 
 /// There is no such thing; the nearest word is suggested and all are listed.
 pub(super) fn unknown(what: &str, word: &str, known: &[&str]) -> CliError {
-    let guess = style::nearest(word, known.iter().copied()).map(|near| format!("Did you mean {near}? ")).unwrap_or_default();
-    CliError::new(Exit::NotFound, format!("there is no {what} {word:?}"), format!("{guess}There are: {}.", known.join(", ")))
+    let guess = style::nearest(word, known.iter().copied())
+        .map(|near| format!("Did you mean {near}? "))
+        .unwrap_or_default();
+    CliError::new(
+        Exit::NotFound,
+        format!("there is no {what} {word:?}"),
+        format!("{guess}There are: {}.", known.join(", ")),
+    )
 }

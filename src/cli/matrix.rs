@@ -39,13 +39,23 @@ pub(super) fn identity(index: &Index) -> Value {
 pub(super) fn driver<'a>(index: &'a Index, typed: &str) -> Result<(&'a str, &'a Driver), CliError> {
     let word = typed.to_lowercase();
     let names: Vec<&str> = index.drivers.keys().map(String::as_str).collect();
-    let found = index.drivers.iter().find(|(name, _)| **name == word || name.strip_prefix("vsphere-") == Some(word.as_str()));
-    found.map(|(name, driver)| (name.as_str(), driver)).ok_or_else(|| unknown("driver", typed, &names))
+    let found = index
+        .drivers
+        .iter()
+        .find(|(name, _)| **name == word || name.strip_prefix("vsphere-") == Some(word.as_str()));
+    found
+        .map(|(name, driver)| (name.as_str(), driver))
+        .ok_or_else(|| unknown("driver", typed, &names))
 }
 
 async fn list(args: &List) -> Result<Answer, CliError> {
     let index = index(&Store::Embedded).await?;
-    let only = args.driver.as_ref().map(|typed| driver(&index, typed)).transpose()?.map(|(name, _)| name);
+    let only = args
+        .driver
+        .as_ref()
+        .map(|typed| driver(&index, typed))
+        .transpose()?
+        .map(|(name, _)| name);
     let entries: Vec<(&str, &Entry)> = index
         .drivers
         .iter()
@@ -55,7 +65,12 @@ async fn list(args: &List) -> Result<Answer, CliError> {
     let format = args.output.or_table();
     Answer::formatted(
         format,
-        || document("MatrixList", json!({"matrix": identity(&index), "versions": entries.iter().map(|(name, e)| json(name, e)).collect::<Vec<_>>()})),
+        || {
+            document(
+                "MatrixList",
+                json!({"matrix": identity(&index), "versions": entries.iter().map(|(name, e)| json(name, e)).collect::<Vec<_>>()}),
+            )
+        },
         || {
             let mut heading = vec!["DRIVER", "VERSION", "KUBERNETES", "VSPHERE", "STATE"];
             if format == Format::Wide {
@@ -67,11 +82,20 @@ async fn list(args: &List) -> Result<Answer, CliError> {
 }
 
 fn row(name: &str, entry: &Entry, format: Format) -> Vec<String> {
-    let mut row =
-        vec![name.to_owned(), entry.version.to_string(), entry.kubernetes.range.to_string(), entry.vsphere.range.to_string(), state(entry)];
+    let mut row = vec![
+        name.to_owned(),
+        entry.version.to_string(),
+        entry.kubernetes.range.to_string(),
+        entry.vsphere.range.to_string(),
+        state(entry),
+    ];
     if format == Format::Wide {
         let needs: Vec<&str> = entry.requires.iter().map(|r| r.driver.as_str()).collect();
-        row.extend([needs.join(","), confidence(entry.kubernetes.confidence).to_owned(), entry.chart.digest.short()]);
+        row.extend([
+            needs.join(","),
+            confidence(entry.kubernetes.confidence).to_owned(),
+            entry.chart.digest.short(),
+        ]);
     }
     row
 }
@@ -114,7 +138,15 @@ fn json(name: &str, entry: &Entry) -> Value {
 pub(super) fn span<'a>(ranges: impl Iterator<Item = &'a VersionRange> + Clone) -> String {
     let numbers = |text: &str| text.split('.').map(|part| part.parse::<u64>().unwrap_or(0)).collect::<Vec<_>>();
     let open = |bound: fn(&VersionRange) -> Option<&str>| ranges.clone().any(|range| bound(range).is_none());
-    let min = ranges.clone().filter_map(VersionRange::min).min_by_key(|text| numbers(text)).filter(|_| !open(VersionRange::min));
-    let max = ranges.clone().filter_map(VersionRange::max).max_by_key(|text| numbers(text)).filter(|_| !open(VersionRange::max));
+    let min = ranges
+        .clone()
+        .filter_map(VersionRange::min)
+        .min_by_key(|text| numbers(text))
+        .filter(|_| !open(VersionRange::min));
+    let max = ranges
+        .clone()
+        .filter_map(VersionRange::max)
+        .max_by_key(|text| numbers(text))
+        .filter(|_| !open(VersionRange::max));
     VersionRange::new(min, max).map(|range| range.to_string()).unwrap_or_default()
 }

@@ -65,7 +65,9 @@ impl Printer {
             self.talk(&text);
             return Exit::Usage;
         }
-        self.write(io::stdout(), text.as_bytes()).err().map_or(Exit::Ok, |error| self.unwritable(&error))
+        self.write(io::stdout(), text.as_bytes())
+            .err()
+            .map_or(Exit::Ok, |error| self.unwritable(&error))
     }
 
     fn write(&self, stream: io::Stdout, data: &[u8]) -> io::Result<()> {

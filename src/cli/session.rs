@@ -54,14 +54,17 @@ pub(super) struct Decided {
 impl Session {
     /// Finds the cluster and asks for its version.
     pub(super) async fn open(global: &Global) -> Result<Self, CliError> {
-        let options =
-            KubeOptions { kubeconfig: global.kubeconfig.clone(), context: global.context.clone(), impersonate: global.impersonate.clone() };
+        let options = KubeOptions {
+            kubeconfig: global.kubeconfig.clone(),
+            context: global.context.clone(),
+            impersonate: global.impersonate.clone(),
+        };
         let (client, config) = connect(&options).await?;
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         let name = name(global);
         let kubernetes = server_version(&client).await.map_err(|error| match &error {
-            ClusterError::Unavailable { source, .. } => unreachable(&name, &server, &sentence(source.as_ref())),
-            ClusterError::TimedOut { after, .. } => unreachable(&name, &server, &format!("no answer within {} s", after.as_secs())),
+            ClusterError::Unavailable { source, .. } => out_of_reach(&name, &server, &sentence(source.as_ref())),
+            ClusterError::TimedOut { after, .. } => out_of_reach(&name, &server, &format!("no answer within {} s", after.as_secs())),
             _ => CliError::cluster(&error),
         })?;
         let world = World {
@@ -70,7 +73,13 @@ impl Session {
             store: Store::Embedded,
             client,
         };
-        Ok(Self { name, server, kubernetes, world, namespace: global.namespace.clone() })
+        Ok(Self {
+            name,
+            server,
+            kubernetes,
+            world,
+            namespace: global.namespace.clone(),
+        })
     }
 
     /// Looks for a VDOConfig.
@@ -81,7 +90,7 @@ impl Session {
         };
         let all = match all {
             Ok(all) => all,
-            Err(ClusterError::Refused { source: kube::Error::Api(status), .. }) if status.code == 404 => return Ok(Deployed::Nothing),
+            Err(ClusterError::Refused { source, .. }) if source.code == 404 => return Ok(Deployed::Nothing),
             Err(error) => return Err(error.into()),
         };
         let here = acting(all.iter().filter(|c| c.namespace().as_deref() == Some(self.namespace.as_str())));
@@ -94,7 +103,11 @@ impl Session {
     async fn configs(&self, namespace: &str) -> Result<Vec<VDOConfig>, ClusterError> {
         let watch = Watch::new("vdo.vmware.com/v1alpha1", "VDOConfig", namespace, Select::All);
         let found = list(&self.world.client, &watch).await?;
-        Ok(found.into_iter().map(Object::into_value).filter_map(|value| serde_json::from_value(value).ok()).collect())
+        Ok(found
+            .into_iter()
+            .map(Object::into_value)
+            .filter_map(|value| serde_json::from_value(value).ok())
+            .collect())
     }
 
     /// Runs the pipeline up to the plan, for the VDOConfig that acts.
@@ -112,7 +125,12 @@ impl Session {
             ));
         }
         let survey = reconcile::survey(&self.world.reader, &config, self.kubernetes.clone()).await?;
-        let occasion = Occasion { config: &config, acting: &acting, kubernetes: self.kubernetes.clone(), now: now() };
+        let occasion = Occasion {
+            config: &config,
+            acting: &acting,
+            kubernetes: self.kubernetes.clone(),
+            now: now(),
+        };
         let prepared = reconcile::prepare(&occasion, &self.world, &survey, &mut Report::default()).await?;
         Ok(Decided { config, survey, prepared })
     }
@@ -122,12 +140,18 @@ impl Session {
         match found {
             Deployed::Nothing => CliError::new(
                 Exit::NotFound,
-                format!("VDO is not deployed in cluster {} ({}): it has no VDOConfig definition", self.name, self.server),
+                format!(
+                    "VDO is not deployed in cluster {} ({}): it has no VDOConfig definition",
+                    self.name, self.server
+                ),
                 INSTALL,
             ),
             Deployed::NoConfig(others) if others.is_empty() => CliError::new(
                 Exit::NotFound,
-                format!("there is no VDOConfig in cluster {} ({}), so no driver is asked for", self.name, self.server),
+                format!(
+                    "there is no VDOConfig in cluster {} ({}), so no driver is asked for",
+                    self.name, self.server
+                ),
                 format!("Create one in namespace {}; an empty spec installs both drivers.", self.namespace),
             ),
             Deployed::NoConfig(others) => CliError::new(
@@ -160,7 +184,7 @@ pub(super) fn id(config: &VDOConfig) -> String {
     format!("{}/{}", config.namespace().unwrap_or_default(), config.name_any())
 }
 
-fn unreachable(name: &str, server: &str, cause: &str) -> CliError {
+fn out_of_reach(name: &str, server: &str, cause: &str) -> CliError {
     CliError::new(
         Exit::Cluster,
         format!("cluster {name} at {server} cannot be reached: {cause}"),
@@ -174,7 +198,11 @@ fn name(global: &Global) -> String {
         Some(path) => Kubeconfig::read_from(path),
         None => Kubeconfig::read(),
     };
-    global.context.clone().or_else(|| file.ok()?.current_context).unwrap_or_else(|| "in-cluster".into())
+    global
+        .context
+        .clone()
+        .or_else(|| file.ok()?.current_context)
+        .unwrap_or_else(|| "in-cluster".into())
 }
 
 /// The time, at the edge where it enters.

@@ -34,7 +34,9 @@ pub fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
     let heading: Vec<String> = heading.iter().map(|cell| head(cell)).collect();
     let all: Vec<&Vec<String>> = std::iter::once(&heading).chain(rows).collect();
     let columns = heading.len();
-    let widths: Vec<usize> = (0..columns).map(|i| all.iter().filter_map(|row| row.get(i)).map(|cell| width(cell)).max().unwrap_or(0)).collect();
+    let widths: Vec<usize> = (0..columns)
+        .map(|i| all.iter().filter_map(|row| row.get(i)).map(|cell| width(cell)).max().unwrap_or(0))
+        .collect();
     let mut text = String::new();
     for row in all {
         let mut line = String::new();
@@ -69,7 +71,9 @@ pub fn ago(then: Timestamp, now: Timestamp) -> String {
 /// The word of a list that looks most like this one, if any does.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let all = known.into_iter().map(|other| (distance(word, other), other));
-    all.filter(|(distance, other)| *distance <= (other.len() / 3).max(1)).min().map(|(_, other)| other)
+    all.filter(|(distance, other)| *distance <= (other.len() / 3).max(1))
+        .min()
+        .map(|(_, other)| other)
 }
 
 /// How many letters have to be changed, added or dropped, where two swapped neighbours count as one.
@@ -97,7 +101,10 @@ mod tests {
 
     #[test]
     fn columns_line_up_whatever_the_style() {
-        let text = table(&["A", "LONG"], &[vec![good("healthy"), "x".into()], vec!["no".into(), String::new()]]);
+        let text = table(
+            &["A", "LONG"],
+            &[vec![good("healthy"), "x".into()], vec!["no".into(), String::new()]],
+        );
         assert_eq!(anstream::adapter::strip_str(&text).to_string(), "A        LONG\nhealthy  x\nno\n");
     }
 

@@ -17,7 +17,12 @@ pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
     }
     let index = index(&Store::Embedded).await?;
     let drivers: Vec<(&str, Vec<&Entry>)> = index.drivers.iter().map(|(name, driver)| (name.as_str(), usable(driver))).collect();
-    let range = |entries: &[&Entry]| (span(entries.iter().map(|e| &e.kubernetes.range)), span(entries.iter().map(|e| &e.vsphere.range)));
+    let range = |entries: &[&Entry]| {
+        (
+            span(entries.iter().map(|e| &e.kubernetes.range)),
+            span(entries.iter().map(|e| &e.vsphere.range)),
+        )
+    };
     Answer::formatted(
         args.output.or_table(),
         || {
@@ -29,10 +34,14 @@ pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
                     json!({"name": name, "versions": versions, "kubernetes": kubernetes, "vsphere": vsphere})
                 })
                 .collect();
-            document("Version", json!({"version": VERSION, "matrix": identity(&index), "drivers": drivers}))
+            document(
+                "Version",
+                json!({"version": VERSION, "matrix": identity(&index), "drivers": drivers}),
+            )
         },
         || {
-            let day = |time: Option<jiff::Timestamp>| time.map_or_else(|| "never".into(), |t| t.to_string().chars().take(10).collect::<String>());
+            let day =
+                |time: Option<jiff::Timestamp>| time.map_or_else(|| "never".into(), |t| t.to_string().chars().take(10).collect::<String>());
             let digest = Digest::of(crate::fetch::embedded::index()).short();
             let mut text = format!("vdoctl  {VERSION}\n");
             text.push_str(&format!(
@@ -47,7 +56,12 @@ pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
                     let (kubernetes, vsphere) = range(entries);
                     let versions: Vec<_> = entries.iter().map(|e| &e.version).collect();
                     let ends = versions.iter().min().zip(versions.iter().max());
-                    vec![(*name).to_owned(), ends.map(|(min, max)| format!("{min} to {max}")).unwrap_or_default(), kubernetes, vsphere]
+                    vec![
+                        (*name).to_owned(),
+                        ends.map(|(min, max)| format!("{min} to {max}")).unwrap_or_default(),
+                        kubernetes,
+                        vsphere,
+                    ]
                 })
                 .collect();
             text.push_str(&style::table(&["DRIVER", "VERSIONS", "KUBERNETES", "VSPHERE"], &rows));
@@ -58,5 +72,9 @@ pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
 
 /// The versions that may be chosen.
 fn usable(driver: &Driver) -> Vec<&Entry> {
-    driver.versions.iter().filter(|entry| !matches!(entry.state, State::Withdrawn(_))).collect()
+    driver
+        .versions
+        .iter()
+        .filter(|entry| !matches!(entry.state, State::Withdrawn(_)))
+        .collect()
 }

@@ -40,7 +40,12 @@ pub struct Watch {
 impl Watch {
     /// A watch from its parts.
     pub fn new(api_version: impl Into<String>, kind: impl Into<String>, namespace: impl Into<String>, select: Select) -> Self {
-        Self { api_version: api_version.into(), kind: kind.into(), namespace: namespace.into(), select }
+        Self {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            namespace: namespace.into(),
+            select,
+        }
     }
 
     pub(super) fn id(&self) -> ObjectId {
@@ -114,7 +119,14 @@ impl Cache {
     /// An empty cache; `changed` is sent to whenever an object in it changes in a way that matters.
     #[must_use]
     pub fn new(client: Client, changed: watch::Sender<()>) -> Self {
-        Self { client, watches: Mutex::default(), written: Mutex::default(), settled: Mutex::default(), changed, arrived: Arc::default() }
+        Self {
+            client,
+            watches: Mutex::default(),
+            written: Mutex::default(),
+            settled: Mutex::default(),
+            changed,
+            arrived: Arc::default(),
+        }
     }
 
     /// Starts watches that do not run yet and waits until each has its first complete list.
@@ -143,7 +155,11 @@ impl Cache {
                 }
                 let left = end.saturating_duration_since(Instant::now());
                 if left.is_zero() || tokio::time::timeout(left, arrived).await.is_err() {
-                    return Err(ClusterError::TimedOut { verb: "watch".into(), what: watch.id().to_string(), after: deadline });
+                    return Err(ClusterError::TimedOut {
+                        verb: "watch".into(),
+                        what: watch.id().to_string(),
+                        after: deadline,
+                    });
                 }
             }
         }
@@ -187,7 +203,10 @@ impl Cache {
     pub fn get(&self, id: &ObjectId) -> Option<Object> {
         let shown = {
             let watches = lock(&self.watches);
-            watches.iter().filter(|(watch, _)| watch.covers(id)).find_map(|(_, running)| lock(&running.content).objects.get(id).cloned())
+            watches
+                .iter()
+                .filter(|(watch, _)| watch.covers(id))
+                .find_map(|(_, running)| lock(&running.content).objects.get(id).cloned())
         };
         self.corrected(id, shown)
     }
@@ -196,7 +215,10 @@ impl Cache {
     #[must_use]
     pub fn list(&self, watch: &Watch) -> Vec<Object> {
         let watches = lock(&self.watches);
-        watches.get(watch).map(|running| lock(&running.content).objects.values().cloned().collect()).unwrap_or_default()
+        watches
+            .get(watch)
+            .map(|running| lock(&running.content).objects.values().cloned().collect())
+            .unwrap_or_default()
     }
 
     fn corrected(&self, id: &ObjectId, shown: Option<Object>) -> Option<Object> {
@@ -215,7 +237,15 @@ impl Cache {
         let id = live.id();
         lock(&self.settled).insert(id.clone(), (digest.to_owned(), instance(live)));
         let object = trim(live).unwrap_or_else(|| live.clone());
-        lock(&self.written).insert(id, Written { version: version(live), object, deleted: false, at: Instant::now() });
+        lock(&self.written).insert(
+            id,
+            Written {
+                version: version(live),
+                object,
+                deleted: false,
+                at: Instant::now(),
+            },
+        );
     }
 
     /// Remembers a delete.
@@ -224,20 +254,32 @@ impl Cache {
         let mut value = last.value().clone();
         value["metadata"]["deletionTimestamp"] = "pending".into();
         if let Ok(object) = Object::new(value) {
-            lock(&self.written).insert(id.clone(), Written { version: version(&last) + 1, object, deleted: true, at: Instant::now() });
+            lock(&self.written).insert(
+                id.clone(),
+                Written {
+                    version: version(&last) + 1,
+                    object,
+                    deleted: true,
+                    at: Instant::now(),
+                },
+            );
         }
     }
 
     /// Whether the server itself has said that this live object is as wanted under this digest.
     #[must_use]
     pub fn is_settled(&self, digest: &str, live: &Object) -> bool {
-        lock(&self.settled).get(&live.id()).is_some_and(|(known, seen)| known == digest && *seen == instance(live))
+        lock(&self.settled)
+            .get(&live.id())
+            .is_some_and(|(known, seen)| known == digest && *seen == instance(live))
     }
 }
 
 /// The state of an object's specification: its generation where it has one, else its resource version.
 fn instance(object: &Object) -> String {
-    let state = object.number("/metadata/generation").map_or_else(|| object.resource_version().to_owned(), |g| format!("generation {g}"));
+    let state = object
+        .number("/metadata/generation")
+        .map_or_else(|| object.resource_version().to_owned(), |g| format!("generation {g}"));
     format!("{} {state}", object.uid())
 }
 
@@ -249,7 +291,10 @@ fn version(object: &Object) -> u64 {
 /// Takes an event in; whether anything changed that somebody may care about.
 fn take_in(content: &mut Content, watch: &Watch, event: Result<Event<kube::api::DynamicObject>, watcher::Error>) -> bool {
     let own = |mut found: kube::api::DynamicObject| {
-        found.types.get_or_insert_with(|| kube::api::TypeMeta { api_version: watch.api_version.clone(), kind: watch.kind.clone() });
+        found.types.get_or_insert_with(|| kube::api::TypeMeta {
+            api_version: watch.api_version.clone(),
+            kind: watch.kind.clone(),
+        });
         object(found).map(|o| trim(&o).unwrap_or(o))
     };
     match event {
@@ -282,7 +327,9 @@ fn take_in(content: &mut Content, watch: &Watch, event: Result<Event<kube::api::
         Err(error) => {
             tracing::warn!(watch = %watch.id(), %error, "a watch failed and is tried again");
             let source = match error {
-                watcher::Error::InitialListFailed(source) | watcher::Error::WatchStartFailed(source) | watcher::Error::WatchFailed(source) => Some(source),
+                watcher::Error::InitialListFailed(source)
+                | watcher::Error::WatchStartFailed(source)
+                | watcher::Error::WatchFailed(source) => Some(source),
                 watcher::Error::WatchError(status) => Some(kube::Error::Api(status)),
                 watcher::Error::NoResourceVersion => None,
             };
@@ -309,10 +356,25 @@ fn meaning(object: &Object) -> Value {
 
 /// What is kept of kinds that are many and large: nodes, pods and their registrations. `None`: everything.
 fn trim(object: &Object) -> Option<Object> {
-    const METADATA: [&str; 8] = ["name", "namespace", "uid", "resourceVersion", "labels", "creationTimestamp", "deletionTimestamp", "generation"];
+    const METADATA: [&str; 8] = [
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "labels",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "generation",
+    ];
     let keep: &[&str] = match object.kind() {
         "Node" => &["/spec/taints", "/spec/providerID"],
-        "Pod" => &["/spec/nodeName", "/status/phase", "/status/containerStatuses", "/status/initContainerStatuses", "/status/conditions"],
+        "Pod" => &[
+            "/spec/nodeName",
+            "/status/phase",
+            "/status/containerStatuses",
+            "/status/initContainerStatuses",
+            "/status/conditions",
+        ],
         "CSINode" => &["/spec/drivers"],
         _ => return None,
     };

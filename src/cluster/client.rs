@@ -32,11 +32,16 @@ pub enum ClientError {
 /// # Errors
 /// When there is no usable configuration. Nothing is sent to the cluster yet.
 pub async fn connect(options: &KubeOptions) -> Result<(Client, Config), ClientError> {
-    let named = KubeConfigOptions { context: options.context.clone(), ..KubeConfigOptions::default() };
+    let named = KubeConfigOptions {
+        context: options.context.clone(),
+        ..KubeConfigOptions::default()
+    };
     let mut config = match &options.kubeconfig {
         Some(path) => {
             let file = Kubeconfig::read_from(path).map_err(ClientError::Kubeconfig)?;
-            Config::from_custom_kubeconfig(file, &named).await.map_err(ClientError::Kubeconfig)?
+            Config::from_custom_kubeconfig(file, &named)
+                .await
+                .map_err(ClientError::Kubeconfig)?
         }
         None if options.context.is_some() => Config::from_kubeconfig(&named).await.map_err(ClientError::Kubeconfig)?,
         None => Config::infer().await.map_err(ClientError::Missing)?,

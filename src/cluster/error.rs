@@ -3,6 +3,16 @@ use crate::api::{Class, Failure, Reason};
 use crate::types::ObjectId;
 use std::time::Duration;
 
+/// The words of the API server.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Said {
+    /// The HTTP status.
+    pub code: u16,
+    /// The message.
+    pub message: String,
+}
+
 /// The Kubernetes API did not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
@@ -17,7 +27,7 @@ pub enum ClusterError {
         rule: String,
         /// What the server said.
         #[source]
-        source: kube::Error,
+        source: Said,
     },
     /// A role would grant a right that the operator itself does not have.
     #[error("the operator may not write {id}, because it grants rights that the operator itself lacks; give the operator the same rights")]
@@ -26,7 +36,7 @@ pub enum ClusterError {
         id: ObjectId,
         /// What the server said.
         #[source]
-        source: kube::Error,
+        source: Said,
     },
     /// Other field managers own fields that would change.
     #[error("{id} has fields that somebody else manages: {fields}; remove them there, or delete the object to have it made anew")]
@@ -43,7 +53,7 @@ pub enum ClusterError {
         id: ObjectId,
         /// What the server said.
         #[source]
-        source: kube::Error,
+        source: Said,
     },
     /// The API server cannot be reached, is overloaded or failed.
     #[error("the API server did not answer the request to {verb} {what}")]
@@ -85,10 +95,20 @@ impl Failure for ClusterError {
 
 impl ClusterError {
     /// Sorts an error of a request about one object.
-    pub(super) fn of(verb: &str, api_version: &str, id: &ObjectId, source: kube::Error) -> Self {
-        let status = match &source {
-            kube::Error::Api(status) => status.clone(),
-            _ => return Self::Unavailable { verb: verb.into(), what: id.to_string(), source: source.into() },
+    pub(super) fn of(verb: &str, api_version: &str, id: &ObjectId, error: kube::Error) -> Self {
+        let status = match error {
+            kube::Error::Api(status) => status,
+            other => {
+                return Self::Unavailable {
+                    verb: verb.into(),
+                    what: id.to_string(),
+                    source: other.into(),
+                };
+            }
+        };
+        let source = Said {
+            code: status.code,
+            message: status.message.clone(),
         };
         match status.code {
             403 if status.message.contains("attempting to grant") || status.message.contains("not currently held") => {
@@ -97,14 +117,27 @@ impl ClusterError {
             401 | 403 if status.code == 401 || status.message.contains(" cannot ") => {
                 let verb = denied_verb(&status.message).unwrap_or(verb).to_owned();
                 let rule = rule(api_version, id, &verb);
-                Self::Forbidden { verb, what: id.to_string(), rule, source }
+                Self::Forbidden {
+                    verb,
+                    what: id.to_string(),
+                    rule,
+                    source,
+                }
             }
             409 if !status.details.as_ref().is_none_or(|d| d.causes.is_empty()) => {
                 let causes = status.details.as_ref().map(|d| d.causes.as_slice()).unwrap_or_default();
-                let fields = causes.iter().map(|c| format!("{} ({})", c.field, c.message)).collect::<Vec<_>>().join(", ");
+                let fields = causes
+                    .iter()
+                    .map(|c| format!("{} ({})", c.field, c.message))
+                    .collect::<Vec<_>>()
+                    .join(", ");
                 Self::Conflict { id: id.clone(), fields }
             }
-            429 | 500..=599 => Self::Unavailable { verb: verb.into(), what: id.to_string(), source: source.into() },
+            429 | 500..=599 => Self::Unavailable {
+                verb: verb.into(),
+                what: id.to_string(),
+                source: source.into(),
+            },
             _ => Self::Refused { id: id.clone(), source },
         }
     }
@@ -118,9 +151,20 @@ fn denied_verb(message: &str) -> Option<&str> {
 /// The rule that would allow this, in the form of a Role.
 fn rule(api_version: &str, id: &ObjectId, verb: &str) -> String {
     let plural = resource(api_version, id.kind()).plural;
-    let names = if verb == "list" || verb == "watch" || id.name.is_empty() { String::new() } else { format!(", resourceNames: [{}]", id.name) };
-    let place = if id.namespace.is_empty() { "ClusterRole".into() } else { format!("Role in namespace {}", id.namespace) };
-    format!("{{apiGroups: [\"{}\"], resources: [{plural}], verbs: [{verb}]{names}}} ({place})", id.group())
+    let names = if verb == "list" || verb == "watch" || id.name.is_empty() {
+        String::new()
+    } else {
+        format!(", resourceNames: [{}]", id.name)
+    };
+    let place = if id.namespace.is_empty() {
+        "ClusterRole".into()
+    } else {
+        format!("Role in namespace {}", id.namespace)
+    };
+    format!(
+        "{{apiGroups: [\"{}\"], resources: [{plural}], verbs: [{verb}]{names}}} ({place})",
+        id.group()
+    )
 }
 
 #[cfg(test)]
@@ -131,9 +175,28 @@ mod tests {
     use kube::core::response::{StatusCause, StatusDetails};
 
     fn error(code: u16, message: &str, causes: Vec<StatusCause>) -> ClusterError {
-        let details = Some(StatusDetails { name: String::new(), group: String::new(), kind: String::new(), uid: String::new(), causes, retry_after_seconds: 0 });
-        let status = Status { code, message: message.into(), reason: String::new(), details, status: None, metadata: None };
-        ClusterError::of("patch", "apps/v1", &ObjectId::new("apps", "DaemonSet", "kube-system", "cpi"), kube::Error::Api(Box::new(status)))
+        let details = Some(StatusDetails {
+            name: String::new(),
+            group: String::new(),
+            kind: String::new(),
+            uid: String::new(),
+            causes,
+            retry_after_seconds: 0,
+        });
+        let status = Status {
+            code,
+            message: message.into(),
+            reason: String::new(),
+            details,
+            status: None,
+            metadata: None,
+        };
+        ClusterError::of(
+            "patch",
+            "apps/v1",
+            &ObjectId::new("apps", "DaemonSet", "kube-system", "cpi"),
+            kube::Error::Api(Box::new(status)),
+        )
     }
 
     #[test]
@@ -150,13 +213,20 @@ mod tests {
 
     #[test]
     fn errors_are_sorted_by_what_can_be_done() {
-        let cause = StatusCause { reason: "FieldManagerConflict".into(), message: "conflict with \"kubectl\"".into(), field: ".spec.x".into() };
+        let cause = StatusCause {
+            reason: "FieldManagerConflict".into(),
+            message: "conflict with \"kubectl\"".into(),
+            field: ".spec.x".into(),
+        };
         for (failure, reason) in [
             (error(409, "Apply failed with 1 conflict", vec![cause]), Reason::Conflict),
             (error(409, "the object has been modified", vec![]), Reason::ApplyFailed),
             (error(422, "invalid", vec![]), Reason::ApplyFailed),
             (error(403, "violates PodSecurity", vec![]), Reason::ApplyFailed),
-            (error(403, "user is attempting to grant RBAC permissions not currently held", vec![]), Reason::Forbidden),
+            (
+                error(403, "user is attempting to grant RBAC permissions not currently held", vec![]),
+                Reason::Forbidden,
+            ),
             (error(503, "etcd", vec![]), Reason::ApiUnavailable),
             (error(429, "slow down", vec![]), Reason::ApiUnavailable),
         ] {

@@ -32,6 +32,9 @@ pub async fn occupied(client: &Client, namespace: &str) -> Result<bool, ClusterE
 /// What Kubernetes puts into every namespace, what is ours, and what is on its way out.
 fn expected(object: &Object) -> bool {
     let own = object.label(MANAGED_BY_LABEL) == Some(MANAGED_BY);
-    let standard = matches!((object.kind(), object.name()), ("ConfigMap", "kube-root-ca.crt") | ("ServiceAccount", "default"));
+    let standard = matches!(
+        (object.kind(), object.name()),
+        ("ConfigMap", "kube-root-ca.crt") | ("ServiceAccount", "default")
+    );
     own || standard || !object.text("/metadata/deletionTimestamp").is_empty()
 }

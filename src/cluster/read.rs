@@ -17,7 +17,11 @@ pub(super) async fn timed<T>(
 ) -> Result<T, ClusterError> {
     match tokio::time::timeout(DEADLINE, request).await {
         Ok(result) => result.map_err(|error| ClusterError::of(verb, api_version, id, error)),
-        Err(_) => Err(ClusterError::TimedOut { verb: verb.into(), what: id.to_string(), after: DEADLINE }),
+        Err(_) => Err(ClusterError::TimedOut {
+            verb: verb.into(),
+            what: id.to_string(),
+            after: DEADLINE,
+        }),
     }
 }
 
@@ -43,7 +47,10 @@ pub async fn list(client: &Client, watch: &Watch) -> Result<Vec<Object>, Cluster
     let api = api(client, &watch.api_version, &watch.kind, &watch.namespace);
     let found = timed("list", &watch.api_version, &watch.id(), api.list(&params)).await?;
     let fill = |mut item: DynamicObject| {
-        item.types.get_or_insert_with(|| kube::api::TypeMeta { api_version: watch.api_version.clone(), kind: watch.kind.clone() });
+        item.types.get_or_insert_with(|| kube::api::TypeMeta {
+            api_version: watch.api_version.clone(),
+            kind: watch.kind.clone(),
+        });
         object(item)
     };
     Ok(found.items.into_iter().filter_map(fill).collect())
@@ -56,7 +63,11 @@ pub async fn list(client: &Client, watch: &Watch) -> Result<Vec<Object>, Cluster
 pub async fn server_version(client: &Client) -> Result<KubernetesVersion, ClusterError> {
     let id = ObjectId::new("", "Version", "", "of the API server");
     let info = timed("get", "v1", &id, client.apiserver_version()).await?;
-    info.git_version.parse().map_err(|error| ClusterError::Unavailable { verb: "get".into(), what: "the version of the API server".into(), source: Box::new(error) })
+    info.git_version.parse().map_err(|error| ClusterError::Unavailable {
+        verb: "get".into(),
+        what: "the version of the API server".into(),
+        source: Box::new(error),
+    })
 }
 
 /// A dynamic object as ours, without the record of field managers, which is large and not looked at.

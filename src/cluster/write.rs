@@ -47,7 +47,10 @@ impl fmt::Debug for Writer {
 impl Writer {
     /// A writer that tells `seen` of each write that was made.
     pub fn new(client: Client, seen: impl Fn(Verb, &str) + Send + Sync + 'static) -> Self {
-        Self { client, seen: Arc::new(seen) }
+        Self {
+            client,
+            seen: Arc::new(seen),
+        }
     }
 
     /// Server-side apply. Without `force` no field is taken from another manager.
@@ -59,11 +62,36 @@ impl Writer {
         let api = api(&self.client, wanted.api_version(), wanted.kind(), wanted.namespace());
         let mut params = PatchParams::apply(FIELD_MANAGER);
         params.force = force;
-        let live = timed("patch", wanted.api_version(), &id, api.patch(wanted.name(), &params, &Patch::Apply(wanted.value()))).await?;
+        let live = timed(
+            "patch",
+            wanted.api_version(),
+            &id,
+            api.patch(wanted.name(), &params, &Patch::Apply(wanted.value())),
+        )
+        .await?;
         (self.seen)(Verb::Apply, id.kind());
         let live = object(live).unwrap_or_else(|| wanted.clone());
         tracing::info!(object = %id, resource_version = live.resource_version(), "applied");
         Ok(live)
+    }
+
+    /// What a server-side apply would lead to, without storing anything. Needs the right to patch, as the API server asks for
+    /// it in a dry run too.
+    ///
+    /// # Errors
+    /// When the API server would not accept it.
+    pub async fn rehearse(&self, wanted: &Object) -> Result<Object, ClusterError> {
+        let id = wanted.id();
+        let api = api(&self.client, wanted.api_version(), wanted.kind(), wanted.namespace());
+        let params = PatchParams::apply(FIELD_MANAGER).force().dry_run();
+        let result = timed(
+            "patch",
+            wanted.api_version(),
+            &id,
+            api.patch(wanted.name(), &params, &Patch::Apply(wanted.value())),
+        )
+        .await?;
+        Ok(object(result).unwrap_or_else(|| wanted.clone()))
     }
 
     /// Deletes exactly the instance with this UID. That it is gone already counts as done. Dependents go first, so that
@@ -74,7 +102,10 @@ impl Writer {
     pub async fn delete(&self, api_version: &str, id: &ObjectId, uid: &str) -> Result<(), ClusterError> {
         let api = api(&self.client, api_version, id.kind(), &id.namespace);
         let params = DeleteParams {
-            preconditions: Some(Preconditions { uid: Some(uid.to_owned()), resource_version: None }),
+            preconditions: Some(Preconditions {
+                uid: Some(uid.to_owned()),
+                resource_version: None,
+            }),
             propagation_policy: Some(PropagationPolicy::Foreground),
             ..DeleteParams::default()
         };
@@ -84,7 +115,7 @@ impl Writer {
                 tracing::info!(object = %id, uid, "deleted");
                 Ok(())
             }
-            Err(ClusterError::Refused { source: kube::Error::Api(status), .. }) if matches!(status.code, 404 | 409) => Ok(()),
+            Err(ClusterError::Refused { source, .. }) if matches!(source.code, 404 | 409) => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -95,7 +126,10 @@ impl Writer {
     /// When the API server does not accept it.
     pub async fn merge(&self, api_version: &str, id: &ObjectId, change: &Value, status: bool) -> Result<Option<Object>, ClusterError> {
         let api = api(&self.client, api_version, id.kind(), &id.namespace);
-        let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+        let params = PatchParams {
+            field_manager: Some(FIELD_MANAGER.into()),
+            ..PatchParams::default()
+        };
         let patch = Patch::Merge(change);
         let live = if status {
             timed("patch", api_version, id, api.patch_status(&id.name, &params, &patch)).await?

@@ -3,6 +3,7 @@
 use super::memory::{Connection, newest};
 use super::{Context, now};
 use crate::api::{ConditionType, Conditions, VsphereCloudConfig, VsphereCloudConfigStatus};
+use crate::manifest::merge_patch;
 use crate::reconcile::connection::{self, Inputs, Probe};
 use crate::status::notes;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -27,9 +28,15 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
     let inputs = connection::inputs(&context.world.reader, &object).await;
     let asking_with = asking_with(&object, &inputs);
     let due = memory.due_in(&asking_with, context.connection_interval);
-    let probe = if due.is_zero() { Some(ask(&object, &inputs, &mut memory, &asking_with).await) } else { None };
+    let probe = if due.is_zero() {
+        Some(ask(&object, &inputs, &mut memory, &asking_with).await)
+    } else {
+        None
+    };
     let status = connection::fold(&object, &inputs, probe.as_ref(), &Time(now()));
-    context.metrics.connection(&object.name_any(), Conditions::is_true(&status.conditions, ConditionType::Ready));
+    context
+        .metrics
+        .connection(&object.name_any(), Conditions::is_true(&status.conditions, ConditionType::Ready));
     if let Err(error) = publish(&context, &object, status, &mut memory).await {
         tracing::warn!(connection = %object.name_any(), error = %crate::api::chain(&error), "the status could not be written");
         memory.asked = None;
@@ -72,13 +79,13 @@ async fn publish(
     if old == status {
         return Ok(());
     }
-    let mut change = json!({"status": status});
-    for field in ["about", "certificate", "credential", "probes"] {
-        if change["status"].get(field).is_none() {
-            change["status"][field] = serde_json::Value::Null;
-        }
-    }
-    let live = context.world.writer.merge("vdo.vmware.com/v1alpha1", &connection::id(object), &change, true).await?;
+    let json = |status: &VsphereCloudConfigStatus| serde_json::to_value(status).unwrap_or_default();
+    let change = json!({"status": merge_patch(&json(&old), &json(&status))});
+    let live = context
+        .world
+        .writer
+        .merge("vdo.vmware.com/v1alpha1", &connection::id(object), &change, true)
+        .await?;
     for note in notes(&old.conditions, &status.conditions) {
         super::drivers::record(context, &object.object_ref(&()), &note).await;
     }

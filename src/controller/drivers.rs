@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Statuses that only count on are written no more often than this.
-const PACE: Duration = Duration::from_secs(5);
+const PACE: Duration = Duration::from_secs(2);
 
 pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> Result<Action, Infallible> {
     let started = Instant::now();
@@ -26,26 +26,43 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
     let time = now();
     let mut report = match context.version().await {
         Ok(kubernetes) => {
-            let occasion = Occasion { config: &object, acting: &acting(&context, &object), kubernetes, now: time };
+            let occasion = Occasion {
+                config: &object,
+                acting: &acting(&context, &object),
+                kubernetes,
+                now: time,
+            };
             reconcile::reconcile(&occasion, &context.world).await
         }
-        Err(error) => {
-            Report { generation: object.metadata.generation, troubles: vec![Trouble::from(&error)], ..Report::default() }
-        }
+        Err(error) => Report {
+            generation: object.metadata.generation,
+            troubles: vec![Trouble::from(&error)],
+            ..Report::default()
+        },
     };
     context.metrics.stage("all", started.elapsed());
     context.metrics.reconciled(result(&report));
     if report.gone {
         let forgotten = context.memory.forget_config(&uid);
-        forgotten.iter().flat_map(|m| &m.drivers).for_each(|driver| context.metrics.driver(driver, None));
+        forgotten
+            .iter()
+            .flat_map(|m| &m.drivers)
+            .for_each(|driver| context.metrics.driver(driver, None));
         tracing::info!(config = %object.name_any(), "all drivers are removed");
         return Ok(Action::await_change());
     }
 
     let next = Next::after(&report);
-    memory.failures = if next == Next::Backoff { memory.failures.saturating_add(1) } else { 0 };
+    memory.failures = if next == Next::Backoff {
+        memory.failures.saturating_add(1)
+    } else {
+        0
+    };
     let delay = jitter(next.delay(memory.failures, context.resync), &uid, time);
-    report.next_attempt = SignedDuration::try_from(delay).ok().and_then(|delay| time.checked_add(delay).ok()).map(Time);
+    report.next_attempt = SignedDuration::try_from(delay)
+        .ok()
+        .and_then(|delay| time.checked_add(delay).ok())
+        .map(Time);
     let old = newest(object.status.as_ref(), object.resource_version().as_deref(), memory.status.as_ref());
     let status = fold(&old, &report, &Time(time));
     say(&object, &old, &status, &report);
@@ -74,14 +91,23 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
 
 /// The VDOConfig that acts in this cluster, as namespace/name.
 fn acting(context: &Context, own: &VDOConfig) -> String {
-    let all = context.configs.get().map(kube::runtime::reflector::Store::state).unwrap_or_default();
+    let all = context
+        .configs
+        .get()
+        .map(kube::runtime::reflector::Store::state)
+        .unwrap_or_default();
     let first = reconcile::acting(all.iter().map(AsRef::as_ref).chain([own])).unwrap_or(own);
     format!("{}/{}", first.namespace().unwrap_or_default(), first.name_any())
 }
 
 /// Up to a tenth later, so that many operators do not ask at the same instant. No randomness is needed for that.
 fn jitter(delay: Duration, uid: &str, now: Timestamp) -> Duration {
-    let seed = uid.bytes().map(u64::from).sum::<u64>().wrapping_add(now.as_millisecond().unsigned_abs()) % 100;
+    let seed = uid
+        .bytes()
+        .map(u64::from)
+        .sum::<u64>()
+        .wrapping_add(now.as_millisecond().unsigned_abs())
+        % 100;
     delay + delay / 1000 * u32::try_from(seed).unwrap_or(0)
 }
 
@@ -99,10 +125,21 @@ fn say(object: &VDOConfig, old: &VDOConfigStatus, new: &VDOConfigStatus, report:
     let config = object.name_any();
     for driver in &new.drivers {
         if old.drivers.iter().all(|d| (&d.name, &d.version) != (&driver.name, &driver.version)) {
-            tracing::info!(config, driver = driver.name, version = driver.version, because = driver.because, "chosen");
+            tracing::info!(
+                config,
+                driver = driver.name,
+                version = driver.version,
+                because = driver.because,
+                "chosen"
+            );
         }
     }
-    let ready = |s: &VDOConfigStatus| s.conditions.iter().find(|c| c.type_ == "Ready").map(|c| (c.status.clone(), c.reason.clone(), c.message.clone()));
+    let ready = |s: &VDOConfigStatus| {
+        s.conditions
+            .iter()
+            .find(|c| c.type_ == "Ready")
+            .map(|c| (c.status.clone(), c.reason.clone(), c.message.clone()))
+    };
     if let (before, Some((status, reason, message))) = (ready(old), ready(new)) {
         if before.is_none_or(|b| b.0 != status || b.1 != reason) {
             tracing::info!(config, ready = status, reason, "{message}");

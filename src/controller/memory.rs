@@ -82,7 +82,13 @@ impl Connection {
         if self.asked_with != asking_with {
             return Duration::ZERO;
         }
-        let pause = if self.well { interval } else { Duration::from_secs(5 << self.failures.min(6)).min(Duration::from_secs(300)).min(interval) };
+        let pause = if self.well {
+            interval
+        } else {
+            Duration::from_secs(5 << self.failures.min(6))
+                .min(Duration::from_secs(300))
+                .min(interval)
+        };
         pause.saturating_sub(asked.elapsed())
     }
 }

@@ -16,17 +16,23 @@ pub(super) fn index(folder: &Path) -> Result<Vec<u8>, FetchError> {
 
 pub(super) fn chart(folder: &Path, chart: &ChartRef) -> Result<Vec<u8>, FetchError> {
     let local = chart.urls.iter().filter(|url| stays_inside(url));
-    let path = local.map(|url| folder.join(url)).find(|path| path.is_file()).ok_or_else(|| FetchError::NotFound {
-        store: format!("a file in {}", folder.display()),
-        locations: chart.urls.join(", "),
-    })?;
+    let path = local
+        .map(|url| folder.join(url))
+        .find(|path| path.is_file())
+        .ok_or_else(|| FetchError::NotFound {
+            store: format!("a file in {}", folder.display()),
+            locations: chart.urls.join(", "),
+        })?;
     let bytes = read(&path, PACKED_LIMIT)?;
     verified(|| path.display().to_string(), bytes, &chart.digest)
 }
 
 /// The index names its charts; it must not name other files of this machine.
 fn stays_inside(url: &str) -> bool {
-    !url.contains("://") && Path::new(url).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+    !url.contains("://")
+        && Path::new(url)
+            .components()
+            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }
 
 fn read(path: &Path, limit: usize) -> Result<Vec<u8>, FetchError> {

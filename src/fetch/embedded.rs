@@ -40,7 +40,10 @@ pub fn chart(chart: &ChartRef) -> Result<Vec<u8>, FetchError> {
         locations: chart.urls.join(", "),
     })?;
     let name = format!("{driver}-{version}.tgz");
-    let bytes = package(source, &version).map_err(|source| FetchError::Package { name: name.clone(), source })?;
+    let bytes = package(source, &version).map_err(|source| FetchError::Package {
+        name: name.clone(),
+        source,
+    })?;
     verified(|| format!("the embedded chart {name}"), bytes, &chart.digest)
 }
 

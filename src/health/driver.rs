@@ -35,21 +35,47 @@ pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], nodes:
     if let Some((reason, message)) = waiting {
         let (reason, message) = match worst_pod(pods.iter().copied()) {
             Some(pod) if pod.contains("finds no node") => (reason, format!("{message}; {pod}")),
-            Some(pod) => (Reason::PodsFailing, format!("{message}; {pod}. Read its log: kubectl logs --previous {}", log_of(&pod))),
+            Some(pod) => (
+                Reason::PodsFailing,
+                format!("{message}; {pod}. Read its log: kubectl logs --previous {}", log_of(&pod)),
+            ),
             None => (reason, message),
         };
-        return DriverHealth { ready: false, reason, message, pods: total };
+        return DriverHealth {
+            ready: false,
+            reason,
+            message,
+            pods: total,
+        };
     }
     let (lacking, reason, what): (Vec<&Node>, _, _) = match driver {
-        CPI => (nodes.iter().filter(|n| n.lacks().is_some()).collect(), Reason::WaitingForNodes, "initialised by the cloud provider"),
-        CSI => (nodes.iter().filter(|n| n.linux && !n.csi_registered).collect(), Reason::WaitingForCsiNodes, "registered with the CSI driver"),
+        CPI => (
+            nodes.iter().filter(|n| n.lacks().is_some()).collect(),
+            Reason::WaitingForNodes,
+            "initialised by the cloud provider",
+        ),
+        CSI => (
+            nodes.iter().filter(|n| n.linux && !n.csi_registered).collect(),
+            Reason::WaitingForCsiNodes,
+            "registered with the CSI driver",
+        ),
         _ => (Vec::new(), Reason::Healthy, ""),
     };
     if !lacking.is_empty() {
         let message = format!("{} of {} nodes are not yet {what}: {}", lacking.len(), nodes.len(), names(&lacking));
-        return DriverHealth { ready: false, reason, message, pods: total };
+        return DriverHealth {
+            ready: false,
+            reason,
+            message,
+            pods: total,
+        };
     }
-    DriverHealth { ready: true, reason: Reason::Healthy, message: format!("all {} pods are ready", total.wanted), pods: total }
+    DriverHealth {
+        ready: true,
+        reason: Reason::Healthy,
+        message: format!("all {} pods are ready", total.wanted),
+        pods: total,
+    }
 }
 
 /// At most five names, and how many more there are.

@@ -42,11 +42,17 @@ pub fn assess(object: &Object) -> (Verdict, Pods) {
     let number = |pointer: &str| object.number(pointer).unwrap_or(0);
     let (updated, available, pods) = match object.kind() {
         "DaemonSet" => {
-            let pods = Pods { ready: number("/status/numberReady"), wanted: number("/status/desiredNumberScheduled") };
+            let pods = Pods {
+                ready: number("/status/numberReady"),
+                wanted: number("/status/desiredNumberScheduled"),
+            };
             (number("/status/updatedNumberScheduled"), number("/status/numberAvailable"), pods)
         }
         "Deployment" => {
-            let pods = Pods { ready: number("/status/readyReplicas"), wanted: object.number("/spec/replicas").unwrap_or(1) };
+            let pods = Pods {
+                ready: number("/status/readyReplicas"),
+                wanted: object.number("/spec/replicas").unwrap_or(1),
+            };
             (number("/status/updatedReplicas"), number("/status/availableReplicas"), pods)
         }
         _ => return (Verdict::Current, Pods::default()),
@@ -59,7 +65,10 @@ pub fn assess(object: &Object) -> (Verdict, Pods) {
         return waiting(format!("{object} has {updated} of {} pods at its newest revision", pods.wanted));
     }
     if number("/status/replicas") > updated && object.kind() == "Deployment" {
-        return waiting(format!("{object} still has {} pods of an older revision", number("/status/replicas") - updated));
+        return waiting(format!(
+            "{object} still has {} pods of an older revision",
+            number("/status/replicas") - updated
+        ));
     }
     if available < pods.wanted || pods.ready < pods.wanted {
         return waiting(format!("{object} has {} of {} pods ready", pods.ready.min(available), pods.wanted));
@@ -87,14 +96,50 @@ mod tests {
         let deployment = |status| verdict("Deployment", json!({"replicas": 2}), status);
         for (found, expected) in [
             (daemon_set(json!({})), "DaemonSet n/x is being taken up by its controller (0/0)"),
-            (daemon_set(json!({"observedGeneration": 1, "desiredNumberScheduled": 1, "numberReady": 1, "numberAvailable": 1, "updatedNumberScheduled": 1})), "DaemonSet n/x is being taken up by its controller (1/1)"),
-            (daemon_set(json!({"observedGeneration": 2, "desiredNumberScheduled": 0})), "current 0/0"),
-            (daemon_set(json!({"observedGeneration": 2, "desiredNumberScheduled": 3, "numberReady": 3, "numberAvailable": 3, "updatedNumberScheduled": 2})), "DaemonSet n/x has 2 of 3 pods at its newest revision (3/3)"),
-            (daemon_set(json!({"observedGeneration": 2, "desiredNumberScheduled": 3, "numberReady": 2, "numberAvailable": 2, "updatedNumberScheduled": 3})), "DaemonSet n/x has 2 of 3 pods ready (2/3)"),
-            (daemon_set(json!({"observedGeneration": 2, "desiredNumberScheduled": 3, "numberReady": 3, "numberAvailable": 3, "updatedNumberScheduled": 3})), "current 3/3"),
-            (deployment(json!({"observedGeneration": 2})), "Deployment n/x has 0 of 2 pods at its newest revision (0/2)"),
-            (deployment(json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2})), "Deployment n/x still has 1 pods of an older revision (2/2)"),
-            (deployment(json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2})), "current 2/2"),
+            (
+                daemon_set(
+                    json!({"observedGeneration": 1, "desiredNumberScheduled": 1, "numberReady": 1, "numberAvailable": 1, "updatedNumberScheduled": 1}),
+                ),
+                "DaemonSet n/x is being taken up by its controller (1/1)",
+            ),
+            (
+                daemon_set(json!({"observedGeneration": 2, "desiredNumberScheduled": 0})),
+                "current 0/0",
+            ),
+            (
+                daemon_set(
+                    json!({"observedGeneration": 2, "desiredNumberScheduled": 3, "numberReady": 3, "numberAvailable": 3, "updatedNumberScheduled": 2}),
+                ),
+                "DaemonSet n/x has 2 of 3 pods at its newest revision (3/3)",
+            ),
+            (
+                daemon_set(
+                    json!({"observedGeneration": 2, "desiredNumberScheduled": 3, "numberReady": 2, "numberAvailable": 2, "updatedNumberScheduled": 3}),
+                ),
+                "DaemonSet n/x has 2 of 3 pods ready (2/3)",
+            ),
+            (
+                daemon_set(
+                    json!({"observedGeneration": 2, "desiredNumberScheduled": 3, "numberReady": 3, "numberAvailable": 3, "updatedNumberScheduled": 3}),
+                ),
+                "current 3/3",
+            ),
+            (
+                deployment(json!({"observedGeneration": 2})),
+                "Deployment n/x has 0 of 2 pods at its newest revision (0/2)",
+            ),
+            (
+                deployment(
+                    json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2}),
+                ),
+                "Deployment n/x still has 1 pods of an older revision (2/2)",
+            ),
+            (
+                deployment(
+                    json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2}),
+                ),
+                "current 2/2",
+            ),
             (verdict("ConfigMap", json!({}), json!({})), "current 0/0"),
         ] {
             assert_eq!(found, expected);

@@ -37,7 +37,11 @@ fn walk(wanted: &Value, found: &Value, path: &str, all: &mut Vec<Difference>) {
     match (wanted, found) {
         (Value::Object(map), Value::Object(_) | Value::Null) => {
             for (key, value) in map {
-                let step = if key.contains(['.', '/']) { format!("{path}[{key}]") } else { format!("{path}.{key}") };
+                let step = if key.contains(['.', '/']) {
+                    format!("{path}[{key}]")
+                } else {
+                    format!("{path}.{key}")
+                };
                 walk(value, found.get(key).unwrap_or(&Value::Null), &step, all);
             }
         }
@@ -48,7 +52,11 @@ fn walk(wanted: &Value, found: &Value, path: &str, all: &mut Vec<Difference>) {
         }
         (Value::Array(items), Value::Null) if items.is_empty() => {}
         _ if wanted == found || same_number(wanted, found) => {}
-        _ => all.push(Difference { path: path.to_owned(), wanted: wanted.clone(), found: found.clone() }),
+        _ => all.push(Difference {
+            path: path.to_owned(),
+            wanted: wanted.clone(),
+            found: found.clone(),
+        }),
     }
 }
 
@@ -67,11 +75,23 @@ mod tests {
             (json!({"spec": {"a": 1}}), json!({"spec": {"a": 1, "b": 2}, "status": {}}), vec![]),
             (json!({"spec": {"a": 1}}), json!({"spec": {"a": 2}}), vec!["spec.a"]),
             (json!({"spec": {"a": 1}}), json!({}), vec!["spec.a"]),
-            (json!({"spec": {"volume": {"emptyDir": {}}, "list": [], "nothing": null}}), json!({"spec": {"volume": {}}}), vec![]),
+            (
+                json!({"spec": {"volume": {"emptyDir": {}}, "list": [], "nothing": null}}),
+                json!({"spec": {"volume": {}}}),
+                vec![],
+            ),
             (json!({"list": [{"n": 1}]}), json!({"list": [{"n": 1, "default": true}]}), vec![]),
             (json!({"list": [1, 2]}), json!({"list": [1]}), vec!["list"]),
-            (json!({"list": [{"n": 1}, {"n": 2}]}), json!({"list": [{"n": 1}, {"n": 3}]}), vec!["list[1].n"]),
-            (json!({"metadata": {"labels": {"a.b/c": "x"}}}), json!({"metadata": {"labels": {}}}), vec!["metadata.labels[a.b/c]"]),
+            (
+                json!({"list": [{"n": 1}, {"n": 2}]}),
+                json!({"list": [{"n": 1}, {"n": 3}]}),
+                vec!["list[1].n"],
+            ),
+            (
+                json!({"metadata": {"labels": {"a.b/c": "x"}}}),
+                json!({"metadata": {"labels": {}}}),
+                vec!["metadata.labels[a.b/c]"],
+            ),
             (json!({"n": 1}), json!({"n": 1.0}), vec![]),
             (json!({"n": "1"}), json!({"n": 1}), vec!["n"]),
         ] {

@@ -22,7 +22,11 @@ impl Object {
     /// # Errors
     /// When `apiVersion`, `kind` or `metadata.name` is missing or not a string.
     pub fn new(value: Value) -> Result<Self, ManifestError> {
-        for (pointer, missing) in [("/apiVersion", "apiVersion"), ("/kind", "kind"), ("/metadata/name", "metadata.name")] {
+        for (pointer, missing) in [
+            ("/apiVersion", "apiVersion"),
+            ("/kind", "kind"),
+            ("/metadata/name", "metadata.name"),
+        ] {
             if value.pointer(pointer).and_then(Value::as_str).is_none_or(str::is_empty) {
                 return Err(ManifestError { missing });
             }
@@ -217,17 +221,32 @@ mod tests {
 
     #[test]
     fn what_is_not_an_object_is_refused() {
-        for value in [json!(null), json!({}), json!({"apiVersion": "v1", "kind": "Pod"}), json!({"apiVersion": "v1", "kind": "", "metadata": {"name": "x"}})] {
+        for value in [
+            json!(null),
+            json!({}),
+            json!({"apiVersion": "v1", "kind": "Pod"}),
+            json!({"apiVersion": "v1", "kind": "", "metadata": {"name": "x"}}),
+        ] {
             assert!(Object::new(value.clone()).is_err(), "{value} was accepted");
         }
     }
 
     #[test]
     fn digests_ignore_the_order_of_keys_and_nothing_else() {
-        let digest = |text: &str| Object::new(serde_json::from_str(text).expect("json")).expect("an object").digest("salt");
+        let digest = |text: &str| {
+            Object::new(serde_json::from_str(text).expect("json"))
+                .expect("an object")
+                .digest("salt")
+        };
         let one = digest(r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1","y":"2"}}"#);
-        assert_eq!(one, digest(r#"{"data":{"y":"2","x":"1"},"metadata":{"name":"a"},"kind":"ConfigMap","apiVersion":"v1"}"#));
-        assert_ne!(one, digest(r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1","y":"3"}}"#));
+        assert_eq!(
+            one,
+            digest(r#"{"data":{"y":"2","x":"1"},"metadata":{"name":"a"},"kind":"ConfigMap","apiVersion":"v1"}"#)
+        );
+        assert_ne!(
+            one,
+            digest(r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1","y":"3"}}"#)
+        );
     }
 
     #[test]

@@ -38,7 +38,12 @@ pub fn stamp(objects: &mut [Object], owner: &Owner) {
     let contents: BTreeMap<(String, String, String), String> = objects
         .iter()
         .filter(|o| matches!((o.api_version(), o.kind()), ("v1", "ConfigMap" | "Secret")))
-        .map(|o| ((o.kind().to_owned(), o.namespace().to_owned(), o.name().to_owned()), o.digest(&owner.salt).hex()))
+        .map(|o| {
+            (
+                (o.kind().to_owned(), o.namespace().to_owned(), o.name().to_owned()),
+                o.digest(&owner.salt).hex(),
+            )
+        })
         .collect();
     for object in objects.iter_mut() {
         object.set_label(MANAGED_BY_LABEL, MANAGED_BY);
@@ -110,7 +115,12 @@ mod tests {
         .into_iter()
         .map(|value| Object::new(value).expect("an object"))
         .collect();
-        let owner = Owner { apply_set: apply_set_id("inventory", "vdo"), driver: "d".into(), version: "1.0.0".into(), salt: "uid".into() };
+        let owner = Owner {
+            apply_set: apply_set_id("inventory", "vdo"),
+            driver: "d".into(),
+            version: "1.0.0".into(),
+            salt: "uid".into(),
+        };
         stamp(&mut all, &owner);
         all
     }
@@ -118,10 +128,18 @@ mod tests {
     #[test]
     fn a_changed_secret_changes_its_consumers_and_no_others() {
         let (before, after) = (objects("b25l"), objects("dHdv"));
-        let changed: Vec<String> =
-            before.iter().zip(&after).filter(|(a, b)| a.annotation(APPLIED_ANNOTATION) != b.annotation(APPLIED_ANNOTATION)).map(|(a, _)| a.to_string()).collect();
+        let changed: Vec<String> = before
+            .iter()
+            .zip(&after)
+            .filter(|(a, b)| a.annotation(APPLIED_ANNOTATION) != b.annotation(APPLIED_ANNOTATION))
+            .map(|(a, _)| a.to_string())
+            .collect();
         assert_eq!(changed, ["Secret ns/s", "DaemonSet ns/consumer"]);
-        assert_eq!(before[2].value().pointer("/spec/template/metadata"), None, "pods that mount nothing are left alone");
+        assert_eq!(
+            before[2].value().pointer("/spec/template/metadata"),
+            None,
+            "pods that mount nothing are left alone"
+        );
     }
 
     #[test]

@@ -31,9 +31,7 @@ pub(super) fn advice(driver: &Driver, query: &Query<'_>, cause: &Cause, rejected
 /// Looks for one thing to change: a vCenter, another driver, the cluster; in that order, newest version first.
 fn nothing_fits(driver: &Driver, query: &Query<'_>, rejected: &[Rejected]) -> Option<String> {
     let vcenter = rejected.iter().find_map(|rejected| match &rejected.reason {
-        Rejection::Vsphere {
-            supported, connection, ..
-        } => Some(format!(
+        Rejection::Vsphere { supported, connection, .. } => Some(format!(
             "{connection} at vCenter {supported} would let {} be installed",
             rejected.version
         )),
@@ -57,7 +55,12 @@ fn kubernetes(driver: &Driver, query: &Query<'_>, rejected: &[Rejected]) -> Opti
     });
     // the lowest range that starts above the cluster needs the smallest upgrade
     let mut above: Vec<_> = ranges.clone().filter(|(range, _)| below(query.kubernetes, range)).collect();
-    above.sort_by_key(|(range, version)| (range.min().and_then(|min| min.parse::<KubernetesVersion>().ok()), (*version).clone()));
+    above.sort_by_key(|(range, version)| {
+        (
+            range.min().and_then(|min| min.parse::<KubernetesVersion>().ok()),
+            (*version).clone(),
+        )
+    });
     if let Some((range, version)) = above.iter().find(|(range, _)| range.min().is_some()) {
         let min = range.min()?;
         return Some(format!("Kubernetes {min} would let {version} be installed"));

@@ -19,6 +19,14 @@ pub struct Index {
     pub unknown_fields: Vec<String>,
 }
 
+impl Index {
+    /// Whether the index is past its expiry: still good for choosing a first version, not for automatic upgrades.
+    #[must_use]
+    pub fn is_stale(&self, now: jiff::Timestamp) -> bool {
+        self.expires.is_some_and(|expires| expires < now)
+    }
+}
+
 /// Where a fact was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {

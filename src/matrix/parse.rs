@@ -173,7 +173,13 @@ impl Index {
                 versions.push(entry);
             }
             versions.sort_by(|left, right| right.version.cmp(&left.version));
-            drivers.insert(name, Driver { role: driver.role, versions });
+            drivers.insert(
+                name,
+                Driver {
+                    role: driver.role,
+                    versions,
+                },
+            );
         }
         Ok(Self {
             version: raw.version,
@@ -187,23 +193,42 @@ impl Index {
 }
 
 fn typed<T: DeserializeOwned>(value: Value, at: &str) -> Result<T, IndexError> {
-    serde_json::from_value(value).map_err(|error| IndexError::Invalid {
-        at: at.to_owned(),
-        problem: error.to_string(),
+    serde_json::from_value(value).map_err(|error| {
+        let mut problem = error.to_string();
+        if problem.contains("floating point") {
+            problem.push_str("; put versions in quotes, 1.30 is not 1.3");
+        }
+        IndexError::Invalid {
+            at: at.to_owned(),
+            problem,
+        }
     })
 }
 
 fn entry(raw: RawEntry) -> Result<Entry, String> {
     let digest = format!("sha256:{}", raw.chart.sha256);
-    let digest = digest
-        .parse()
-        .map_err(|_| format!("chart.sha256 is {:?}; write the 64 lower-case hex digits of the package", raw.chart.sha256))?;
+    let digest = digest.parse().map_err(|_| {
+        format!(
+            "chart.sha256 is {:?}; write the 64 lower-case hex digits of the package",
+            raw.chart.sha256
+        )
+    })?;
     if raw.chart.urls.is_empty() {
         return Err("chart.urls is empty; name at least one location".to_owned());
     }
     let features = raw.features.into_iter().map(|(name, raw)| {
-        let vsphere = range(raw.vsphere.min.as_deref(), raw.vsphere.max.as_deref(), &format!("features.{name}.vsphere"))?;
-        Ok((name, Feature { vsphere, evidence: raw.evidence }))
+        let vsphere = range(
+            raw.vsphere.min.as_deref(),
+            raw.vsphere.max.as_deref(),
+            &format!("features.{name}.vsphere"),
+        )?;
+        Ok((
+            name,
+            Feature {
+                vsphere,
+                evidence: raw.evidence,
+            },
+        ))
     });
     Ok(Entry {
         version: raw.version,

@@ -114,6 +114,32 @@ pub struct NoFit {
 
 impl std::error::Error for NoFit {}
 
+impl NoFit {
+    /// The rejected versions, those that came closest to fitting first; newest first among equals.
+    #[must_use]
+    pub fn nearest(&self) -> Vec<&Rejected> {
+        let mut sorted: Vec<&Rejected> = self.rejected.iter().collect();
+        sorted.sort_by_key(|rejected| (rejected.reason.distance(), std::cmp::Reverse(rejected.version.clone())));
+        sorted
+    }
+}
+
+impl Rejection {
+    /// How far the version is from fitting: nothing but a decision, something smaller than the cluster, minors of the cluster, never.
+    fn distance(&self) -> u64 {
+        match self {
+            Self::Downgrade { .. } | Self::Prerelease | Self::Requires { .. } | Self::Vsphere { .. } => 0,
+            Self::Kubernetes { supported, actual } => {
+                let minor = |bound: Option<&str>| Some(*bound?.parse::<KubernetesVersion>().ok()?.numbers().get(1)?);
+                let actual = actual.numbers().get(1).copied().unwrap_or(0);
+                let ends = [supported.min(), supported.max()].into_iter().filter_map(minor);
+                1 + ends.map(|end| end.abs_diff(actual)).min().unwrap_or(0)
+            }
+            Self::Withdrawn { .. } => u64::MAX,
+        }
+    }
+}
+
 impl fmt::Display for NoFit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 3;
@@ -122,7 +148,7 @@ impl fmt::Display for NoFit {
             Cause::UnknownDriver { known } => write!(f, "the matrix has no driver {driver}; it has {}", known.join(", "))?,
             Cause::NothingFits => {
                 write!(f, "no version of {driver} fits {}", self.platform)?;
-                let nearest: Vec<String> = self.rejected.iter().take(SHOWN).map(Rejected::to_string).collect();
+                let nearest: Vec<String> = self.nearest().into_iter().take(SHOWN).map(Rejected::to_string).collect();
                 if !nearest.is_empty() {
                     write!(f, ": {}", nearest.join("; "))?;
                 }
@@ -134,7 +160,7 @@ impl fmt::Display for NoFit {
                 write!(f, "{driver} is pinned to {pin}, which is not in the matrix")?;
                 if !nearest.is_empty() {
                     let nearest: Vec<String> = nearest.iter().map(ToString::to_string).collect();
-                    write!(f, "; the nearest there are {}", nearest.join(" and "))?;
+                    write!(f, "; nearest to it there: {}", nearest.join(" and "))?;
                 }
             }
             Cause::PinRejected { pin, reason, fits } => {

@@ -71,13 +71,13 @@ pub struct Resolution {
 ///
 /// # Errors
 /// For the first driver, by name, that has no choice: every version with the reason it was rejected.
-pub fn resolve(index: &Index, query: &Query<'_>) -> Result<Resolution, NoFit> {
+pub fn resolve(index: &Index, query: &Query<'_>) -> Result<Resolution, Box<NoFit>> {
     let pick = |(name, request): (&DriverName, &DriverRequest)| Ok((name.clone(), choose(index, query, name, request)?));
-    let picks = query.drivers.iter().map(pick).collect::<Result<_, NoFit>>()?;
+    let picks = query.drivers.iter().map(pick).collect::<Result<_, Box<NoFit>>>()?;
     Ok(Resolution { picks })
 }
 
-fn choose(index: &Index, query: &Query<'_>, name: &DriverName, request: &DriverRequest) -> Result<Pick, NoFit> {
+fn choose(index: &Index, query: &Query<'_>, name: &DriverName, request: &DriverRequest) -> Result<Pick, Box<NoFit>> {
     let Some(driver) = index.drivers.get(name) else {
         let known = index.drivers.keys().cloned().collect();
         return Err(no_fit(query, name, Cause::UnknownDriver { known }, Vec::new(), None));
@@ -157,7 +157,9 @@ fn judge<'a>(driver: &'a Driver, query: &Query<'_>, installed: Option<&DriverVer
     let judged = entries.into_iter().map(|entry| {
         let is_installed = installed == Some(&entry.version);
         let prerelease = (entry.version.is_prerelease() && !is_installed).then_some(Rejection::Prerelease);
-        let reason = misfit(entry, query).or(prerelease).or_else(|| downgrade(driver, entry, query, installed));
+        let reason = misfit(entry, query)
+            .or(prerelease)
+            .or_else(|| downgrade(driver, entry, query, installed));
         (entry, reason)
     });
     judged.collect()
@@ -177,7 +179,10 @@ fn misfit(entry: &Entry, query: &Query<'_>) -> Option<Rejection> {
             actual: query.kubernetes.clone(),
         });
     }
-    let outside = query.vcenters.iter().filter(|(_, version)| !entry.vsphere.range.contains(version.numbers()));
+    let outside = query
+        .vcenters
+        .iter()
+        .filter(|(_, version)| !entry.vsphere.range.contains(version.numbers()));
     if let Some((connection, actual)) = outside.min() {
         return Some(Rejection::Vsphere {
             supported: entry.vsphere.range.clone(),
@@ -185,7 +190,10 @@ fn misfit(entry: &Entry, query: &Query<'_>) -> Option<Rejection> {
             actual: actual.clone(),
         });
     }
-    let missing = entry.requires.iter().find(|required| !query.drivers.contains_key(&required.driver))?;
+    let missing = entry
+        .requires
+        .iter()
+        .find(|required| !query.drivers.contains_key(&required.driver))?;
     Some(Rejection::Requires {
         driver: missing.driver.clone(),
         reason: missing.reason.clone(),
@@ -209,13 +217,13 @@ fn reason_for(driver: &Driver, entry: &Entry, query: &Query<'_>) -> String {
     format!("newest that supports {}", platform(query))
 }
 
-fn no_fit(query: &Query<'_>, name: &DriverName, cause: Cause, rejected: Vec<Rejected>, driver: Option<&Driver>) -> NoFit {
+fn no_fit(query: &Query<'_>, name: &DriverName, cause: Cause, rejected: Vec<Rejected>, driver: Option<&Driver>) -> Box<NoFit> {
     let advice = driver.and_then(|driver| advice(driver, query, &cause, &rejected));
-    NoFit {
+    Box::new(NoFit {
         driver: name.clone(),
         cause,
         rejected,
         platform: platform(query),
         advice,
-    }
+    })
 }

@@ -49,7 +49,11 @@ pub fn build(input: Input<'_>) -> Plan {
     let held = input.hold.as_ref().map_or(u8::MAX, |hold| hold.from);
     let hold_from = leaving.first().map_or(held, |d| held.min(d.wave.saturating_add(1)));
 
-    let applies: Vec<Step> = desired.iter().filter(|d| d.wave < hold_from).filter_map(|d| apply(d, &input)).collect();
+    let applies: Vec<Step> = desired
+        .iter()
+        .filter(|d| d.wave < hold_from)
+        .filter_map(|d| apply(d, &input))
+        .collect();
 
     let superset = superset(&desired, &input);
     if superset != *input.inventory {
@@ -79,12 +83,19 @@ pub fn build(input: Input<'_>) -> Plan {
 
 /// Whether a wanted object is on its way out.
 fn is_leaving(desired: &Desired, observed: &Observed) -> bool {
-    observed.live.get(&desired.object.id()).is_some_and(|live| !live.text("/metadata/deletionTimestamp").is_empty())
+    observed
+        .live
+        .get(&desired.object.id())
+        .is_some_and(|live| !live.text("/metadata/deletionTimestamp").is_empty())
 }
 
 fn wait_for_leaving(desired: &Desired) -> Wait {
     let message = format!("{} is being deleted by somebody and is made anew once it is gone", desired.object);
-    Wait { driver: desired.driver.clone(), reason: Reason::Progressing, message }
+    Wait {
+        driver: desired.driver.clone(),
+        reason: Reason::Progressing,
+        message,
+    }
 }
 
 /// The step that brings one object to what is wanted, if any.
@@ -106,7 +117,11 @@ fn apply(desired: &Desired, input: &Input<'_>) -> Option<Step> {
             Change::Update(found)
         }
     };
-    Some(Step::Apply { object: desired.object.clone(), change, wave: desired.wave })
+    Some(Step::Apply {
+        object: desired.object.clone(),
+        change,
+        wave: desired.wave,
+    })
 }
 
 /// The inventory with everything wanted added to it, and with what it says of wanted objects brought up to date.
@@ -153,7 +168,11 @@ pub(super) fn prune(
         match veto(id, entry, live, observed, apply_set) {
             Some(message) => plan.skipped.push(Skip { id: id.clone(), message }),
             None if live.text("/metadata/deletionTimestamp").is_empty() => {
-                plan.steps.push(Step::Delete { id: id.clone(), api_version: entry.api_version.clone(), uid: live.uid().to_owned() });
+                plan.steps.push(Step::Delete {
+                    id: id.clone(),
+                    api_version: entry.api_version.clone(),
+                    uid: live.uid().to_owned(),
+                });
             }
             None => {}
         }
@@ -163,7 +182,9 @@ pub(super) fn prune(
 /// Why an object must stay although nobody wants it any more.
 fn veto(id: &ObjectId, entry: &Entry, live: &Object, observed: &Observed, apply_set: &str) -> Option<String> {
     if !is_owned(live, apply_set) {
-        return Some(format!("{id} stays: it no longer bears our labels, so it belongs to somebody else now"));
+        return Some(format!(
+            "{id} stays: it no longer bears our labels, so it belongs to somebody else now"
+        ));
     }
     if entry.uid.as_deref().is_some_and(|uid| uid != live.uid()) {
         return Some(format!("{id} stays: it was deleted and made again by somebody else"));
@@ -172,7 +193,9 @@ fn veto(id: &ObjectId, entry: &Entry, live: &Object, observed: &Observed, apply_
         return Some(format!("{id} stays: it was there before the driver"));
     }
     if PROTECTED.contains(&id.kind()) {
-        return Some(format!("{id} stays: objects of this kind hold data and are never removed implicitly"));
+        return Some(format!(
+            "{id} stays: objects of this kind hold data and are never removed implicitly"
+        ));
     }
     if id.kind() == "Namespace" && observed.occupied.contains(&id.name) {
         return Some(format!("{id} stays: it holds objects of somebody else"));
@@ -181,12 +204,20 @@ fn veto(id: &ObjectId, entry: &Entry, live: &Object, observed: &Observed, apply_
 }
 
 /// Kinds that are never removed implicitly.
-pub(super) const PROTECTED: [&str; 6] =
-    ["PersistentVolumeClaim", "PersistentVolume", "StorageClass", "VolumeSnapshotContent", "VolumeSnapshot", "CustomResourceDefinition"];
+pub(super) const PROTECTED: [&str; 6] = [
+    "PersistentVolumeClaim",
+    "PersistentVolume",
+    "StorageClass",
+    "VolumeSnapshotContent",
+    "VolumeSnapshot",
+    "CustomResourceDefinition",
+];
 
 /// The inventory without what is gone, with the UIDs of what is there.
 fn narrowed(mut inventory: Inventory, wanted: &BTreeSet<ObjectId>, observed: &Observed) -> Inventory {
-    inventory.objects.retain(|id, _| wanted.contains(id) || observed.live.contains_key(id));
+    inventory
+        .objects
+        .retain(|id, _| wanted.contains(id) || observed.live.contains_key(id));
     for (id, entry) in &mut inventory.objects {
         if let Some(live) = observed.live.get(id).filter(|live| !live.uid().is_empty()) {
             if wanted.contains(id) {

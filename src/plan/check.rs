@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 /// A plan broke a rule that every plan must keep: a defect of ours, caught before the first write.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the plan was refused before its first write, because {rule}; nothing was changed, please report this with the output of vdoctl diff")]
+#[error(
+    "the plan was refused before its first write, because {rule}; nothing was changed, please report this with the output of vdoctl diff"
+)]
 pub struct PlanRejected {
     rule: String,
 }
@@ -37,7 +39,9 @@ pub fn check(plan: &Plan, desired: &[Desired], inventory: &Inventory) -> Result<
                 let id = object.id();
                 applied = true;
                 if deleted {
-                    return refuse(format!("{id} would be written after something was deleted, so its predecessor would be gone unproven"));
+                    return refuse(format!(
+                        "{id} would be written after something was deleted, so its predecessor would be gone unproven"
+                    ));
                 }
                 if !recorded.contains(&id) {
                     return refuse(format!("{id} would be written before it is in the inventory"));
@@ -50,7 +54,9 @@ pub fn check(plan: &Plan, desired: &[Desired], inventory: &Inventory) -> Result<
             Step::Delete { id, uid, .. } => {
                 deleted = true;
                 if applied {
-                    return refuse(format!("{id} would be deleted while something is being written, so its successor is unproven"));
+                    return refuse(format!(
+                        "{id} would be deleted while something is being written, so its successor is unproven"
+                    ));
                 }
                 if wanted.contains(id) {
                     return refuse(format!("{id} is wanted and would be deleted"));
@@ -62,7 +68,9 @@ pub fn check(plan: &Plan, desired: &[Desired], inventory: &Inventory) -> Result<
                     return refuse(format!("{id} would be deleted without its UID"));
                 }
                 if entry.uid.as_ref().is_some_and(|known| known != uid) {
-                    return refuse(format!("{id} is another instance than the one in the inventory and would be deleted"));
+                    return refuse(format!(
+                        "{id} is another instance than the one in the inventory and would be deleted"
+                    ));
                 }
                 if entry.adopted {
                     return refuse(format!("{id} was there before the driver and would be deleted"));

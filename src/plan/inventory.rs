@@ -32,7 +32,9 @@ pub struct Entry {
 
 /// A stored inventory cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("the inventory in ConfigMap {name} cannot be read; restore it from a backup, or delete it to have it rebuilt without removing anything")]
+#[error(
+    "the inventory in ConfigMap {name} cannot be read; restore it from a backup, or delete it to have it rebuilt without removing anything"
+)]
 pub struct InventoryError {
     name: String,
     #[source]
@@ -58,9 +60,15 @@ impl Inventory {
     pub fn parse(name: &str, data: &BTreeMap<String, String>) -> Result<Self, InventoryError> {
         let lines: Vec<Line> = match data.get(OBJECTS) {
             None => Vec::new(),
-            Some(text) => serde_json::from_str(text).map_err(|source| InventoryError { name: name.to_owned(), source })?,
+            Some(text) => serde_json::from_str(text).map_err(|source| InventoryError {
+                name: name.to_owned(),
+                source,
+            })?,
         };
-        Ok(Self { objects: lines.into_iter().map(|line| (line.id, line.entry)).collect(), cluster_id: data.get(CLUSTER_ID).cloned() })
+        Ok(Self {
+            objects: lines.into_iter().map(|line| (line.id, line.entry)).collect(),
+            cluster_id: data.get(CLUSTER_ID).cloned(),
+        })
     }
 
     /// The data of the ConfigMap it is kept in.
@@ -69,7 +77,13 @@ impl Inventory {
         let lines: Vec<String> = self
             .objects
             .iter()
-            .map(|(id, entry)| serde_json::to_string(&Line { id: id.clone(), entry: entry.clone() }).unwrap_or_default())
+            .map(|(id, entry)| {
+                serde_json::to_string(&Line {
+                    id: id.clone(),
+                    entry: entry.clone(),
+                })
+                .unwrap_or_default()
+            })
             .collect();
         let mut data = BTreeMap::from([(OBJECTS.to_owned(), format!("[\n{}\n]", lines.join(",\n")))]);
         if let Some(id) = &self.cluster_id {
@@ -85,7 +99,13 @@ mod tests {
 
     #[test]
     fn what_is_written_reads_back() {
-        let entry = |uid: Option<&str>| Entry { api_version: "apps/v1".into(), driver: "d".into(), wave: 3, adopted: uid.is_none(), uid: uid.map(Into::into) };
+        let entry = |uid: Option<&str>| Entry {
+            api_version: "apps/v1".into(),
+            driver: "d".into(),
+            wave: 3,
+            adopted: uid.is_none(),
+            uid: uid.map(Into::into),
+        };
         let inventory = Inventory {
             objects: BTreeMap::from([
                 (ObjectId::new("apps", "DaemonSet", "ns", "a"), entry(Some("u"))),
@@ -95,7 +115,10 @@ mod tests {
         };
         assert_eq!(Inventory::parse("i", &inventory.data()).expect("readable"), inventory);
         assert_eq!(Inventory::parse("i", &BTreeMap::new()).expect("empty"), Inventory::default());
-        assert_eq!(Inventory::parse("i", &Inventory::default().data()).expect("empty"), Inventory::default());
+        assert_eq!(
+            Inventory::parse("i", &Inventory::default().data()).expect("empty"),
+            Inventory::default()
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 use crate::types::DriverRole;
 
 /// The first wave with pods.
-const WORKLOADS: u8 = 3;
+const WORKLOADS: u8 = 4;
 
 /// When an object of this kind is applied: objects of a lower wave come first, and go last.
 #[must_use]
@@ -11,6 +11,8 @@ pub fn wave(kind: &str, role: DriverRole) -> u8 {
         "CustomResourceDefinition" => 0,
         // Other objects live in it.
         "Namespace" => 1,
+        // The API server lets a role be bound only when it can look at what it grants.
+        "ClusterRoleBinding" | "RoleBinding" => 3,
         // Pods: they need their rights and their configuration, and a storage driver needs initialised nodes.
         "Deployment" | "DaemonSet" | "StatefulSet" | "Job" | "CronJob" | "Pod" => match role {
             DriverRole::CloudProvider => WORKLOADS,

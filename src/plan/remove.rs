@@ -13,14 +13,22 @@ pub fn remove(apply_set: &str, observed: &Observed, inventory: &Inventory) -> Pl
     waves.sort_unstable();
     waves.dedup();
     for wave in waves.into_iter().rev() {
-        let of_wave: BTreeMap<_, _> =
-            inventory.objects.iter().filter(|(_, entry)| entry.wave == wave).map(|(id, entry)| (id.clone(), entry.clone())).collect();
+        let of_wave: BTreeMap<_, _> = inventory
+            .objects
+            .iter()
+            .filter(|(_, entry)| entry.wave == wave)
+            .map(|(id, entry)| (id.clone(), entry.clone()))
+            .collect();
         prune(&mut plan, &of_wave, &nothing, observed, apply_set);
         let stays: BTreeSet<_> = plan.skipped.iter().map(|skip| skip.id.clone()).collect();
         plan.waiting = of_wave
             .iter()
             .filter(|(id, _)| observed.live.contains_key(id) && !stays.contains(id))
-            .map(|(id, entry)| Wait { driver: entry.driver.clone(), reason: Reason::Deleting, message: format!("{id} is being deleted") })
+            .map(|(id, entry)| Wait {
+                driver: entry.driver.clone(),
+                reason: Reason::Deleting,
+                message: format!("{id} is being deleted"),
+            })
             .collect();
         if !plan.waiting.is_empty() {
             return plan;

@@ -4,14 +4,24 @@ use super::{Input, Plan, Step, build};
 /// is pruned last is there too. For people who ask what would change; it is never carried out.
 #[must_use]
 pub fn whole(input: Input<'_>) -> Plan {
-    let next = Input { hold: None, unproven: Vec::new(), ..input };
+    let next = Input {
+        hold: None,
+        unproven: Vec::new(),
+        ..input
+    };
     // The state that the applies lead to, in which only what nobody wants any more is left to do.
     let mut after = next.observed.clone();
     after.live.extend(next.desired.iter().map(|d| (d.object.id(), d.object.clone())));
-    let rest = build(Input { observed: &after, hold: None, unproven: Vec::new(), ..next });
+    let rest = build(Input {
+        observed: &after,
+        hold: None,
+        unproven: Vec::new(),
+        ..next
+    });
     let mut plan = build(next);
     plan.steps.retain(|step| matches!(step, Step::Apply { .. }));
-    plan.steps.extend(rest.steps.into_iter().filter(|step| matches!(step, Step::Delete { .. })));
+    plan.steps
+        .extend(rest.steps.into_iter().filter(|step| matches!(step, Step::Delete { .. })));
     plan.skipped = rest.skipped;
     plan
 }
@@ -27,19 +37,44 @@ mod tests {
     fn object(name: &str) -> Object {
         let value = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "n", "uid": name}});
         let mut all = vec![Object::new(value).expect("an object")];
-        let owner = Owner { apply_set: "set".into(), driver: "d".into(), version: "1.0.0".into(), salt: String::new() };
+        let owner = Owner {
+            apply_set: "set".into(),
+            driver: "d".into(),
+            version: "1.0.0".into(),
+            salt: String::new(),
+        };
         stamp(&mut all, &owner);
         all.remove(0)
     }
 
     #[test]
     fn applies_and_prunes_of_all_increments_are_there_and_nothing_is_waited_for() {
-        let entry = || Entry { api_version: "v1".into(), driver: "d".into(), wave: 1, adopted: false, uid: None };
+        let entry = || Entry {
+            api_version: "v1".into(),
+            driver: "d".into(),
+            wave: 1,
+            adopted: false,
+            uid: None,
+        };
         let id = |name: &str| ObjectId::new("", "ConfigMap", "n", name);
-        let desired = [Desired { object: object("new"), driver: "d".into(), wave: 1 }];
-        let observed = Observed { live: [(id("old"), object("old"))].into(), ..Observed::default() };
-        let inventory = Inventory { objects: [(id("old"), entry())].into(), cluster_id: None };
-        let wait = Wait { driver: "d".into(), reason: crate::api::Reason::WaitingForPods, message: "not yet".into() };
+        let desired = [Desired {
+            object: object("new"),
+            driver: "d".into(),
+            wave: 1,
+        }];
+        let observed = Observed {
+            live: [(id("old"), object("old"))].into(),
+            ..Observed::default()
+        };
+        let inventory = Inventory {
+            objects: [(id("old"), entry())].into(),
+            cluster_id: None,
+        };
+        let wait = Wait {
+            driver: "d".into(),
+            reason: crate::api::Reason::WaitingForPods,
+            message: "not yet".into(),
+        };
         let plan = whole(Input {
             apply_set: "set",
             desired: &desired,

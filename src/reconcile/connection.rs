@@ -35,7 +35,10 @@ pub struct Inputs {
 
 /// Reads what a connection refers to.
 pub async fn inputs(reader: &Reader, object: &VsphereCloudConfig) -> Inputs {
-    Inputs { trust: gather::trust(reader, object).await, credentials: gather::credentials(reader, object).await }
+    Inputs {
+        trust: gather::trust(reader, object).await,
+        credentials: gather::credentials(reader, object).await,
+    }
 }
 
 /// What asking the vCenter led to.
@@ -50,7 +53,11 @@ pub enum Probe {
 /// Asks the vCenter of a connection.
 pub async fn probe(object: &VsphereCloudConfig, inputs: &Inputs) -> Probe {
     let Ok(trust) = &inputs.trust else { return Probe::NotAsked };
-    let endpoint = Endpoint { server: object.spec.vc_ip.clone(), port: gather::port(object), trust: trust.clone() };
+    let endpoint = Endpoint {
+        server: object.spec.vc_ip.clone(),
+        port: gather::port(object),
+        trust: trust.clone(),
+    };
     Probe::Asked(vcenter::facts(&endpoint, DEADLINE).await)
 }
 
@@ -60,23 +67,40 @@ pub fn fold(object: &VsphereCloudConfig, inputs: &Inputs, probe: Option<&Probe>,
     let old = object.status.clone().unwrap_or_default();
     let same_spec = old.observed_generation == object.metadata.generation;
     let mut conditions = Conditions::new(old.conditions.clone(), object.metadata.generation, now.clone());
-    let mut status = VsphereCloudConfigStatus { observed_generation: object.metadata.generation, ..old.clone() };
+    let mut status = VsphereCloudConfigStatus {
+        observed_generation: object.metadata.generation,
+        ..old.clone()
+    };
 
-    let mut verdict = Verdict { ready: Some(true), reason: Reason::Healthy, message: String::new() };
+    let mut verdict = Verdict {
+        ready: Some(true),
+        reason: Reason::Healthy,
+        message: String::new(),
+    };
     match probe {
         Some(probe) => stages(&mut conditions, &mut status, &mut verdict, probe, inputs, same_spec),
         None => {
             for (_, kind) in STAGES {
-                let Some(c) = Conditions::find(&old.conditions, kind) else { continue };
+                let Some(c) = Conditions::find(&old.conditions, kind) else {
+                    continue;
+                };
                 let ready = match c.status.as_str() {
                     "True" => Some(true),
                     "False" => Some(false),
                     _ => None,
                 };
-                let reason = Reason::ALL.iter().find(|r| r.as_str() == c.reason).copied().unwrap_or(Reason::NotChecked);
+                let reason = Reason::ALL
+                    .iter()
+                    .find(|r| r.as_str() == c.reason)
+                    .copied()
+                    .unwrap_or(Reason::NotChecked);
                 conditions.set(kind, ready, reason, c.message.clone());
                 if ready != Some(true) && verdict.ready == Some(true) {
-                    verdict = Verdict { ready, reason, message: c.message.clone() };
+                    verdict = Verdict {
+                        ready,
+                        reason,
+                        message: c.message.clone(),
+                    };
                 }
             }
         }
@@ -84,14 +108,27 @@ pub fn fold(object: &VsphereCloudConfig, inputs: &Inputs, probe: Option<&Probe>,
     match &inputs.credentials {
         Ok(found) => {
             let user = found.credentials.user.clone();
-            conditions.set(ConditionType::CredentialsFound, Some(true), Reason::Healthy, format!("Secret {} holds user {user}", found.secret));
-            status.credential = Some(CredentialStatus { secret: found.secret.clone(), user, version: found.version.clone() });
+            conditions.set(
+                ConditionType::CredentialsFound,
+                Some(true),
+                Reason::Healthy,
+                format!("Secret {} holds user {user}", found.secret),
+            );
+            status.credential = Some(CredentialStatus {
+                secret: found.secret.clone(),
+                user,
+                version: found.version.clone(),
+            });
         }
         Err(error) => {
             conditions.set(ConditionType::CredentialsFound, Some(false), error.reason(), chain(error));
             status.credential = None;
             if verdict.ready == Some(true) {
-                verdict = Verdict { ready: Some(false), reason: error.reason(), message: chain(error) };
+                verdict = Verdict {
+                    ready: Some(false),
+                    reason: error.reason(),
+                    message: chain(error),
+                };
             }
         }
     }
@@ -129,14 +166,21 @@ fn stages(
                 api_type: facts.api_type.clone(),
                 instance_uuid: facts.instance_uuid.clone(),
             });
-            status.certificate = Some(CertificateStatus { sha256: facts.certificate.sha256.to_string(), not_after: facts.certificate.not_after.map(Time) });
+            status.certificate = Some(CertificateStatus {
+                sha256: facts.certificate.sha256.to_string(),
+                not_after: facts.certificate.not_after.map(Time),
+            });
             return;
         }
         Probe::Asked(Err(error)) => {
             let outage = matches!(class(error), Class::Retry);
             // Nobody is told that something is wrong when it only cannot be seen; a vCenter that was never seen is.
             *verdict = Verdict {
-                ready: if outage && same_spec && status.about.is_some() { None } else { Some(false) },
+                ready: if outage && same_spec && status.about.is_some() {
+                    None
+                } else {
+                    Some(false)
+                },
                 reason: reason(error),
                 message: format!("{}. {}", chain(error), error.remedy()),
             };
@@ -144,7 +188,11 @@ fn stages(
         }
         Probe::NotAsked => {
             if let Err(error) = &inputs.trust {
-                *verdict = Verdict { ready: Some(false), reason: error.reason(), message: chain(error) };
+                *verdict = Verdict {
+                    ready: Some(false),
+                    reason: error.reason(),
+                    message: chain(error),
+                };
             }
             Stage::Trusted
         }
@@ -203,5 +251,10 @@ pub fn class(error: &ProbeError) -> Class {
 /// The id of a connection.
 #[must_use]
 pub fn id(object: &VsphereCloudConfig) -> crate::types::ObjectId {
-    crate::types::ObjectId::new(crate::api::GROUP, "VsphereCloudConfig", object.namespace().unwrap_or_default(), object.name_any())
+    crate::types::ObjectId::new(
+        crate::api::GROUP,
+        "VsphereCloudConfig",
+        object.namespace().unwrap_or_default(),
+        object.name_any(),
+    )
 }

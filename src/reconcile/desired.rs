@@ -41,8 +41,12 @@ pub struct Wanted<'a> {
 pub fn desired(wanted: &Wanted<'_>) -> Result<Vec<Desired>, ReconcileError> {
     let mut all = Vec::new();
     for (driver, chart) in wanted.charts {
-        let own: Vec<Connection> =
-            wanted.connections.iter().filter(|c| wanted.asked.connections.get(driver).is_some_and(|names| names.contains(&c.name))).cloned().collect();
+        let own: Vec<Connection> = wanted
+            .connections
+            .iter()
+            .filter(|c| wanted.asked.connections.get(driver).is_some_and(|names| names.contains(&c.name)))
+            .cloned()
+            .collect();
         let values = values(wanted, chart);
         let rendered = chart::render(chart, &values, &context(wanted, &own))?;
         let mut objects = rendered.into_iter().map(Object::new).collect::<Result<Vec<_>, _>>()?;
@@ -54,7 +58,11 @@ pub fn desired(wanted: &Wanted<'_>) -> Result<Vec<Desired>, ReconcileError> {
             salt: wanted.cluster.uid.clone(),
         };
         stamp(&mut objects, &owner);
-        all.extend(objects.into_iter().map(|object| Desired { wave: wave(object.kind(), chart.metadata.role), driver: driver.clone(), object }));
+        all.extend(objects.into_iter().map(|object| Desired {
+            wave: wave(object.kind(), chart.metadata.role),
+            driver: driver.clone(),
+            object,
+        }));
     }
     Ok(all)
 }
@@ -66,11 +74,18 @@ fn context(wanted: &Wanted<'_>, connections: &[Connection]) -> chart::Context {
             minor: wanted.cluster.version.minor(),
             distribution: wanted.spec.storage_provider.as_ref().and_then(|s| s.cluster_distribution.clone()),
             uid: wanted.cluster.uid.clone(),
-            control_plane: chart::ControlPlane { count: u32::try_from(wanted.cluster.control_plane_count()).unwrap_or(u32::MAX) },
+            control_plane: chart::ControlPlane {
+                count: u32::try_from(wanted.cluster.control_plane_count()).unwrap_or(u32::MAX),
+            },
         },
         connections: connections
             .iter()
-            .map(|c| chart::Connection { name: c.name.clone(), server: c.server.clone(), port: c.port, datacenters: c.datacenters.clone() })
+            .map(|c| chart::Connection {
+                name: c.name.clone(),
+                server: c.server.clone(),
+                port: c.port,
+                datacenters: c.datacenters.clone(),
+            })
             .collect(),
         namespace: wanted.namespace.into(),
     }
@@ -143,13 +158,17 @@ fn configuration(wanted: &Wanted<'_>, chart: &Chart, values: &Value, connections
             let options = cpi::CpiOptions {
                 secret_name: CPI_SECRET.into(),
                 secret_namespace: namespace.clone(),
-                topology: topology.map(|t| cpi::Topology { zone: t.zone, region: t.region }),
+                topology: topology.map(|t| cpi::Topology {
+                    zone: t.zone,
+                    region: t.region,
+                }),
                 ip_families: Vec::new(),
             };
             let config = cpi::render(&options, &connections)?;
             let mut data = config.files;
             data.insert("vsphere.conf".into(), config.conf);
-            let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": CPI_CONFIG, "namespace": namespace}, "data": data});
+            let config_map =
+                json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": CPI_CONFIG, "namespace": namespace}, "data": data});
             vec![config_map, secret(&namespace, CPI_SECRET, &config.secret)]
         }
     };
@@ -157,7 +176,10 @@ fn configuration(wanted: &Wanted<'_>, chart: &Chart, values: &Value, connections
 }
 
 fn secret(namespace: &str, name: &str, data: &BTreeMap<String, Secret>) -> Value {
-    let data: Map<String, Value> = data.iter().map(|(key, value)| (key.clone(), STANDARD.encode(value.expose()).into())).collect();
+    let data: Map<String, Value> = data
+        .iter()
+        .map(|(key, value)| (key.clone(), STANDARD.encode(value.expose()).into()))
+        .collect();
     json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}, "type": "Opaque", "data": data})
 }
 
@@ -193,6 +215,10 @@ fn csi_options(cluster_id: &str, spec: &StorageProvider) -> csi::CsiOptions {
             })
             .collect();
     }
-    options.snapshots.per_volume = spec.snapshots.as_ref().and_then(|s| s.max_per_volume).and_then(|n| u32::try_from(n).ok());
+    options.snapshots.per_volume = spec
+        .snapshots
+        .as_ref()
+        .and_then(|s| s.max_per_volume)
+        .and_then(|n| u32::try_from(n).ok());
     options
 }

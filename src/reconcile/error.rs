@@ -30,7 +30,9 @@ pub enum ReconcileError {
         message: String,
     },
     /// The Secret is not there.
-    #[error("vSphere connection {connection} needs Secret {name}, which is not in namespace {places}; create it with type kubernetes.io/basic-auth and the keys username and password")]
+    #[error(
+        "vSphere connection {connection} needs Secret {name}, which is not in namespace {places}; create it with type kubernetes.io/basic-auth and the keys username and password"
+    )]
     SecretNotFound {
         /// The connection.
         connection: String,
@@ -43,7 +45,9 @@ pub enum ReconcileError {
         source: Option<ClusterError>,
     },
     /// The Secret is of another type.
-    #[error("vSphere connection {connection} names Secret {secret}, which is of type {found:?}; make it anew with type kubernetes.io/basic-auth")]
+    #[error(
+        "vSphere connection {connection} names Secret {secret}, which is of type {found:?}; make it anew with type kubernetes.io/basic-auth"
+    )]
     SecretWrongType {
         /// The connection.
         connection: String,
@@ -63,7 +67,9 @@ pub enum ReconcileError {
         key: &'static str,
     },
     /// The certificate authorities cannot be read.
-    #[error("vSphere connection {connection} takes its certificate authorities from key {key} of {place}, where there are none; put PEM certificates there")]
+    #[error(
+        "vSphere connection {connection} takes its certificate authorities from key {key} of {place}, where there are none; put PEM certificates there"
+    )]
     CaBundle {
         /// The connection.
         connection: String,
@@ -87,7 +93,7 @@ pub enum ReconcileError {
     NoClusterId,
     /// The matrix has nothing that fits.
     #[error(transparent)]
-    NoFit(#[from] crate::matrix::NoFit),
+    NoFit(#[from] Box<crate::matrix::NoFit>),
     /// The matrix cannot be read.
     #[error(transparent)]
     Matrix(#[from] crate::matrix::IndexError),
@@ -149,7 +155,9 @@ impl Failure for ReconcileError {
     fn class(&self) -> Class {
         match self {
             // A watch sees the object that is missing or changes.
-            Self::NoConnections { .. } | Self::ConnectionNotReady { .. } | Self::SecretNotFound { .. } | Self::CaBundle { .. } => Class::Wait,
+            Self::NoConnections { .. } | Self::ConnectionNotReady { .. } | Self::SecretNotFound { .. } | Self::CaBundle { .. } => {
+                Class::Wait
+            }
             Self::SecretWrongType { .. } | Self::SecretIncomplete { .. } => Class::Wait,
             Self::NoClusterId | Self::Fetch(_) => Class::Retry,
             Self::Cluster(error) => error.class(),

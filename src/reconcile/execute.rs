@@ -1,7 +1,7 @@
 //! apply: carries a plan out. It decides nothing (effect).
 
-use crate::api::APPLIED_ANNOTATION;
 use super::World;
+use crate::api::APPLIED_ANNOTATION;
 use crate::cluster::ClusterError;
 use crate::manifest::Object;
 use crate::plan::{Change, Inventory, Plan, Step};
@@ -40,8 +40,11 @@ pub async fn execute(plan: &Plan, world: &World, place: &Place<'_>) -> Outcome {
         let group = steps.iter().take_while(|step| rank(step) == rank(first)).count();
         let (now, later) = steps.split_at(group);
         steps = later;
-        let results: Vec<Result<(), ClusterError>> =
-            stream::iter(now.to_vec()).map(|step| one(step, world, place)).buffered(CONCURRENCY).collect().await;
+        let results: Vec<Result<(), ClusterError>> = stream::iter(now.to_vec())
+            .map(|step| one(step, world, place))
+            .buffered(CONCURRENCY)
+            .collect()
+            .await;
         outcome.writes += results.iter().filter(|result| result.is_ok()).count();
         outcome.failures.extend(results.into_iter().filter_map(Result::err));
         if !outcome.failures.is_empty() {
@@ -95,7 +98,12 @@ fn config_map(inventory: &Inventory, place: &Place<'_>) -> Object {
     let mut kinds: Vec<String> = inventory.objects.keys().map(|id| id.group_kind.to_string()).collect();
     kinds.sort();
     kinds.dedup();
-    let mut namespaces: Vec<&str> = inventory.objects.keys().map(|id| id.namespace.as_str()).filter(|ns| !ns.is_empty() && *ns != place.namespace).collect();
+    let mut namespaces: Vec<&str> = inventory
+        .objects
+        .keys()
+        .map(|id| id.namespace.as_str())
+        .filter(|ns| !ns.is_empty() && *ns != place.namespace)
+        .collect();
     namespaces.dedup();
     namespaces.sort_unstable();
     namespaces.dedup();
@@ -114,6 +122,9 @@ fn config_map(inventory: &Inventory, place: &Place<'_>) -> Object {
         },
         "data": inventory.data(),
     });
-    #[expect(clippy::expect_used, reason = "the literal above has a kind and a name; an empty name is refused by the API server")]
+    #[expect(
+        clippy::expect_used,
+        reason = "the literal above has a kind and a name; an empty name is refused by the API server"
+    )]
     Object::new(value).expect("a ConfigMap")
 }

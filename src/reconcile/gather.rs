@@ -50,8 +50,16 @@ pub fn connections_watch(namespace: &str) -> Watch {
 /// When a watch cannot be started, or kube-system is not there.
 pub async fn cluster(reader: &Reader, version: KubernetesVersion) -> Result<Cluster, ReconcileError> {
     let view = reader.load([nodes_watch(), csi_nodes_watch(), kube_system_watch()]).await?;
-    let uid = view.one(&kube_system_watch()).map(|o| o.uid().to_owned()).ok_or(ReconcileError::NoClusterId)?;
-    let registered: Vec<String> = view.list(&csi_nodes_watch()).iter().filter(|o| registers(o)).map(|o| o.name().to_owned()).collect();
+    let uid = view
+        .one(&kube_system_watch())
+        .map(|o| o.uid().to_owned())
+        .ok_or(ReconcileError::NoClusterId)?;
+    let registered: Vec<String> = view
+        .list(&csi_nodes_watch())
+        .iter()
+        .filter(|o| registers(o))
+        .map(|o| o.name().to_owned())
+        .collect();
     let nodes = view.list(&nodes_watch()).iter().map(|o| node(o, &registered)).collect();
     Ok(Cluster { version, uid, nodes })
 }
@@ -62,8 +70,11 @@ fn registers(csi_node: &Object) -> bool {
 }
 
 fn node(object: &Object, registered: &[String]) -> Node {
-    const CONTROL_PLANE: [&str; 3] =
-        ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/controlplane", "node-role.kubernetes.io/master"];
+    const CONTROL_PLANE: [&str; 3] = [
+        "node-role.kubernetes.io/control-plane",
+        "node-role.kubernetes.io/controlplane",
+        "node-role.kubernetes.io/master",
+    ];
     const TAINT: &str = "node.cloudprovider.kubernetes.io/uninitialized";
     let taints = object.value().pointer("/spec/taints").and_then(Value::as_array);
     Node {
@@ -95,7 +106,11 @@ pub async fn inventory(reader: &Reader, config: &VDOConfig) -> Result<Inventory,
 pub async fn connection_objects(reader: &Reader, namespace: &str) -> Result<Vec<VsphereCloudConfig>, ReconcileError> {
     let watch = connections_watch(namespace);
     let view = reader.load([watch.clone()]).await?;
-    Ok(view.list(&watch).into_iter().filter_map(|o| serde_json::from_value(o.into_value()).ok()).collect())
+    Ok(view
+        .list(&watch)
+        .into_iter()
+        .filter_map(|o| serde_json::from_value(o.into_value()).ok())
+        .collect())
 }
 
 /// A connection with everything that it refers to.
@@ -120,7 +135,9 @@ pub async fn connection(reader: &Reader, object: &VsphereCloudConfig) -> Result<
             "False" => Some(false),
             _ => None,
         }),
-        message: ready.filter(|_| current).map_or_else(|| "it has not been checked yet".into(), |c| c.message.clone()),
+        message: ready
+            .filter(|_| current)
+            .map_or_else(|| "it has not been checked yet".into(), |c| c.message.clone()),
         credentials,
         name,
     })
@@ -129,7 +146,10 @@ pub async fn connection(reader: &Reader, object: &VsphereCloudConfig) -> Result<
 /// The version that the vCenter of a connection said last, of the connection as it is specified now.
 #[must_use]
 pub fn vcenter_version(object: &VsphereCloudConfig) -> Option<VcenterVersion> {
-    let status = object.status.as_ref().filter(|status| status.observed_generation == object.metadata.generation)?;
+    let status = object
+        .status
+        .as_ref()
+        .filter(|status| status.observed_generation == object.metadata.generation)?;
     status.about.as_ref()?.version.parse().ok()
 }
 
@@ -174,7 +194,12 @@ pub async fn credentials(reader: &Reader, object: &VsphereCloudConfig) -> Result
             Err(error) => return Err(error.into()),
         }
     }
-    Err(ReconcileError::SecretNotFound { connection: object.name_any(), name: name.clone(), places: places.join(" or "), source: refused })
+    Err(ReconcileError::SecretNotFound {
+        connection: object.name_any(),
+        name: name.clone(),
+        places: places.join(" or "),
+        source: refused,
+    })
 }
 
 fn read(secret: &Object, connection: &str) -> Result<Found, ReconcileError> {
@@ -182,16 +207,31 @@ fn read(secret: &Object, connection: &str) -> Result<Found, ReconcileError> {
     let id = format!("{}/{}", secret.namespace(), secret.name());
     let kind = secret.text("/type");
     if kind != BASIC_AUTH {
-        return Err(ReconcileError::SecretWrongType { connection: connection.into(), secret: id, found: kind.into() });
+        return Err(ReconcileError::SecretWrongType {
+            connection: connection.into(),
+            secret: id,
+            found: kind.into(),
+        });
     }
     let part = |key: &'static str| {
         let text = secret.text(&format!("/data/{key}"));
         let bytes = STANDARD.decode(text).unwrap_or_default();
-        let missing = || ReconcileError::SecretIncomplete { connection: connection.into(), secret: id.clone(), key };
+        let missing = || ReconcileError::SecretIncomplete {
+            connection: connection.into(),
+            secret: id.clone(),
+            key,
+        };
         String::from_utf8(bytes).ok().filter(|value| !value.is_empty()).ok_or_else(missing)
     };
-    let credentials = Credentials { user: part("username")?, password: Secret::new(part("password")?) };
-    Ok(Found { credentials, secret: id, version: secret.resource_version().into() })
+    let credentials = Credentials {
+        user: part("username")?,
+        password: Secret::new(part("password")?),
+    };
+    Ok(Found {
+        credentials,
+        secret: id,
+        version: secret.resource_version().into(),
+    })
 }
 
 /// How the certificate of a connection is trusted. A missing thumbprint never means insecure.
@@ -211,7 +251,9 @@ pub async fn trust(reader: &Reader, object: &VsphereCloudConfig) -> Result<Trust
         })?;
         return Ok(Trust::Thumbprint(thumbprint));
     }
-    let Some(bundle) = &spec.ca_bundle else { return Ok(Trust::SystemRoots) };
+    let Some(bundle) = &spec.ca_bundle else {
+        return Ok(Trust::SystemRoots);
+    };
     let namespace = object.namespace().unwrap_or_default();
     let (kind, name) = match (&bundle.config_map, &bundle.secret) {
         (Some(name), _) => ("ConfigMap", name),
@@ -220,17 +262,29 @@ pub async fn trust(reader: &Reader, object: &VsphereCloudConfig) -> Result<Trust
     };
     let watch = by_name(kind, &namespace, name);
     let view: View = reader.load([watch.clone()]).await?;
-    let text = view.one(&watch).map(|o| texts(&o, "/data")).and_then(|mut data| data.remove(&bundle.key));
-    let text = if kind == "Secret" { text.and_then(|t| STANDARD.decode(t).ok()).and_then(|b| String::from_utf8(b).ok()) } else { text };
-    text.filter(|pem| pem.contains("BEGIN CERTIFICATE")).map(Trust::CaBundle).ok_or_else(|| ReconcileError::CaBundle {
-        connection: object.name_any(),
-        place: format!("{kind} {namespace}/{name}"),
-        key: bundle.key.clone(),
-    })
+    let text = view
+        .one(&watch)
+        .map(|o| texts(&o, "/data"))
+        .and_then(|mut data| data.remove(&bundle.key));
+    let text = if kind == "Secret" {
+        text.and_then(|t| STANDARD.decode(t).ok()).and_then(|b| String::from_utf8(b).ok())
+    } else {
+        text
+    };
+    text.filter(|pem| pem.contains("BEGIN CERTIFICATE"))
+        .map(Trust::CaBundle)
+        .ok_or_else(|| ReconcileError::CaBundle {
+            connection: object.name_any(),
+            place: format!("{kind} {namespace}/{name}"),
+            key: bundle.key.clone(),
+        })
 }
 
 /// A map of texts inside an object.
 fn texts(object: &Object, pointer: &str) -> BTreeMap<String, String> {
     let map = object.value().pointer(pointer).and_then(Value::as_object);
-    map.into_iter().flatten().filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect()
+    map.into_iter()
+        .flatten()
+        .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
+        .collect()
 }

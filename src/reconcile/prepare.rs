@@ -52,13 +52,16 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
     });
     let vcenters = vcenters(&connections)?;
     let installed = survey.versions();
-    let resolution = matrix::resolve(&index, &Query {
-        kubernetes: &survey.cluster.version,
-        vcenters: &vcenters,
-        drivers: &asked.drivers,
-        installed: &installed,
-        policy: policy(config.spec.update_policy),
-    })?;
+    let resolution = matrix::resolve(
+        &index,
+        &Query {
+            kubernetes: &survey.cluster.version,
+            vcenters: &vcenters,
+            drivers: &asked.drivers,
+            installed: &installed,
+            policy: policy(config.spec.update_policy),
+        },
+    )?;
 
     let mut charts = BTreeMap::new();
     for (driver, pick) in &resolution.picks {
@@ -90,7 +93,12 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
     report.waiting.clone_from(&plan.waiting);
     report.skipped.clone_from(&plan.skipped);
     report.cluster_id = Some(cluster_id);
-    Ok(Prepared { resolution, desired, observed, plan })
+    Ok(Prepared {
+        resolution,
+        desired,
+        observed,
+        plan,
+    })
 }
 
 /// The identity under which volumes are registered: fixed by the first installation, given by the specification, or that
@@ -114,7 +122,10 @@ fn vcenters(connections: &[Connection]) -> Result<Vec<(String, VcenterVersion)>,
         .iter()
         .map(|c| match &c.version {
             Some(version) => Ok((c.name.clone(), version.clone())),
-            None => Err(ReconcileError::ConnectionNotReady { connection: c.name.clone(), message: c.message.clone() }),
+            None => Err(ReconcileError::ConnectionNotReady {
+                connection: c.name.clone(),
+                message: c.message.clone(),
+            }),
         })
         .collect()
 }
@@ -143,7 +154,11 @@ fn tell(report: &mut Report, survey: &Survey, resolution: &Resolution, desired: 
             health: survey.running.get(name).cloned(),
         })
         .collect();
-    let objects: BTreeSet<ObjectId> = desired.iter().map(|d| d.object.id()).chain(survey.inventory.objects.keys().cloned()).collect();
+    let objects: BTreeSet<ObjectId> = desired
+        .iter()
+        .map(|d| d.object.id())
+        .chain(survey.inventory.objects.keys().cloned())
+        .collect();
     report.inventory = Some((survey.inventory_name.clone(), objects.len()));
 }
 
@@ -154,7 +169,10 @@ async fn observe(world: &World, survey: &Survey, desired: &[Desired]) -> Result<
         ids.entry(id.clone()).or_insert_with(|| entry.api_version.clone());
     }
     let live = world.reader.live(&ids, watches(&ids, &survey.apply_set)).await?;
-    let mut observed = Observed { live, ..Observed::default() };
+    let mut observed = Observed {
+        live,
+        ..Observed::default()
+    };
     if let Some(cache) = world.reader.cache() {
         for d in desired {
             let id = d.object.id();

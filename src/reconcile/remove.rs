@@ -21,7 +21,10 @@ pub(super) async fn remove(occasion: &Occasion<'_>, world: &World, report: &mut 
     let survey = survey(&world.reader, config, occasion.kubernetes.clone()).await?;
     survey.tell(report);
     let namespace = config.namespace().unwrap_or_default();
-    let mut observed = Observed { live: survey.live.clone(), ..Observed::default() };
+    let mut observed = Observed {
+        live: survey.live.clone(),
+        ..Observed::default()
+    };
     let mut plan = plan::remove(&survey.apply_set, &observed, &survey.inventory);
     for namespace in namespaces_going(&plan) {
         if occupied(&world.client, &namespace).await? {
@@ -39,7 +42,11 @@ pub(super) async fn remove(occasion: &Occasion<'_>, world: &World, report: &mut 
     }
     let through = matches!(plan.steps.as_slice(), [Step::Commit(_)]);
     if !through {
-        let place = Place { namespace: &namespace, name: &survey.inventory_name, apply_set: &survey.apply_set };
+        let place = Place {
+            namespace: &namespace,
+            name: &survey.inventory_name,
+            apply_set: &survey.apply_set,
+        };
         let outcome = execute(&plan, world, &place).await;
         report.troubles.extend(outcome.failures.iter().map(Trouble::from));
         return Ok(());

@@ -2,8 +2,9 @@
 
 use super::id;
 use crate::api::VDOConfig;
-use crate::cluster::{ClusterError, Writer};
 use crate::api::{Class, VDOConfigStatus};
+use crate::cluster::{ClusterError, Writer};
+use crate::manifest::merge_patch;
 use crate::status::{Report, progress_only};
 use serde_json::json;
 use std::time::Duration;
@@ -57,12 +58,9 @@ pub async fn publish(
     if old == new || (recent && progress_only(old, new)) {
         return Ok(None);
     }
-    let mut status = serde_json::to_value(new).unwrap_or_default();
-    // A merge patch keeps what it does not name: what is gone has to be named.
-    for field in ["kubernetes", "vcenters", "matrix", "drivers", "nodes", "inventory", "clusterId", "nextAttempt"] {
-        if status.get(field).is_none() {
-            status[field] = serde_json::Value::Null;
-        }
-    }
-    writer.merge("vdo.vmware.com/v1alpha1", &id(config), &json!({"status": status}), true).await
+    let json = |status: &VDOConfigStatus| serde_json::to_value(status).unwrap_or_default();
+    let change = merge_patch(&json(old), &json(new));
+    writer
+        .merge("vdo.vmware.com/v1alpha1", &id(config), &json!({"status": change}), true)
+        .await
 }

@@ -42,20 +42,41 @@ pub async fn survey(reader: &Reader, config: &VDOConfig, version: KubernetesVers
     let inventory = gather::inventory(reader, config).await?;
     let inventory_name = gather::inventory_name(config);
     let apply_set = apply_set_id(&inventory_name, &config.namespace().unwrap_or_default());
-    let ids = inventory.objects.iter().map(|(id, entry)| (id.clone(), entry.api_version.clone())).collect();
+    let ids = inventory
+        .objects
+        .iter()
+        .map(|(id, entry)| (id.clone(), entry.api_version.clone()))
+        .collect();
     let live = reader.live(&ids, watches(&ids, &apply_set)).await?;
-    let mut survey =
-        Survey { cluster, inventory, inventory_name, apply_set, live, running: BTreeMap::new(), installed: BTreeMap::new() };
+    let mut survey = Survey {
+        cluster,
+        inventory,
+        inventory_name,
+        apply_set,
+        live,
+        running: BTreeMap::new(),
+        installed: BTreeMap::new(),
+    };
     survey.assess(reader).await?;
     Ok(survey)
 }
 
 impl Survey {
     async fn assess(&mut self, reader: &Reader) -> Result<(), ReconcileError> {
-        for driver in self.inventory.objects.values().map(|entry| entry.driver.clone()).collect::<BTreeSet<_>>() {
+        for driver in self
+            .inventory
+            .objects
+            .values()
+            .map(|entry| entry.driver.clone())
+            .collect::<BTreeSet<_>>()
+        {
             let of_driver = |id: &ObjectId| self.inventory.objects.get(id).is_some_and(|entry| entry.driver == driver);
-            let objects: Vec<&Object> =
-                self.live.iter().filter(|(id, o)| of_driver(id) && is_owned(o, &self.apply_set)).map(|(_, o)| o).collect();
+            let objects: Vec<&Object> = self
+                .live
+                .iter()
+                .filter(|(id, o)| of_driver(id) && is_owned(o, &self.apply_set))
+                .map(|(_, o)| o)
+                .collect();
             let workloads: Vec<&Object> = objects.iter().copied().filter(|o| o.pod_spec().is_some()).collect();
             let Some(first) = workloads.first() else { continue };
             let version = first.label("app.kubernetes.io/version").unwrap_or_default().to_owned();
@@ -72,7 +93,10 @@ impl Survey {
     /// The versions that are installed, as far as they are versions.
     #[must_use]
     pub fn versions(&self) -> BTreeMap<DriverName, DriverVersion> {
-        self.installed.iter().filter_map(|(name, version)| Some((name.clone(), version.parse().ok()?))).collect()
+        self.installed
+            .iter()
+            .filter_map(|(name, version)| Some((name.clone(), version.parse().ok()?)))
+            .collect()
     }
 
     /// Puts what was found into the report; what is decided later replaces parts of it.
@@ -105,8 +129,17 @@ impl Survey {
     /// How long ago a workload of this driver was made, in seconds.
     pub(super) fn age(&self, driver: &str, now: Timestamp) -> Option<i64> {
         let of_driver = |id: &ObjectId| self.inventory.objects.get(id).is_some_and(|entry| entry.driver == driver);
-        let created = self.live.iter().filter(|(id, o)| of_driver(id) && o.pod_spec().is_some()).map(|(_, o)| o.text("/metadata/creationTimestamp")).min()?;
-        Some(created.parse::<Timestamp>().map_or(0, |created| (now.as_second() - created.as_second()).max(0)))
+        let created = self
+            .live
+            .iter()
+            .filter(|(id, o)| of_driver(id) && o.pod_spec().is_some())
+            .map(|(_, o)| o.text("/metadata/creationTimestamp"))
+            .min()?;
+        Some(
+            created
+                .parse::<Timestamp>()
+                .map_or(0, |created| (now.as_second() - created.as_second()).max(0)),
+        )
     }
 }
 
@@ -126,6 +159,9 @@ pub(super) fn watches(ids: &BTreeMap<ObjectId, String>, apply_set: &str) -> BTre
 /// The pods of a workload.
 fn pods_watch(workload: &Object) -> Option<Watch> {
     let labels = workload.value().pointer("/spec/selector/matchLabels")?.as_object()?;
-    let selector: Vec<String> = labels.iter().filter_map(|(k, v)| Some(format!("{k}={}", Value::as_str(v)?))).collect();
+    let selector: Vec<String> = labels
+        .iter()
+        .filter_map(|(k, v)| Some(format!("{k}={}", Value::as_str(v)?)))
+        .collect();
     Some(Watch::new("v1", "Pod", workload.namespace(), Select::Labels(selector.join(","))))
 }

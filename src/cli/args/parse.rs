@@ -20,7 +20,10 @@ impl FromStr for Vcenter {
             Some((name, version)) => (Some(name.trim().to_owned()).filter(|name| !name.is_empty()), version),
             None => (None, text),
         };
-        Ok(Self { name, version: version.parse().map_err(|error| format!("{error}"))? })
+        Ok(Self {
+            name,
+            version: version.parse().map_err(|error| format!("{error}"))?,
+        })
     }
 }
 
@@ -41,7 +44,10 @@ impl FromStr for Ask {
             Some((driver, pin)) => (driver, Some(pin.parse().map_err(|error| format!("{error}"))?)),
             None => (text, None),
         };
-        Ok(Self { driver: driver.trim().to_owned(), pin })
+        Ok(Self {
+            driver: driver.trim().to_owned(),
+            pin,
+        })
     }
 }
 

@@ -35,15 +35,22 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         },
         _ => ask_cluster(args, global, typed, &index).await?,
     };
-    let result = matrix::resolve(&index, &Query {
-        kubernetes: &question.kubernetes,
-        vcenters: &question.vcenters,
-        drivers: &question.drivers,
-        installed: &question.installed,
-        policy: question.policy,
-    });
+    let result = matrix::resolve(
+        &index,
+        &Query {
+            kubernetes: &question.kubernetes,
+            vcenters: &question.vcenters,
+            drivers: &question.drivers,
+            installed: &question.installed,
+            policy: question.policy,
+        },
+    );
     let exit = if result.is_ok() { Exit::Ok } else { Exit::Differences };
-    let answer = Answer::formatted(args.output.or_table(), || json(&index, &question, &result), || text(&question, &result))?;
+    let answer = Answer::formatted(
+        args.output.or_table(),
+        || json(&index, &question, &result),
+        || text(&question, &result),
+    )?;
     Ok(answer.exit(exit))
 }
 
@@ -55,14 +62,33 @@ fn typed_drivers(args: &Args, index: &Index) -> Result<Option<BTreeMap<DriverNam
     let mut drivers = BTreeMap::new();
     for ask in &args.driver {
         let (name, _) = super::driver(index, &ask.driver)?;
-        drivers.insert(name.to_owned(), DriverRequest { pin: ask.pin.clone(), allow_incompatible: false });
+        drivers.insert(
+            name.to_owned(),
+            DriverRequest {
+                pin: ask.pin.clone(),
+                allow_incompatible: false,
+            },
+        );
     }
     Ok(Some(drivers).filter(|drivers| !drivers.is_empty()))
 }
 
+/// What the one vCenter is called that was given no name.
+const ONLY: &str = "the vCenter";
+
 fn typed_vcenters(args: &Args) -> Vec<(String, VcenterVersion)> {
-    let name = |i: usize| if args.vcenter.len() == 1 { "the vCenter".to_owned() } else { format!("vCenter {}", i + 1) };
-    args.vcenter.iter().enumerate().map(|(i, v)| (v.name.clone().unwrap_or_else(|| name(i)), v.version.clone())).collect()
+    let name = |i: usize| {
+        if args.vcenter.len() == 1 {
+            ONLY.to_owned()
+        } else {
+            format!("vCenter {}", i + 1)
+        }
+    };
+    args.vcenter
+        .iter()
+        .enumerate()
+        .map(|(i, v)| (v.name.clone().unwrap_or_else(|| name(i)), v.version.clone()))
+        .collect()
 }
 
 /// Fills in from the cluster what was not typed.
@@ -77,9 +103,16 @@ async fn ask_cluster(
     let deployed = session.deployed().await?;
     if args.vcenter.is_empty() && matches!(deployed, Deployed::Nothing) {
         let remedy = "Name the vCenters instead: --vcenter 8.0.3";
-        return Err(CliError { remedy: remedy.into(), ..session.missing(&deployed) });
+        return Err(CliError {
+            remedy: remedy.into(),
+            ..session.missing(&deployed)
+        });
     }
-    let objects = if args.vcenter.is_empty() { reconcile::connection_objects(reader, &global.namespace).await? } else { Vec::new() };
+    let objects = if args.vcenter.is_empty() {
+        reconcile::connection_objects(reader, &global.namespace).await?
+    } else {
+        Vec::new()
+    };
     let existing = objects.iter().map(ResourceExt::name_any).collect();
     let mut question = Question {
         kubernetes: args.kubernetes.clone().unwrap_or_else(|| session.kubernetes.clone()),
@@ -101,11 +134,17 @@ async fn ask_cluster(
     if let Some(typed) = typed {
         question.drivers = typed;
     }
-    for object in objects.iter().filter(|o| used.as_ref().is_none_or(|used| used.contains(&o.name_any()))) {
+    for object in objects
+        .iter()
+        .filter(|o| used.as_ref().is_none_or(|used| used.contains(&o.name_any())))
+    {
         question.vcenters.push((object.name_any(), version(object)?));
     }
     if question.vcenters.is_empty() {
-        let what = format!("there is no vSphere connection in namespace {} of cluster {}", global.namespace, session.name);
+        let what = format!(
+            "there is no vSphere connection in namespace {} of cluster {}",
+            global.namespace, session.name
+        );
         return Err(CliError::new(Exit::NotFound, what, "Name the vCenters instead: --vcenter 8.0.3"));
     }
     Ok(question)
@@ -113,15 +152,37 @@ async fn ask_cluster(
 
 fn version(object: &crate::api::VsphereCloudConfig) -> Result<VcenterVersion, CliError> {
     reconcile::vcenter_version(object).ok_or_else(|| {
-        let conditions = object.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        let conditions = object
+            .status
+            .as_ref()
+            .map(|status| status.conditions.as_slice())
+            .unwrap_or_default();
         let message = Conditions::find(conditions, ConditionType::Ready).map_or("it has not been checked yet", |c| c.message.as_str());
-        let what = format!("the version of vSphere connection {} ({}) is not known: {message}", object.name_any(), object.spec.vc_ip);
-        CliError::new(Exit::Vcenter, what, format!("Name it instead: --vcenter {}=8.0.3", object.name_any()))
+        let what = format!(
+            "the version of vSphere connection {} ({}) is not known: {message}",
+            object.name_any(),
+            object.spec.vc_ip
+        );
+        CliError::new(
+            Exit::Vcenter,
+            what,
+            format!("Name it instead: --vcenter {}=8.0.3", object.name_any()),
+        )
     })
 }
 
-fn text(question: &Question, result: &Result<Resolution, NoFit>) -> String {
-    let vcenters: Vec<String> = question.vcenters.iter().map(|(name, version)| format!("{version} ({name})")).collect();
+fn text(question: &Question, result: &Result<Resolution, Box<NoFit>>) -> String {
+    let vcenters: Vec<String> = question
+        .vcenters
+        .iter()
+        .map(|(name, version)| {
+            if name == ONLY {
+                version.to_string()
+            } else {
+                format!("{version} ({name})")
+            }
+        })
+        .collect();
     let mut text = format!("Kubernetes {}, vCenter {}\n\n", question.kubernetes, vcenters.join(", "));
     match result {
         Ok(resolution) => {
@@ -141,8 +202,11 @@ fn text(question: &Question, result: &Result<Resolution, NoFit>) -> String {
         }
         Err(error) => {
             text.push_str(&format!("{} {}\n\n", style::bad("✗"), headline(error)));
-            let rows: Vec<Vec<String>> =
-                error.rejected.iter().map(|r| vec![error.driver.clone(), r.version.to_string(), r.reason.to_string()]).collect();
+            let rows: Vec<Vec<String>> = error
+                .rejected
+                .iter()
+                .map(|r| vec![error.driver.clone(), r.version.to_string(), r.reason.to_string()])
+                .collect();
             if !rows.is_empty() {
                 text.push_str(&style::table(&["DRIVER", "VERSION", "REJECTED BECAUSE IT"], &rows));
             }
@@ -158,12 +222,20 @@ fn text(question: &Question, result: &Result<Resolution, NoFit>) -> String {
 fn headline(error: &NoFit) -> String {
     match &error.cause {
         matrix::Cause::NothingFits => format!("no version of {} fits {}", error.driver, error.platform),
-        _ => NoFit { advice: None, ..error.clone() }.to_string(),
+        _ => NoFit {
+            advice: None,
+            ..error.clone()
+        }
+        .to_string(),
     }
 }
 
-fn json(index: &Index, question: &Question, result: &Result<Resolution, NoFit>) -> Value {
-    let vcenters: Vec<Value> = question.vcenters.iter().map(|(name, version)| json!({"connection": name, "version": version})).collect();
+fn json(index: &Index, question: &Question, result: &Result<Resolution, Box<NoFit>>) -> Value {
+    let vcenters: Vec<Value> = question
+        .vcenters
+        .iter()
+        .map(|(name, version)| json!({"connection": name, "version": version}))
+        .collect();
     let picks = result.iter().flat_map(|r| &r.picks);
     let driver = |(name, pick): (&DriverName, &matrix::Pick)| {
         json!({
@@ -177,15 +249,22 @@ fn json(index: &Index, question: &Question, result: &Result<Resolution, NoFit>) 
     };
     let drivers: Vec<Value> = picks.map(driver).collect();
     let failure = result.as_ref().err().map(|error| {
-        let rejected: Vec<Value> = error.rejected.iter().map(|r| json!({"version": r.version, "reason": r.reason.to_string()})).collect();
+        let rejected: Vec<Value> = error
+            .rejected
+            .iter()
+            .map(|r| json!({"version": r.version, "reason": r.reason.to_string()}))
+            .collect();
         json!({"driver": error.driver, "message": headline(error), "advice": error.advice, "rejected": rejected})
     });
-    document("Resolution", json!({
-        "matrix": super::identity(index),
-        "kubernetes": question.kubernetes,
-        "vcenters": vcenters,
-        "fits": result.is_ok(),
-        "drivers": drivers,
-        "failure": failure,
-    }))
+    document(
+        "Resolution",
+        json!({
+            "matrix": super::identity(index),
+            "kubernetes": question.kubernetes,
+            "vcenters": vcenters,
+            "fits": result.is_ok(),
+            "drivers": drivers,
+            "failure": failure,
+        }),
+    )
 }

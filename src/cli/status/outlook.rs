@@ -20,7 +20,11 @@ pub(super) struct Outlook {
 
 impl Outlook {
     pub(super) fn json(&self) -> Value {
-        let drivers = self.result.as_ref().ok().map(|all| all.iter().map(|(name, version)| json!({"name": name, "version": version})).collect::<Vec<_>>());
+        let drivers = self.result.as_ref().ok().map(|all| {
+            all.iter()
+                .map(|(name, version)| json!({"name": name, "version": version}))
+                .collect::<Vec<_>>()
+        });
         json!({"kubernetes": self.kubernetes, "fits": self.result.is_ok(), "drivers": drivers, "because": self.result.as_ref().err()})
     }
 }
@@ -46,15 +50,29 @@ fn ahead(config: &VDOConfig, status: &VDOConfigStatus, connections: &[VsphereClo
         .filter(|c| used.contains(c.name_any().as_str()))
         .map(|c| Some((c.name_any(), reconcile::vcenter_version(c)?)))
         .collect::<Option<_>>()?;
-    let installed = status.drivers.iter().filter_map(|d| Some((d.name.clone(), d.version.parse().ok()?))).collect();
+    let installed = status
+        .drivers
+        .iter()
+        .filter_map(|d| Some((d.name.clone(), d.version.parse().ok()?)))
+        .collect();
     let (major, minor) = (now.numbers().first()?, now.numbers().get(1)?);
     let mut all = Vec::new();
     for step in 1..=AHEAD {
         let kubernetes = format!("{major}.{}", minor + step);
         let version: KubernetesVersion = kubernetes.parse().ok()?;
-        let query = Query { kubernetes: &version, vcenters: &vcenters, drivers: &asked.drivers, installed: &installed, policy: UpdatePolicy::Compatible };
+        let query = Query {
+            kubernetes: &version,
+            vcenters: &vcenters,
+            drivers: &asked.drivers,
+            installed: &installed,
+            policy: UpdatePolicy::Compatible,
+        };
         let result = match matrix::resolve(&index, &query) {
-            Ok(resolution) => Ok(resolution.picks.into_iter().map(|(name, pick)| (short(&name).to_owned(), pick.version.to_string())).collect()),
+            Ok(resolution) => Ok(resolution
+                .picks
+                .into_iter()
+                .map(|(name, pick)| (short(&name).to_owned(), pick.version.to_string()))
+                .collect()),
             Err(error) => Err(match error.cause {
                 matrix::Cause::PinRejected { pin, .. } => format!("{} is pinned to {pin}", short(&error.driver)),
                 _ => format!("no {} version supports it yet", short(&error.driver)),

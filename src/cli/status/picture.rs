@@ -24,6 +24,8 @@ pub(super) struct Picture {
     pub nodes: Option<i64>,
     pub operator: Option<Operator>,
     pub config: Option<Config>,
+    /// Whether the definitions of our objects are there.
+    pub defined: bool,
     pub connections: Vec<VsphereCloudConfig>,
 }
 
@@ -67,13 +69,18 @@ impl Picture {
             nodes: None,
             operator: operator(session, global).await?,
             config: None,
+            defined: !matches!(deployed, Deployed::Nothing),
             connections: Vec::new(),
         };
         if let Deployed::Config(config, acting) = deployed {
             picture.connections = reconcile::connection_objects(&session.world.reader, &global.namespace).await?;
             picture.config = Some(Config::of(config, acting, &picture.connections));
         }
-        let counted = picture.config.as_ref().and_then(|config| config.status.nodes.as_ref()).map(|nodes| nodes.total);
+        let counted = picture
+            .config
+            .as_ref()
+            .and_then(|config| config.status.nodes.as_ref())
+            .map(|nodes| nodes.total);
         picture.nodes = match counted {
             Some(total) => Some(total),
             None => match list(client, &Watch::new("v1", "Node", "", Select::All)).await {
@@ -89,17 +96,20 @@ impl Picture {
     pub(super) fn json(&self) -> Value {
         let config = self.config.as_ref();
         let problems: Vec<Value> = self.problems().iter().map(Problem::json).collect();
-        document("Status", json!({
-            "deployed": config.is_some(),
-            "cluster": {"name": self.cluster, "server": self.server, "version": self.kubernetes, "nodes": self.nodes},
-            "client": {"version": env!("CARGO_PKG_VERSION")},
-            "operator": self.operator.as_ref().map(|o| json!({"version": o.version, "ready": o.trouble.is_none(), "message": o.trouble})),
-            "config": config.map(Config::json),
-            "vcenters": self.connections.iter().map(vcenter).collect::<Vec<_>>(),
-            "drivers": config.map(|c| c.status.drivers.iter().map(|d| driver(d, &c.status)).collect::<Vec<_>>()).unwrap_or_default(),
-            "problems": problems,
-            "upgrades": config.map(|c| c.outlook.iter().map(Outlook::json).collect::<Vec<_>>()).unwrap_or_default(),
-        }))
+        document(
+            "Status",
+            json!({
+                "deployed": config.is_some(),
+                "cluster": {"name": self.cluster, "server": self.server, "version": self.kubernetes, "nodes": self.nodes},
+                "client": {"version": env!("CARGO_PKG_VERSION")},
+                "operator": self.operator.as_ref().map(|o| json!({"version": o.version, "ready": o.trouble.is_none(), "message": o.trouble})),
+                "config": config.map(Config::json),
+                "vcenters": self.connections.iter().map(vcenter).collect::<Vec<_>>(),
+                "drivers": config.map(|c| c.status.drivers.iter().map(|d| driver(d, &c.status)).collect::<Vec<_>>()).unwrap_or_default(),
+                "problems": problems,
+                "upgrades": config.map(|c| c.outlook.iter().map(Outlook::json).collect::<Vec<_>>()).unwrap_or_default(),
+            }),
+        )
     }
 
     /// What is wrong, worst first, each thing once.
@@ -107,7 +117,11 @@ impl Picture {
         let Some(config) = &self.config else { return Vec::new() };
         let quiet = [ConditionType::Reconciling.as_str(), ConditionType::Stalled.as_str()];
         let mut found: Vec<Problem> = Vec::new();
-        let own = config.status.conditions.iter().filter(|c| !quiet.contains(&c.type_.as_str()) && c.type_ != "Ready");
+        let own = config
+            .status
+            .conditions
+            .iter()
+            .filter(|c| !quiet.contains(&c.type_.as_str()) && c.type_ != "Ready");
         // Ready sums up the others, so it comes last and only with something new.
         for condition in own.chain(Conditions::find(&config.status.conditions, ConditionType::Ready)) {
             let boring = [Reason::NotRequested.as_str(), Reason::NotChecked.as_str()].contains(&condition.reason.as_str());
@@ -168,7 +182,9 @@ impl Problem {
         Self {
             condition: condition.type_.clone(),
             reason: condition.reason.clone(),
-            progress: Reason::PROGRESS.iter().any(|r| r.as_str() == condition.reason && *r != Reason::ConnectionNotReady),
+            progress: Reason::PROGRESS
+                .iter()
+                .any(|r| r.as_str() == condition.reason && *r != Reason::ConnectionNotReady),
             known: condition.status != "Unknown",
             message,
             remedy,
@@ -189,8 +205,14 @@ impl Problem {
 
 /// What happened, and what to do about it: messages end in the remedy, as a sentence of its own or after a semicolon.
 fn parts(message: &str) -> (String, String) {
-    let sentence = message.match_indices(". ").map(|(at, _)| at).find(|at| message[at + 2..].starts_with(char::is_uppercase));
-    match sentence.map(|at| (&message[..at], &message[at + 2..])).or_else(|| message.rsplit_once("; ")) {
+    let sentence = message
+        .match_indices(". ")
+        .map(|(at, _)| at)
+        .find(|at| message[at + 2..].starts_with(char::is_uppercase));
+    match sentence
+        .map(|at| (&message[..at], &message[at + 2..]))
+        .or_else(|| message.rsplit_once("; "))
+    {
         Some((what, remedy)) => (what.to_owned(), super::super::failure::capital(remedy)),
         None => (message.to_owned(), String::new()),
     }
@@ -270,12 +292,24 @@ async fn operator(session: &Session, global: &Global) -> Result<Option<Operator>
     };
     Ok(found.map(|deployment| {
         let image = deployment.text("/spec/template/spec/containers/0/image");
-        let tag = image.rsplit_once('/').map_or(image, |(_, name)| name).split('@').next().unwrap_or_default();
+        let tag = image
+            .rsplit_once('/')
+            .map_or(image, |(_, name)| name)
+            .split('@')
+            .next()
+            .unwrap_or_default();
         let trouble = match assess(&deployment).0 {
             Verdict::Current => None,
             Verdict::Waiting(_, message) => Some(message),
         };
-        Operator { version: tag.rsplit_once(':').map_or("latest", |(_, tag)| tag).trim_start_matches('v').to_owned(), trouble }
+        Operator {
+            version: tag
+                .rsplit_once(':')
+                .map_or("latest", |(_, tag)| tag)
+                .trim_start_matches('v')
+                .to_owned(),
+            trouble,
+        }
     }))
 }
 
@@ -287,7 +321,11 @@ mod tests {
     fn messages_come_apart_where_the_remedy_begins() {
         for (message, what, remedy) in [
             ("all is lost", "all is lost", ""),
-            ("vc1 has another certificate. Compare 1.2 and 1.3", "vc1 has another certificate", "Compare 1.2 and 1.3."),
+            (
+                "vc1 has another certificate. Compare 1.2 and 1.3",
+                "vc1 has another certificate",
+                "Compare 1.2 and 1.3.",
+            ),
             ("Secret s is missing; create it", "Secret s is missing", "Create it."),
         ] {
             assert_eq!(parts(message), (what.to_owned(), remedy.to_owned()));

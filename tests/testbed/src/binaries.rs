@@ -152,7 +152,7 @@ impl Binaries {
     fn build(&self, modules: &Path, part: Part, version: &str, file: &Path) -> Result<()> {
         let module = modules.join(part.module());
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        say(&format!("building {name} (once; the first time takes minutes)"));
+        say(&format!("building {name} into {}", self.folder.display()));
         let started = Instant::now();
         if part == Part::Kwok {
             let source = go(

@@ -228,7 +228,7 @@ pub async fn run(options: &Options) -> Result<()> {
     }
     std::fs::write(dir.join("pid"), std::process::id().to_string())?;
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let bed = tokio::select! {
+    let mut bed = tokio::select! {
         bed = start(options, &dir) => bed?,
         _ = term.recv() => return Ok(()),
         _ = int.recv() => return Ok(()),
@@ -236,20 +236,30 @@ pub async fn run(options: &Options) -> Result<()> {
     // Complete or absent: somebody waits for it.
     std::fs::write(dir.join("state.json.new"), serde_json::to_string_pretty(&bed.state)?)?;
     std::fs::rename(dir.join("state.json.new"), dir.join("state.json"))?;
-    tokio::select! {
-        _ = term.recv() => {}
-        _ = int.recv() => {}
-    }
+    let mut look = tokio::time::interval(Duration::from_secs(2));
+    let outcome = loop {
+        tokio::select! {
+            _ = term.recv() => break Ok(()),
+            _ = int.recv() => break Ok(()),
+            _ = look.tick() => {
+                // Half a test bed helps nobody.
+                let whole = bed.cluster.check().and_then(|()| bed.vcenter.check());
+                if whole.is_err() {
+                    break whole;
+                }
+            }
+        }
+    };
     let _ = std::fs::remove_file(dir.join("state.json"));
     drop(bed);
-    Ok(())
+    outcome
 }
 
 struct Bed {
     state: State,
     _agent: NodeAgent,
-    _vcenter: Vcenter,
-    _cluster: Cluster,
+    vcenter: Vcenter,
+    cluster: Cluster,
 }
 
 async fn start(options: &Options, dir: &Path) -> Result<Bed> {
@@ -303,7 +313,7 @@ async fn start(options: &Options, dir: &Path) -> Result<Bed> {
     Ok(Bed {
         state,
         _agent: agent,
-        _vcenter: vcenter,
-        _cluster: cluster,
+        vcenter,
+        cluster,
     })
 }

@@ -11,6 +11,7 @@ use crate::parts::Part;
 use crate::pki::{Authority, Validity, signing_key};
 use crate::ports::Port;
 use crate::process::Launch;
+use crate::stages;
 use crate::workdir::Workdir;
 
 /// One line for each request when it is done, and one when a watch begins.
@@ -147,6 +148,9 @@ impl Layout {
             .flag("use-service-account-credentials", "true")
             .flag("leader-elect", "false")
             .flag("secure-port", "0")
+            // Its own thrift would cost seconds at each start.
+            .flag("kube-api-qps", "1000")
+            .flag("kube-api-burst", "2000")
             // kwok renews a lease every few minutes, to keep the audit log quiet.
             .flag("node-monitor-grace-period", "3600s")
     }
@@ -168,9 +172,7 @@ impl Layout {
             .flag("cidr", "10.1.0.0/16")
             .flag("node-ip", "127.0.0.1")
             .flag("server-address", format!("127.0.0.1:{}", self.kwok.number()));
-        Ok(binaries
-            .kwok_stages()?
-            .iter()
-            .fold(launch, |launch, stage| launch.flag("config", stage)))
+        let stages = stages::write(&binaries.kwok_stages()?, &self.path("stages"))?;
+        Ok(stages.iter().fold(launch, |launch, stage| launch.flag("config", stage)))
     }
 }

@@ -1,7 +1,8 @@
 //! The test bed for people: builds its parts, and keeps one running for a demonstration.
-#![expect(clippy::print_stdout, reason = "answering on standard output is this program's job")]
 
+use std::io::Write;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -49,19 +50,33 @@ struct At {
 }
 
 #[tokio::main]
-async fn main() -> Result<()> {
-    match Cli::parse().command {
+async fn main() -> ExitCode {
+    match answer(Cli::parse().command).await {
+        Ok(answer) => {
+            // A reader who has seen enough, such as `head`, is no failure.
+            let _ = writeln!(std::io::stdout(), "{answer}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn answer(command: Command) -> Result<String> {
+    Ok(match command {
         Command::Build => {
             let binaries = tokio::task::spawn_blocking(Binaries::ensure_all).await??;
-            for part in Part::ALL {
-                println!("{}", binaries.path(part).display());
-            }
+            Part::ALL.map(|part| binaries.path(part).display().to_string()).join("\n")
         }
-        Command::Up(options) => println!("{}", demo::up(&options).await?),
-        Command::Down(at) => println!("{}", demo::down(&at.dir).await?),
-        Command::Status(at) => println!("{}", demo::status(&at.dir)?),
-        Command::Token { at, namespace, name } => println!("{}", demo::token(&at.dir, &namespace, &name).await?.display()),
-        Command::Run(options) => demo::run(&options).await?,
-    }
-    Ok(())
+        Command::Up(options) => demo::up(&options).await?,
+        Command::Down(at) => demo::down(&at.dir).await?,
+        Command::Status(at) => demo::status(&at.dir)?,
+        Command::Token { at, namespace, name } => demo::token(&at.dir, &namespace, &name).await?.display().to_string(),
+        Command::Run(options) => {
+            demo::run(&options).await?;
+            String::from("the test bed has ended")
+        }
+    })
 }

@@ -41,10 +41,12 @@ pub struct VcenterOptions {
     pub version: String,
     /// Its build number.
     pub build: String,
-    /// The user who can log in.
+    /// The administrator, who can log in.
     pub user: String,
     /// That user's password.
     pub password: String,
+    /// More users who can log in, with their passwords.
+    pub more_users: BTreeMap<String, String>,
     /// Its virtual machines.
     pub vms: Vec<Vm>,
     /// The one datacenter.
@@ -69,6 +71,7 @@ impl Default for VcenterOptions {
             user: "administrator@vsphere.local".into(),
             // Everything that a configuration language may trip over.
             password: r#"p@ss"w\or d#;%$='"#.into(),
+            more_users: BTreeMap::new(),
             vms: Vec::new(),
             datacenter: "DC0".into(),
             instance_uuid: "8b1f2c9e-6a55-4c8e-9d43-0f6f3a1c7e11".into(),
@@ -125,6 +128,7 @@ impl Vcenter {
         workdir.write_private("leaf.key", &leaf.key)?;
         workdir.write_private("chain.crt", format!("{}{ca}", leaf.cert))?;
         workdir.write_private("password", &options.password)?;
+        workdir.write_private("users.json", serde_json::to_string(&options.more_users)?)?;
         // A port that stays ours while the vCenter is stopped, so that it can come back.
         let claim = if options.port.is_none() { Some(Port::claim()?) } else { None };
         let port = options.port.or(claim.as_ref().map(Port::number)).unwrap_or_default();
@@ -176,6 +180,7 @@ impl Vcenter {
             .flag("tls-cert", self.workdir.join("chain.crt"))
             .flag("tls-key", self.workdir.join("leaf.key"))
             .flag("password-file", self.workdir.join("password"))
+            .flag("users-file", self.workdir.join("users.json"))
             .flag("version", &options.version)
             .flag("build", &options.build)
             .flag("instance-uuid", &options.instance_uuid)
@@ -246,6 +251,28 @@ impl Vcenter {
     pub async fn logins(&self) -> Result<BTreeMap<String, Logins>> {
         let request = http::Request::get("/ctl/logins").body(Vec::new())?;
         Ok(serde_json::from_str(&self.http()?.request_text(request).await?)?)
+    }
+
+    /// Makes the next `count` calls of a method fail with `fault`: `NotAuthenticated`, `NoPermission`, `Generic`, ….
+    pub async fn fail_next(&self, method: &str, fault: &str, count: u32) -> Result<()> {
+        self.control(&format!("fault?method={method}&fault={fault}&count={count}")).await
+    }
+
+    /// Ends all faults.
+    pub async fn fail_no_more(&self) -> Result<()> {
+        self.control("fault").await
+    }
+
+    /// Takes privileges from a user, as far as questions about privileges go; with none the user has all again.
+    pub async fn deny(&self, user: &str, privileges: &[&str]) -> Result<()> {
+        let privileges: String = privileges.iter().map(|privilege| format!("&privilege={privilege}")).collect();
+        self.control(&format!("deny?user={}{privileges}", user.replace('\\', "%5C"))).await
+    }
+
+    async fn control(&self, what: &str) -> Result<()> {
+        let request = http::Request::get(format!("/ctl/{what}")).body(Vec::new())?;
+        self.http()?.request_text(request).await?;
+        Ok(())
     }
 
     /// A client that trusts this vCenter's authority.

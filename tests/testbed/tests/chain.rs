@@ -1,7 +1,5 @@
 //! The real chain: a configuration in the cluster, the real cloud provider, initialised nodes.
-#![expect(clippy::panic_in_result_fn, reason = "a test's assertions panic")]
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -12,8 +10,8 @@ use kube::api::{Api, DeleteParams, ListParams};
 use serde_json::{Value, json};
 use vdo_testbed::{Cluster, ClusterOptions, NodeAgent, NodeOptions, Probe, UNINITIALIZED, Vcenter, VcenterOptions, until};
 
-/// Upstream's manifest, where this machine has it.
-const UPSTREAM: &str = "/work/shared/upstream/cloud-provider-vsphere/1.34.0/vsphere-cloud-controller-manager.yaml";
+/// A variable with the path of another manifest to try, such as upstream's.
+const OTHER: &str = "VDO_TESTBED_CPI_MANIFEST";
 const OWN: &str = include_str!("data/cpi.yaml");
 
 #[tokio::test(flavor = "multi_thread")]
@@ -27,7 +25,7 @@ async fn nodes_are_initialised_by_the_real_cloud_provider() -> Result<()> {
     manifest(&cluster).await?;
     a_missing_configuration_shows(&cluster, &agent).await?;
 
-    configure(&cluster, &vcenter, "wrong").await?;
+    configure(&cluster, &vcenter, "wrong", Trust::Thumbprint).await?;
     until("a refused log-in", Duration::from_secs(60), async || {
         let logins = vcenter.logins().await?.get(vcenter.user()).copied().unwrap_or_default();
         assert_eq!(logins.succeeded, 0);
@@ -36,7 +34,7 @@ async fn nodes_are_initialised_by_the_real_cloud_provider() -> Result<()> {
     .await?;
     assert!(initialised(&cluster, "w-1").await.is_err(), "nobody could have asked the vCenter");
 
-    configure(&cluster, &vcenter, vcenter.password()).await?;
+    configure(&cluster, &vcenter, vcenter.password(), Trust::Authority).await?;
     restart(&cluster).await?;
     for node in ["cp-1", "w-1"] {
         until(&format!("node {node}"), Duration::from_secs(60), async || {
@@ -53,7 +51,10 @@ async fn nodes_are_initialised_by_the_real_cloud_provider() -> Result<()> {
 }
 
 async fn manifest(cluster: &Cluster) -> Result<()> {
-    let text = std::fs::read_to_string(Path::new(UPSTREAM)).unwrap_or_else(|_| OWN.to_owned());
+    let text = match std::env::var_os(OTHER) {
+        Some(path) => std::fs::read_to_string(path)?,
+        None => OWN.to_owned(),
+    };
     let documents: Vec<&str> = text
         .split("\n---")
         .filter(|d| !d.contains("kind: Secret\n") && !d.contains("kind: ConfigMap\n"))
@@ -62,13 +63,22 @@ async fn manifest(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-async fn configure(cluster: &Cluster, vcenter: &Vcenter, password: &str) -> Result<()> {
+/// How the cloud provider shall know its vCenter.
+enum Trust {
+    Thumbprint,
+    Authority,
+}
+
+async fn configure(cluster: &Cluster, vcenter: &Vcenter, password: &str, trust: Trust) -> Result<()> {
     let server = vcenter.host();
+    let trust = match trust {
+        Trust::Thumbprint => format!("thumbprint: {}", vcenter.thumbprint_sha1()),
+        Trust::Authority => "caFile: /etc/cloud/ca.crt".to_owned(),
+    };
     let config = format!(
         "global:\n  secretName: vsphere-cloud-secret\n  secretNamespace: kube-system\n\
-         vcenter:\n  main:\n    server: {server}\n    port: {}\n    thumbprint: {}\n    datacenters: [{}]\n",
+         vcenter:\n  main:\n    server: {server}\n    port: {}\n    {trust}\n    datacenters: [{}]\n",
         vcenter.port(),
-        vcenter.thumbprint_sha1(),
         vcenter.options().datacenter,
     );
     let objects = [
@@ -78,7 +88,7 @@ async fn configure(cluster: &Cluster, vcenter: &Vcenter, password: &str) -> Resu
         }),
         json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "vsphere-cloud-config", "namespace": "kube-system" },
-            "data": { "vsphere.conf": config },
+            "data": { "vsphere.conf": config, "ca.crt": vcenter.ca_pem() },
         }),
     ];
     let text: Vec<String> = objects.iter().map(Value::to_string).collect();
@@ -123,6 +133,11 @@ async fn initialised(cluster: &Cluster, name: &str) -> Result<()> {
     );
     let tainted = spec.taints.iter().flatten().any(|taint| taint.key == UNINITIALIZED);
     anyhow::ensure!(!tainted, "still tainted");
+    let addresses = node.status.and_then(|status| status.addresses).unwrap_or_default();
+    anyhow::ensure!(
+        addresses.iter().any(|a| a.address.starts_with("192.168.10.")),
+        "addresses {addresses:?}"
+    );
     Ok(())
 }
 

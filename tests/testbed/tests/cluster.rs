@@ -1,15 +1,15 @@
 //! A cluster starts, plays nodes and pods, counts requests, and dies with its process.
-#![expect(clippy::panic_in_result_fn, reason = "a test's assertions panic")]
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Node};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
-use vdo_testbed::{Cluster, ClusterOptions, NodeOptions, Probe, until};
+use vdo_testbed::{Cluster, ClusterOptions, NodeOptions, Probe, TROUBLE, until};
 
 const DEPLOYMENT: &str = "
 apiVersion: apps/v1
@@ -48,6 +48,7 @@ async fn one_cluster() -> Result<()> {
     cluster.add_node(NodeOptions::worker("w-1")).await?;
     cluster.add_node(NodeOptions::worker("w-2").uninitialized()).await?;
     pods_become_ready(&cluster).await?;
+    troubles_show(&cluster).await?;
     requests_are_counted(&cluster).await?;
     the_api_server_comes_back(&mut cluster).await?;
     cluster.check()
@@ -61,7 +62,7 @@ async fn pods_become_ready(cluster: &Cluster) -> Result<()> {
         Ok(Probe::when(ready == 2, format!("{ready} of 2 pods are ready")))
     })
     .await?;
-    let pods: Api<k8s_openapi::api::core::v1::Pod> = Api::namespaced(cluster.client(), "default");
+    let pods: Api<Pod> = Api::namespaced(cluster.client(), "default");
     let nodes: Vec<_> = pods
         .list(&ListParams::default())
         .await?
@@ -69,6 +70,35 @@ async fn pods_become_ready(cluster: &Cluster) -> Result<()> {
         .filter_map(|pod| pod.spec?.node_name)
         .collect();
     assert_eq!(nodes, ["w-1", "w-1"], "tainted nodes take no pods");
+    Ok(())
+}
+
+async fn troubles_show(cluster: &Cluster) -> Result<()> {
+    cluster.apply_yaml("{apiVersion: v1, kind: Pod, metadata: {name: lost, namespace: default}, spec: {containers: [{name: c, image: mirror.invalid/c}]}}").await?;
+    let pods: Api<Pod> = Api::namespaced(cluster.client(), "default");
+    let one = pods
+        .list(&ListParams::default().labels("app=web"))
+        .await?
+        .items
+        .swap_remove(0)
+        .name_any();
+    let annotation = json!({ "metadata": { "annotations": { TROUBLE: "crash" } } });
+    pods.patch(&one, &PatchParams::default(), &Patch::Merge(annotation)).await?;
+    for (pod, wanted) in [("lost", "ImagePullBackOff"), (one.as_str(), "CrashLoopBackOff")] {
+        until(wanted, Duration::from_secs(20), async || {
+            let statuses = pods
+                .get(pod)
+                .await?
+                .status
+                .and_then(|status| status.container_statuses)
+                .unwrap_or_default();
+            let reason = statuses
+                .first()
+                .and_then(|status| status.state.as_ref()?.waiting.as_ref()?.reason.clone());
+            Ok(Probe::when(reason.as_deref() == Some(wanted), format!("{statuses:?}")))
+        })
+        .await?;
+    }
     Ok(())
 }
 
@@ -130,7 +160,8 @@ async fn the_api_server_comes_back(cluster: &mut Cluster) -> Result<()> {
     assert_eq!(version.git_version, vdo_testbed::KUBERNETES_VERSION);
     cluster.stop_apiserver();
     assert!(cluster.client().apiserver_version().await.is_err());
-    cluster.start_apiserver().await?;
+    cluster.report_version("v1.35.0").await?;
+    assert_eq!(cluster.client().apiserver_version().await?.git_version, "v1.35.0");
     let api: Api<Deployment> = Api::namespaced(cluster.client(), "default");
     api.get("web").await.context("the store outlives the server")?;
     Ok(())

@@ -1,5 +1,4 @@
 //! A process that holds a cluster is killed: nothing of the cluster stays.
-#![expect(clippy::panic_in_result_fn, reason = "a test's assertions panic")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;

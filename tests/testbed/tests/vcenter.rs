@@ -1,12 +1,13 @@
 //! The simulated vCenter checks passwords and shows the certificate it was given.
-#![expect(clippy::panic_in_result_fn, reason = "a test's assertions panic")]
 
 use anyhow::Result;
 use vdo_testbed::{Logins, Validity, Vcenter, VcenterOptions};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn passwords_are_checked() -> Result<()> {
-    let mut vcenter = Vcenter::start(VcenterOptions::with_vms([("w-1", "192.168.10.11")])).await?;
+    let mut options = VcenterOptions::with_vms([("w-1", "192.168.10.11")]);
+    options.more_users.insert("cpi@vsphere.local".into(), "second".into());
+    let mut vcenter = Vcenter::start(options).await?;
     let right = vcenter.password().to_owned();
     assert_eq!(right, r#"p@ss"w\or d#;%$='"#);
     for (user, password, wanted) in [
@@ -34,6 +35,8 @@ async fn passwords_are_checked() -> Result<()> {
         assert!(about.contains(wanted), "{wanted} in {about}");
     }
 
+    faults_and_denials(&vcenter).await?;
+
     let address = vcenter.address();
     vcenter.stop();
     assert!(log_in(&vcenter, "administrator@vsphere.local", &right).await.is_err());
@@ -56,26 +59,62 @@ async fn certificates_can_be_bad() -> Result<()> {
     Ok(())
 }
 
+async fn faults_and_denials(vcenter: &Vcenter) -> Result<()> {
+    let retrieve =
+        r#"<RetrieveServiceContent xmlns="urn:vim25"><_this type="ServiceInstance">ServiceInstance</_this></RetrieveServiceContent>"#;
+    vcenter.fail_next("RetrieveServiceContent", "NoPermission", 1).await?;
+    assert!(soap(vcenter, retrieve).await?.contains("NoPermissionFault"));
+    assert!(!soap(vcenter, retrieve).await?.contains("NoPermissionFault"));
+
+    vcenter.deny("cpi@vsphere.local", &["System.Read"]).await?;
+    let ask = r#"<HasPrivilegeOnEntities xmlns="urn:vim25"><_this type="AuthorizationManager">AuthorizationManager</_this><entity type="Folder">group-d1</entity><sessionId></sessionId><privId>System.Read</privId><privId>System.View</privId></HasPrivilegeOnEntities>"#;
+    assert!(soap(vcenter, ask).await?.contains("NotAuthenticated"));
+    let (answer, cookie) = send(vcenter, &login("cpi@vsphere.local", "second"), "").await?;
+    assert!(answer.contains("LoginResponse"), "{answer}");
+    let (answer, _) = send(vcenter, ask, &cookie).await?;
+    for wanted in ["System.Read</privId><isGranted>false", "System.View</privId><isGranted>true"] {
+        assert!(answer.contains(wanted), "{wanted} in {answer}");
+    }
+    Ok(())
+}
+
 async fn log_in(vcenter: &Vcenter, user: &str, password: &str) -> Result<bool> {
-    let body = format!(
-        r#"<Login xmlns="urn:vim25"><_this type="SessionManager">SessionManager</_this><userName>{}</userName><password>{}</password></Login>"#,
-        escape(user),
-        escape(password)
-    );
-    let answer = soap(vcenter, &body).await?;
+    let answer = soap(vcenter, &login(user, password)).await?;
     let refused = answer.contains("InvalidLogin");
     assert!(refused || answer.contains("LoginResponse"), "{answer}");
     Ok(!refused)
 }
 
+fn login(user: &str, password: &str) -> String {
+    format!(
+        r#"<Login xmlns="urn:vim25"><_this type="SessionManager">SessionManager</_this><userName>{}</userName><password>{}</password></Login>"#,
+        escape(user),
+        escape(password)
+    )
+}
+
 async fn soap(vcenter: &Vcenter, body: &str) -> Result<String> {
+    Ok(send(vcenter, body, "").await?.0)
+}
+
+/// Gives the answer and the session's cookie.
+async fn send(vcenter: &Vcenter, body: &str, cookie: &str) -> Result<(String, String)> {
     let envelope = format!(r#"<Envelope xmlns="http://schemas.xmlsoap.org/soap/envelope/"><Body>{body}</Body></Envelope>"#);
     let request = http::Request::post("/sdk")
         .header("Content-Type", "text/xml")
-        .body(kube::client::Body::from(envelope.into_bytes()))?;
-    let answer = vcenter.http()?.send(request).await?;
+        .header("Cookie", cookie);
+    let answer = vcenter
+        .http()?
+        .send(request.body(kube::client::Body::from(envelope.into_bytes()))?)
+        .await?;
+    let cookie = answer
+        .headers()
+        .get("Set-Cookie")
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let cookie = cookie.split(';').next().unwrap_or_default().to_owned();
     let bytes = answer.into_body().collect_bytes().await?;
-    Ok(String::from_utf8(bytes.to_vec())?)
+    Ok((String::from_utf8(bytes.to_vec())?, cookie))
 }
 
 fn escape(text: &str) -> String {

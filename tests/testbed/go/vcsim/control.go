@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"sync"
 
 	"github.com/vmware/govmomi/simulator"
@@ -15,27 +16,39 @@ type login struct {
 	Failed    int `json:"failed"`
 }
 
-// control answers what a test wants to know about the server and no client of a vCenter would ask.
+// control answers what a test wants to know about the server or change in it, and no client of a vCenter would ask.
 type control struct {
+	service *simulator.Service
+	users   map[string]string
+
 	mu     sync.Mutex
 	logins map[string]*login
+	denied map[string]map[string]bool
 }
 
-func (c *control) register(service *simulator.Service) {
-	c.logins = map[string]*login{}
-	service.HandleFunc("/ctl/logins", func(w http.ResponseWriter, _ *http.Request) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(c.logins)
-	})
+func newControl(service *simulator.Service, users map[string]string) *control {
+	c := &control{service: service, users: users, logins: map[string]*login{}, denied: map[string]map[string]bool{}}
+	service.HandleFunc("/ctl/logins", c.serveLogins)
+	service.HandleFunc("/ctl/fault", c.serveFault)
+	service.HandleFunc("/ctl/deny", c.serveDeny)
+	return c
 }
 
-// watchLogins counts around the check that the simulator's user directory has installed.
-func (c *control) watchLogins(sessions *simulator.SessionManager) {
+func (c *control) serveLogins(w http.ResponseWriter, _ *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(c.logins)
+}
+
+// watch counts log-ins around the check that the simulator's user directory has installed, and knows more users.
+func (c *control) watch(sessions *simulator.SessionManager) {
 	check := sessions.ValidLogin
 	sessions.ValidLogin = func(req *types.Login) bool {
 		ok := check(req)
+		if password, known := c.users[req.UserName]; known {
+			ok = ok || password == req.Password
+		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		seen := c.logins[req.UserName]
@@ -50,4 +63,54 @@ func (c *control) watchLogins(sessions *simulator.SessionManager) {
 		}
 		return ok
 	}
+}
+
+// serveFault makes the next calls of a method fail: ?method=Login&fault=NotAuthenticated&count=1. Without a method, no
+// call fails any more.
+func (c *control) serveFault(w http.ResponseWriter, r *http.Request) {
+	method, fault := r.FormValue("method"), r.FormValue("fault")
+	if method == "" {
+		c.service.ClearFaultRules()
+		return
+	}
+	kind, ok := faults[fault]
+	count, err := strconv.Atoi(r.FormValue("count"))
+	if !ok || err != nil {
+		http.Error(w, "unknown fault or count", http.StatusBadRequest)
+		return
+	}
+	c.service.AddFaultRule(&simulator.FaultInjectionRule{
+		MethodName: method, ObjectType: "*", ObjectName: "*", Probability: 1, FaultType: kind, MaxCount: count, Enabled: true,
+	})
+}
+
+var faults = map[string]simulator.FaultType{
+	"Generic":               simulator.FaultTypeGeneric,
+	"NotAuthenticated":      simulator.FaultTypeNotAuthenticated,
+	"NoPermission":          simulator.FaultTypeNoPermission,
+	"InvalidArgument":       simulator.FaultTypeInvalidArgument,
+	"ManagedObjectNotFound": simulator.FaultTypeManagedObjectNotFound,
+	"InvalidState":          simulator.FaultTypeInvalidState,
+	"ResourceInUse":         simulator.FaultTypeResourceInUse,
+}
+
+// serveDeny takes privileges from a user: ?user=U&privilege=P&privilege=Q. Without a privilege the user has all again.
+func (c *control) serveDeny(w http.ResponseWriter, r *http.Request) {
+	if err := r.ParseForm(); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	denied := map[string]bool{}
+	for _, privilege := range r.Form["privilege"] {
+		denied[privilege] = true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.denied[r.FormValue("user")] = denied
+}
+
+func (c *control) grants(user, privilege string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.denied[user][privilege]
 }

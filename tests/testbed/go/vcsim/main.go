@@ -29,11 +29,11 @@ import (
 )
 
 type options struct {
-	listen, cert, key          string
-	version, build, instanceID string
-	user, passwordFile, dcName string
-	machines                   machines
-	exitWhenStdinCloses        bool
+	listen, cert, key                     string
+	version, build, instanceID            string
+	user, passwordFile, usersFile, dcName string
+	machines                              machines
+	exitWhenStdinCloses                   bool
 }
 
 func main() {
@@ -51,8 +51,9 @@ func parse() (options, error) {
 	flag.StringVar(&o.version, "version", "8.0.3", "product version to report")
 	flag.StringVar(&o.build, "build", "24022515", "product build to report")
 	flag.StringVar(&o.instanceID, "instance-uuid", "", "instance UUID of this vCenter; virtual machines derive theirs from it")
-	flag.StringVar(&o.user, "user", "administrator@vsphere.local", "the one user who can log in")
+	flag.StringVar(&o.user, "user", "administrator@vsphere.local", "the administrator, who can log in")
 	flag.StringVar(&o.passwordFile, "password-file", "", "file with that user's password, taken as it is (default: environment VCSIM_PASSWORD)")
+	flag.StringVar(&o.usersFile, "users-file", "", "file with more users who can log in: a JSON object of names and passwords")
 	flag.StringVar(&o.dcName, "datacenter", "DC0", "name of the datacenter")
 	flag.Var(&o.machines, "vm", "NAME=IP of a virtual machine; repeat for more")
 	flag.BoolVar(&o.exitWhenStdinCloses, "exit-on-stdin-close", false, "exit when standard input closes")
@@ -80,12 +81,29 @@ func password(o options) (string, error) {
 	return string(b), err
 }
 
+// moreUsers reads a JSON object of names, as they are sent at log-in, and passwords.
+func moreUsers(file string) (map[string]string, error) {
+	users := map[string]string{}
+	if file == "" {
+		return users, nil
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return users, json.Unmarshal(b, &users)
+}
+
 func run() error {
 	o, err := parse()
 	if err != nil {
 		return err
 	}
 	secret, err := password(o)
+	if err != nil {
+		return err
+	}
+	more, err := moreUsers(o.usersFile)
 	if err != nil {
 		return err
 	}
@@ -116,11 +134,11 @@ func run() error {
 	service.RegisterEndpoints = true
 	service.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	service.Listen = &url.URL{Host: o.listen, User: url.UserPassword(bare, secret)}
-	control := &control{}
-	control.register(service)
+	control := newControl(service, more)
+	(&authorization{control: control}).install(model.Map(), model.ServiceContent)
 	server := service.NewServer()
 	defer server.Close()
-	control.watchLogins(model.Map().SessionManager())
+	control.watch(model.Map().SessionManager())
 
 	host, port, err := net.SplitHostPort(server.URL.Host)
 	if err != nil {

@@ -12,8 +12,8 @@ use kube::{Client, ResourceExt};
 
 /// A change of the cluster.
 pub(super) enum Change {
-    Pod(Event<Pod>),
-    CsiNode(Event<CSINode>),
+    Pod(Box<Event<Pod>>),
+    CsiNode(Box<Event<CSINode>>),
 }
 
 /// Objects of one kind, kept up to date.
@@ -58,8 +58,8 @@ pub(super) struct View {
 impl View {
     pub(super) fn take(&mut self, change: Change) {
         match change {
-            Change::Pod(event) => self.pods.take(event, |pod| pod.uid().unwrap_or_default()),
-            Change::CsiNode(event) => self.csi_nodes.take(event, ResourceExt::name_any),
+            Change::Pod(event) => self.pods.take(*event, |pod| pod.uid().unwrap_or_default()),
+            Change::CsiNode(event) => self.csi_nodes.take(*event, ResourceExt::name_any),
         }
     }
 
@@ -84,8 +84,9 @@ impl View {
 
 /// All changes from now on, beginning with what there is. Errors are waited out: the API server may be away.
 pub(super) fn watch(client: &Client) -> impl Stream<Item = Change> + Unpin + use<> {
-    let pods = watcher(Api::<Pod>::all(client.clone()), Config::default()).map(|event| event.map(Change::Pod));
-    let nodes = watcher(Api::<CSINode>::all(client.clone()), Config::default()).map(|event| event.map(Change::CsiNode));
+    let pods = watcher(Api::<Pod>::all(client.clone()), Config::default()).map(|event| event.map(|event| Change::Pod(Box::new(event))));
+    let nodes =
+        watcher(Api::<CSINode>::all(client.clone()), Config::default()).map(|event| event.map(|event| Change::CsiNode(Box::new(event))));
     let both = stream::select(pods, nodes).filter_map(async |event| match event {
         Ok(change) => Some(change),
         Err(error) => {

@@ -1,0 +1,72 @@
+# Every step that people and automation take. `make` alone lists them.
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+
+CARGO ?= cargo
+TESTBED := $(CARGO) run --quiet -p vdo-testbed --
+DEMO := .demo
+GO_MIN := 1.26
+
+# Steps share one target folder and two cores.
+.NOTPARALLEL:
+.PHONY: help demo demo-stop test bench generate manifests build lint core clean rust go
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: rust go ## Start a control plane, nodes and a vCenter on this machine and install the drivers into them
+	@$(CARGO) build
+	@$(TESTBED) demo --dir $(DEMO)
+
+demo-stop: rust ## End what `make demo` started
+	@$(TESTBED) down --dir $(DEMO)
+
+test: rust go lint core ## Check everything: format, lints, dependencies, unit, property, snapshot and cluster tests
+	@echo "== test bed: programs that are missing are built, the first time for about a quarter of an hour"
+	@$(TESTBED) build
+	@echo "== tests"
+	@$(CARGO) test --workspace
+
+bench: rust go ## Print the measurements: requests, memory, wall times beside kubectl and helm
+	@$(TESTBED) build
+	@$(CARGO) bench --workspace
+
+generate: manifests ## Write every generated file: definitions, roles, matrix digests
+	@$(CARGO) run --quiet --example generate -- matrix rbac
+
+manifests: rust ## Write the CustomResourceDefinitions from the Rust types
+	@$(CARGO) run --quiet --example generate -- crds
+
+build: rust ## Build vdo-operator and vdoctl, optimised
+	@$(CARGO) build --release
+
+lint: rust ## Format, lints and dependency rules
+	@echo "== format and lints"
+	@$(CARGO) fmt --all --check
+	@$(CARGO) clippy --workspace --all-targets -- -D warnings
+	@if $(CARGO) deny --version >/dev/null 2>&1; then \
+		echo "== dependencies"; $(CARGO) deny check bans licenses sources; \
+	else \
+		echo "== dependencies: NOT checked, cargo-deny is not installed (cargo install --locked cargo-deny)"; \
+	fi
+
+core: rust
+	@echo "== the pure core alone"
+	@$(CARGO) check --lib --no-default-features
+
+clean: ## Remove everything that was built; the test bed's programs stay, as they take long
+	@$(CARGO) clean
+	@rm -rf $(DEMO)
+
+rust:
+	@command -v $(CARGO) >/dev/null || { \
+		echo "cargo is missing. Install Rust: https://rustup.rs (rust-version in Cargo.toml says which)" >&2; exit 1; }
+
+go:
+	@command -v go >/dev/null || { \
+		echo "go is missing. Install Go $(GO_MIN) or newer: https://go.dev/dl/ (the test bed builds Kubernetes with it)" >&2; exit 1; }
+	@found=$$(go env GOVERSION | sed 's/^go//'); \
+	[ "$$(printf '%s\n' $(GO_MIN) "$$found" | sort -V | head -n 1)" = $(GO_MIN) ] || { \
+		echo "go is $$found, the test bed needs $(GO_MIN) or newer: https://go.dev/dl/" >&2; exit 1; }

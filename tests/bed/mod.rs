@@ -1,0 +1,299 @@
+//! A cluster with a vCenter, as an administrator would find it, and the operator running in it under its own account.
+#![allow(dead_code, reason = "every test uses a part of it")]
+
+use anyhow::{Context, Result};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PropagationPolicy};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use vdo_testbed::{Cluster, ClusterOptions, Launch, NodeAgent, NodeOptions, Probe, Process, Requests, Vcenter, VcenterOptions, until};
+
+/// The namespace of the operator.
+pub const NS: &str = "vmware-system-vdo";
+/// The user that the operator is to the API server.
+pub const OPERATOR: &str = "system:serviceaccount:vmware-system-vdo:vdo-operator";
+/// How long anything here may take on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(90);
+
+pub struct Bed {
+    pub operator: Option<Process>,
+    pub agent: NodeAgent,
+    pub vcenter: Vcenter,
+    pub cluster: Cluster,
+    token: PathBuf,
+    runs: usize,
+}
+
+impl Bed {
+    /// One control-plane node and three workers that wait for a cloud provider; CRDs and rights installed; no operator yet.
+    pub async fn start() -> Result<Self> {
+        let nodes = [
+            ("cp-1", "10.0.10.1"),
+            ("w-1", "10.0.10.2"),
+            ("w-2", "10.0.10.3"),
+            ("w-3", "10.0.10.4"),
+        ];
+        let (cluster, vcenter) = tokio::try_join!(
+            Cluster::start(ClusterOptions::default()),
+            Vcenter::start(VcenterOptions::with_vms(nodes))
+        )?;
+        for (name, _) in nodes {
+            let node = if name.starts_with("cp") {
+                NodeOptions::control_plane(name)
+            } else {
+                NodeOptions::worker(name)
+            };
+            cluster.add_node(node.uninitialized()).await?;
+        }
+        let agent = NodeAgent::start(&cluster).await?;
+        let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
+        cluster.apply_file(deploy.join("namespace.yaml")).await?;
+        for entry in std::fs::read_dir(deploy.join("crds"))? {
+            cluster.apply_file(entry?.path()).await?;
+        }
+        cluster.apply_file(deploy.join("rbac.yaml")).await?;
+        let token = cluster.service_account_kubeconfig(NS, "vdo-operator").await?;
+        Ok(Self {
+            operator: None,
+            agent,
+            vcenter,
+            cluster,
+            token,
+            runs: 0,
+        })
+    }
+
+    /// Starts the operator with the token of its own service account.
+    pub async fn start_operator(&mut self) -> Result<()> {
+        self.runs += 1;
+        let log = self.operator_log();
+        let launch = Launch::new("vdo-operator", env!("CARGO_BIN_EXE_vdo-operator"), &log)
+            .env("VDO_KUBECONFIG", &self.token.to_string_lossy())
+            .flag("listen", "127.0.0.1:0")
+            .flag("log-format", "json");
+        self.operator = Some(launch.spawn()?);
+        until("the operator to be ready", PATIENCE, async || {
+            let text = std::fs::read_to_string(&log).unwrap_or_default();
+            Ok(Probe::when(
+                text.contains("\"message\":\"ready\""),
+                format!("its log ends with {:?}", text.lines().last()),
+            ))
+        })
+        .await
+    }
+
+    /// The log of the operator's current run.
+    pub fn operator_log(&self) -> PathBuf {
+        self.cluster.dir().join(format!("operator-{}.log", self.runs))
+    }
+
+    /// Where the operator serves its metrics.
+    pub fn operator_address(&self) -> Result<String> {
+        let text = std::fs::read_to_string(self.operator_log())?;
+        let line = text
+            .lines()
+            .find(|line| line.contains("\"address\""))
+            .context("the log names no address")?;
+        Ok(serde_json::from_str::<Value>(line)?["address"]
+            .as_str()
+            .context("no address")?
+            .to_owned())
+    }
+
+    /// SIGKILL.
+    pub fn kill_operator(&mut self) {
+        if let Some(mut operator) = self.operator.take() {
+            operator.kill();
+        }
+    }
+
+    pub fn api(&self, api_version: &str, kind: &str, namespace: &str) -> Api<DynamicObject> {
+        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        if namespace.is_empty() {
+            Api::all_with(self.cluster.client(), &resource)
+        } else {
+            Api::namespaced_with(self.cluster.client(), namespace, &resource)
+        }
+    }
+
+    /// An object as the administrator sees it; null when there is none.
+    pub async fn get(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Result<Value> {
+        Ok(self
+            .api(api_version, kind, namespace)
+            .get_opt(name)
+            .await?
+            .map_or(Ok(Value::Null), serde_json::to_value)?)
+    }
+
+    pub async fn list(&self, api_version: &str, kind: &str, selector: &str) -> Result<Vec<Value>> {
+        let found = self
+            .api(api_version, kind, "")
+            .list(&ListParams::default().labels(selector))
+            .await?;
+        found.items.into_iter().map(|o| Ok(serde_json::to_value(o)?)).collect()
+    }
+
+    /// Server-side apply as the administrator.
+    pub async fn apply(&self, object: &Value) -> Result<()> {
+        self.cluster.apply_yaml(&object.to_string()).await.map(|_| ())
+    }
+
+    pub async fn merge(&self, api_version: &str, kind: &str, namespace: &str, name: &str, change: Value) -> Result<()> {
+        self.api(api_version, kind, namespace)
+            .patch(name, &PatchParams::default(), &Patch::Merge(change))
+            .await?;
+        Ok(())
+    }
+
+    pub async fn delete(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Result<()> {
+        let params = DeleteParams {
+            propagation_policy: Some(PropagationPolicy::Background),
+            ..DeleteParams::default()
+        };
+        match self.api(api_version, kind, namespace).delete(name, &params).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub fn secret(&self, password: &str) -> Value {
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "vc1-credentials", "namespace": NS},
+            "type": "kubernetes.io/basic-auth", "stringData": {"username": self.vcenter.user(), "password": password}})
+    }
+
+    pub fn connection(&self, name: &str) -> Value {
+        json!({"apiVersion": "vdo.vmware.com/v1alpha1", "kind": "VsphereCloudConfig", "metadata": {"name": name, "namespace": NS},
+            "spec": {"vcIp": self.vcenter.host(), "port": self.vcenter.port(), "credentials": "vc1-credentials", "thumbprint": self.vcenter.thumbprint_sha256()}})
+    }
+
+    pub fn config(&self, spec: Value) -> Value {
+        json!({"apiVersion": "vdo.vmware.com/v1alpha1", "kind": "VDOConfig", "metadata": {"name": "vdo", "namespace": NS}, "spec": spec})
+    }
+
+    /// What the administrator of the sample applies.
+    pub async fn apply_samples(&self) -> Result<()> {
+        self.apply(&self.secret(self.vcenter.password())).await?;
+        self.apply(&self.connection("vc1")).await?;
+        self.apply(&self.config(json!({}))).await
+    }
+
+    pub async fn status(&self) -> Result<Value> {
+        Ok(self.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?["status"].clone())
+    }
+
+    /// Waits until the VDOConfig is ready for its newest generation.
+    pub async fn until_ready(&self) -> Result<Value> {
+        let log = self.operator_log();
+        until("VDOConfig vdo to be ready", PATIENCE, async || {
+            let config = self.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?;
+            let ready = condition(&config, "Ready");
+            let current = config["status"]["observedGeneration"] == config["metadata"]["generation"];
+            Ok(if current && ready["status"] == "True" {
+                Probe::Ready(config)
+            } else {
+                Probe::not_yet(format!("{ready}; log {}", log.display()))
+            })
+        })
+        .await
+    }
+
+    /// Waits until a condition of the VDOConfig has this reason for its newest generation; gives the condition.
+    pub async fn until_reason(&self, kind: &str, reason: &str) -> Result<Value> {
+        self.until_condition("VDOConfig", "vdo", kind, reason).await
+    }
+
+    pub async fn until_condition(&self, object: &str, name: &str, kind: &str, reason: &str) -> Result<Value> {
+        until(
+            &format!("{object} {name} to be {kind} with reason {reason}"),
+            PATIENCE,
+            async || {
+                let config = self.get("vdo.vmware.com/v1alpha1", object, NS, name).await?;
+                let found = condition(&config, kind);
+                let current = config["status"]["observedGeneration"] == config["metadata"]["generation"];
+                Ok(if current && found["reason"] == reason {
+                    Probe::Ready(found)
+                } else {
+                    Probe::not_yet(found)
+                })
+            },
+        )
+        .await
+    }
+
+    /// Everything that bears the operator's label, without what differs from one installation to the next.
+    pub async fn owned(&self) -> Result<Vec<Value>> {
+        const KINDS: [(&str, &str); 12] = [
+            ("v1", "Namespace"),
+            ("v1", "ServiceAccount"),
+            ("v1", "ConfigMap"),
+            ("v1", "Secret"),
+            ("v1", "Service"),
+            ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+            ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
+            ("rbac.authorization.k8s.io/v1", "Role"),
+            ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+            ("apps/v1", "Deployment"),
+            ("apps/v1", "DaemonSet"),
+            ("storage.k8s.io/v1", "CSIDriver"),
+        ];
+        let mut all = Vec::new();
+        for (api_version, kind) in KINDS {
+            for mut object in self
+                .list(api_version, kind, "app.kubernetes.io/managed-by=vdo,vdo.vmware.com/driver")
+                .await?
+            {
+                object["apiVersion"] = api_version.into();
+                object["kind"] = kind.into();
+                let map = object.as_object_mut().context("an object")?;
+                map.shift_remove("status");
+                for field in ["uid", "resourceVersion", "creationTimestamp", "managedFields", "generation"] {
+                    map["metadata"].as_object_mut().context("metadata")?.shift_remove(field);
+                }
+                if let Some(spec) = map.get_mut("spec").and_then(Value::as_object_mut) {
+                    spec.shift_remove("clusterIP");
+                    spec.shift_remove("clusterIPs");
+                }
+                if let Some(annotations) = map["metadata"]["annotations"].as_object_mut() {
+                    annotations.shift_remove("deployment.kubernetes.io/revision");
+                    annotations.shift_remove("deprecated.daemonset.template.generation");
+                }
+                all.push(object);
+            }
+        }
+        Ok(all)
+    }
+
+    /// What the operator asked the API server in a time, without its watches.
+    pub async fn operator_requests(&self, since: vdo_testbed::Mark) -> Result<Requests> {
+        Ok(self
+            .cluster
+            .audit()
+            .since(since)
+            .await?
+            .of(OPERATOR)
+            .only(|e| !matches!(e.verb.as_str(), "watch" | "list")))
+    }
+}
+
+/// A condition of an object; null when it has none of that type.
+pub fn condition(object: &Value, kind: &str) -> Value {
+    let all = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    all.into_iter().find(|c| c["type"] == kind).unwrap_or_default()
+}
+
+/// The name of an object for messages.
+pub fn name(object: &Value) -> String {
+    format!(
+        "{} {}/{}",
+        object["kind"].as_str().unwrap_or("?"),
+        object["metadata"]["namespace"].as_str().unwrap_or(""),
+        object["metadata"]["name"].as_str().unwrap_or("?")
+    )
+}
+
+/// Makes logs and certificates usable in a test process.
+pub fn prepare() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}

@@ -1,0 +1,43 @@
+//! Asks the drivers' own parsers what a configuration means.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::binaries::Binaries;
+use crate::parts::Part;
+
+/// A configuration file of a driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grammar {
+    /// The CSI driver's `csi-vsphere.conf`, read with gcfg as the driver does.
+    Csi,
+    /// The cloud provider's `vsphere.conf`, read as YAML.
+    Cpi,
+}
+
+/// What the driver's parser understands, as a tree with the keys' names; the parser's message where it refuses. It
+/// blocks, and builds the parser if it is missing.
+pub fn parsed(grammar: Grammar, text: &str) -> Result<Value> {
+    let program = Binaries::ensure(&[Part::Gcfgcheck])?.path(Part::Gcfgcheck);
+    let mode = match grammar {
+        Grammar::Csi => "csi",
+        Grammar::Cpi => "cpi",
+    };
+    let mut command = Command::new(program);
+    let mut child = command
+        .arg(mode)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    // The program reads all before it writes, so one after the other cannot block.
+    child.stdin.take().context("no input")?.write_all(text.as_bytes())?;
+    let output = child.wait_with_output()?;
+    if !output.status.success() {
+        bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}

@@ -1,0 +1,265 @@
+//! YAML means here what it means to kubectl, and what is written is read back unchanged.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    missing_docs,
+    reason = "a failing test should stop where it fails; the place of upstream manifests is told by the environment"
+)]
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use vdo::chart::{self, Context};
+use vdo::fetch::embedded;
+use vdo::yaml::{self, YamlError};
+
+/// What a scalar is to kubectl 1.20 and newer, recorded with `kubectl config view --raw -o json` on a kubeconfig extension.
+fn as_kubectl() -> Vec<(&'static str, Value)> {
+    vec![
+        ("0644", json!(420)),
+        ("0440", json!(288)),
+        ("0777", json!(511)),
+        ("0o17", json!(15)),
+        ("0x1F", json!(31)),
+        ("0b101", json!(5)),
+        ("08", json!(8)),
+        ("0_7", json!(7)),
+        ("00", json!(0)),
+        ("0", json!(0)),
+        ("-0", json!(0)),
+        ("+12", json!(12)),
+        ("1_000", json!(1000)),
+        ("1e3", json!(1000)),
+        ("1E3", json!(1000)),
+        ("1.", json!(1)),
+        ("0.0", json!(0)),
+        ("-1.0", json!(-1)),
+        ("1.5", json!(1.5)),
+        (".5", json!(0.5)),
+        ("+.5", json!(0.5)),
+        ("1.34", json!(1.34)),
+        ("1.30", json!(1.3)),
+        ("9007199254740993", json!(9_007_199_254_740_993_u64)),
+        ("18446744073709551615", json!(u64::MAX)),
+        ("yes", json!(true)),
+        ("Yes", json!(true)),
+        ("on", json!(true)),
+        ("ON", json!(true)),
+        ("y", json!(true)),
+        ("Y", json!(true)),
+        ("true", json!(true)),
+        ("TRUE", json!(true)),
+        ("no", json!(false)),
+        ("NO", json!(false)),
+        ("off", json!(false)),
+        ("Off", json!(false)),
+        ("n", json!(false)),
+        ("N", json!(false)),
+        ("False", json!(false)),
+        ("null", json!(null)),
+        ("Null", json!(null)),
+        ("~", json!(null)),
+        ("''", json!("")),
+        ("'yes'", json!("yes")),
+        ("\"0644\"", json!("0644")),
+        ("2026-11-20", json!("2026-11-20")),
+        ("2001-01-01T00:00:00Z", json!("2001-01-01T00:00:00Z")),
+        ("1:30", json!("1:30")),
+        ("12:30:45", json!("12:30:45")),
+        ("!!str 12", json!("12")),
+        ("!!int 7", json!(7)),
+        ("!foo bar", json!("bar")),
+        ("!!binary aGVsbG8=", json!("hello")),
+        ("0o8", json!("0o8")),
+        ("0x", json!("0x")),
+        ("_1", json!("_1")),
+        ("1.2.3", json!("1.2.3")),
+        ("=", json!("=")),
+        ("abc # c", json!("abc")),
+        ("'it''s'", json!("it's")),
+        ("\"a\\tb\"", json!("a\tb")),
+    ]
+}
+
+/// Where we differ from kubectl, and how. Nobody writes these on purpose; a change in this list is a change of behaviour.
+fn unlike_kubectl() -> Vec<(&'static str, Value, Option<Value>)> {
+    vec![
+        // text, kubectl, here (None: refused)
+        ("tRue", json!("tRue"), Some(json!(true))),
+        ("nuLL", json!("nuLL"), Some(json!(null))),
+        ("1__0", json!(10), Some(json!("1__0"))),
+        ("1_", json!(1), Some(json!("1_"))),
+        ("1_0.5", json!(10.5), Some(json!("1_0.5"))),
+        ("1e400", json!("1e400"), None),
+        ("<<", json!("<<"), Some(json!("<<"))),
+    ]
+}
+
+fn scalar(text: &str) -> Result<Value, YamlError> {
+    Ok(yaml::load_value(&format!("v: {text}\n"))?["v"].clone())
+}
+
+#[test]
+fn scalars_mean_what_they_mean_to_kubectl() {
+    for (text, expected) in as_kubectl() {
+        assert_eq!(scalar(text), Ok(expected), "{text}");
+    }
+}
+
+#[test]
+fn known_differences_to_kubectl_stay_known() {
+    for (text, _, here) in unlike_kubectl() {
+        assert_eq!(scalar(text).ok(), here, "{text}");
+    }
+    for text in [".inf", "-.inf", ".nan"] {
+        assert!(
+            scalar(text).is_err(),
+            "{text} has no JSON form and must be refused, as kubectl does"
+        );
+    }
+}
+
+#[test]
+fn errors_name_line_and_column() {
+    for (text, line, column, part) in [
+        ("a: 1\nb: 2\na: 3\n", 3, 1, "duplicate"),
+        ("a:\n  - b\n c: d\n", 3, 2, ""),
+        ("a: [1, 2\nb: 3\n", 2, 0, ""),
+        ("a: *nowhere\n", 1, 4, ""),
+    ] {
+        match yaml::load_all(text).unwrap_err() {
+            YamlError::Read {
+                line: at_line,
+                column: at_column,
+                message,
+            } => {
+                assert_eq!(at_line, line, "{text:?}: {message}");
+                assert!(column == 0 || at_column == column, "{text:?}: column {at_column}: {message}");
+                assert!(message.contains(part), "{message}");
+            }
+            YamlError::Write(message) => panic!("{message}"),
+        }
+    }
+}
+
+#[test]
+fn hostile_text_is_refused_quickly() {
+    let anchor = format!("a: &a [{}]\nb: [{}]\n", "x, ".repeat(30_000), "*a, ".repeat(20_000));
+    let laughs = (0..12).fold("a0: &a0 [x, x]\n".to_owned(), |text, i| {
+        format!("{text}a{}: &a{} [{}]\n", i + 1, i + 1, format!("*a{i}, ").repeat(10))
+    });
+    let deep = "[".repeat(50_000);
+    for text in [anchor, laughs, deep] {
+        let started = std::time::Instant::now();
+        let error = yaml::load_all(&text).unwrap_err();
+        assert!(started.elapsed().as_secs() < 5, "{:?} for {error}", started.elapsed());
+    }
+}
+
+#[test]
+fn continuation_lines_as_old_tools_write_them_are_read() {
+    let text = "a:\n  description: 'one\n  two'\n  other: \"three\n  four\"\n";
+    assert_eq!(
+        yaml::load_value(text),
+        Ok(json!({"a": {"description": "one two", "other": "three four"}}))
+    );
+}
+
+#[test]
+fn empty_documents_are_skipped_and_merge_keys_merged() {
+    let text = "---\n---\na: 1\n---\n# nothing\n---\nbase: &b {x: 1}\nmore: {<<: *b, y: 2}\n";
+    let expected = vec![json!({"a": 1}), json!({"base": {"x": 1}, "more": {"x": 1, "y": 2}})];
+    assert_eq!(yaml::load_all(text), Ok(expected));
+    assert_eq!(yaml::load_all(""), Ok(vec![]));
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let words: Vec<&str> = as_kubectl()
+        .into_iter()
+        .map(|(text, _)| text)
+        .chain(unlike_kubectl().into_iter().map(|row| row.0))
+        .collect();
+    for word in words {
+        let value = json!({"v": word, word: 1, "list": [word, {"deep": word}]});
+        let text = yaml::dump(&value).unwrap();
+        assert_eq!(yaml::load_value(&text), Ok(value), "{text}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(512) })]
+
+    #[test]
+    fn any_text_is_read_back(text in prop_oneof![any::<String>(), "[ \\n\\t:#'\"a-]{0,12}", "(\\PC| |\n){90,120}"]) {
+        let value = json!({"v": text, "list": [text], &text: {"nested": text}});
+        let documents = [value.clone(), json!({"next": 1})];
+        let written = yaml::dump_all(&documents);
+        prop_assert_eq!(yaml::load_all(&written), Ok(documents.to_vec()), "{}", written);
+    }
+}
+
+/// The second opinion: libyaml's semantics, by a crate that shares no code with ours.
+fn second_opinion(text: &str) -> Vec<Value> {
+    let documents = serde_yaml::Deserializer::from_str(text).map(|document| {
+        let value: Value = serde::Deserialize::deserialize(document).unwrap();
+        value
+    });
+    documents.filter(|value| !value.is_null()).collect()
+}
+
+#[test]
+fn both_parsers_agree_on_what_we_render() {
+    for (driver, source) in embedded::sources() {
+        for version in source.versions() {
+            let chart = chart::open(&chart::package(&source, &version).unwrap()).unwrap();
+            let objects = chart::render(&chart, &Value::Null, &Context::default()).unwrap();
+            let text = yaml::dump_all(&objects);
+            assert_eq!(yaml::load_all(&text).unwrap(), objects, "{driver} {version}");
+            assert_eq!(second_opinion(&text), objects, "{driver} {version}");
+        }
+    }
+}
+
+#[test]
+fn both_parsers_agree_on_the_drivers_own_manifests() {
+    let root = std::env::var_os("VDO_UPSTREAM_DIR")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/upstream"), PathBuf::from);
+    if !root.is_dir() {
+        eprintln!("skipped: no upstream manifests; set VDO_UPSTREAM_DIR to a folder with them");
+        return;
+    }
+    let mut compared = 0;
+    let mut folders = vec![root];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "yaml") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                assert_eq!(yaml::load_all(&text).unwrap(), second_opinion(&text), "{}", path.display());
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 10, "compared only {compared} files");
+}
+
+/// Where the two parsers differ, and ours is kubectl's way: the reason for the choice, held in place.
+#[test]
+fn where_the_second_opinion_is_wrong() {
+    for text in ["0440", "yes", "n", "1_000", "1e3", "08"] {
+        let theirs = second_opinion(&format!("v: {text}\n"))[0]["v"].clone();
+        assert_ne!(
+            scalar(text).unwrap(),
+            theirs,
+            "{text}: no longer a difference; update docs/decisions/001-yaml.md"
+        );
+    }
+    let merged = "base: &b {x: 1}\nmore: {<<: *b}\n";
+    assert_eq!(second_opinion(merged)[0]["more"], json!({"<<": {"x": 1}}));
+    assert_eq!(second_opinion("a: 1\na: 2\n")[0], json!({"a": 2}));
+}
