@@ -57,10 +57,9 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
             change: Change::Update(fields),
             ..
         } = step
+            && let Some(found) = rehearsed.get(&object.id())
         {
-            if let Some(found) = rehearsed.get(&object.id()) {
-                fields.clone_from(found);
-            }
+            fields.clone_from(found);
         }
     }
     let lines = lines(&decided, &plan);
