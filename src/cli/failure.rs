@@ -46,16 +46,16 @@ impl CliError {
         )
     }
 
-    /// An error whose sentence holds the remedy after its first semicolon, as those of the pipeline do.
+    /// An error whose message holds the remedy, as those of the pipeline do.
     pub(super) fn of(exit: Exit, error: &(dyn Error + 'static)) -> Self {
         let own = error.to_string();
-        match own.split_once("; ") {
-            Some((what, remedy)) if error.source().is_none() => Self::new(exit, what, capital(remedy)),
-            Some((what, remedy)) => {
-                let cause = error.source().map(sentence).unwrap_or_default();
-                Self::new(exit, format!("{what}: {cause}"), capital(remedy))
+        let (what, remedy) = parts(&own);
+        match error.source().map(sentence).filter(|_| !remedy.is_empty()) {
+            Some(cause) => Self::new(exit, format!("{what}: {cause}"), remedy),
+            None => {
+                let (what, remedy) = parts(&sentence(error));
+                Self::new(exit, what, remedy)
             }
-            None => Self::new(exit, sentence(error), ""),
         }
     }
 
@@ -81,9 +81,16 @@ impl CliError {
                 format!("you may not {verb} {}", several(what)),
                 format!("Ask for a role with this rule: {rule}"),
             ),
-            ClusterError::TimedOut { .. } | ClusterError::Unavailable { .. } => {
-                Self::new(Exit::Cluster, sentence(error), "Try again; if it stays, look at the API server.")
-            }
+            ClusterError::Unavailable { verb, what, source } => Self::new(
+                Exit::Cluster,
+                format!("the API server did not {verb} {}: {}", several(what), sentence(source.as_ref())),
+                "Try again; if it stays, look at the API server.",
+            ),
+            ClusterError::TimedOut { verb, what, after } => Self::new(
+                Exit::Cluster,
+                format!("the API server did not {verb} {} within {} s", several(what), after.as_secs()),
+                "Try again; if it stays, look at the API server.",
+            ),
             ClusterError::Refused { .. } | ClusterError::Conflict { .. } | ClusterError::Escalation { .. } => {
                 Self::of(Exit::Refused, error)
             }
@@ -142,9 +149,29 @@ impl From<ClientError> for CliError {
 /// The object that a request was about; one without a name stands for all of its kind.
 fn several(what: &str) -> String {
     match what.strip_suffix('/').and_then(|rest| rest.split_once(' ')) {
-        Some((kind, namespace)) => format!("any {kind} in namespace {namespace}"),
-        None if what.ends_with(' ') => format!("any {}", what.trim_end()),
+        Some((kind, namespace)) => format!("{kind} objects in namespace {namespace}"),
+        None if what.ends_with(' ') => format!("{} objects", what.trim_end()),
         None => what.to_owned(),
+    }
+}
+
+/// What happened, and what to do about it. Messages end in the remedy: a sentence of its own, or an order after a semicolon.
+pub(super) fn parts(message: &str) -> (String, String) {
+    const ORDERS: [&str; 24] = [
+        "add", "check", "choose", "compare", "create", "delete", "give", "install", "leave", "let", "make", "name", "package", "pin",
+        "power", "put", "read", "remove", "restore", "run", "set", "update", "use", "write",
+    ];
+    let orders = |at: &usize| message[at + 2..].split(' ').next().is_some_and(|word| ORDERS.contains(&word));
+    let sentence = || {
+        message
+            .match_indices(". ")
+            .map(|(at, _)| at)
+            .find(|at| message[at + 2..].starts_with(char::is_uppercase))
+    };
+    let order = || message.match_indices("; ").map(|(at, _)| at).find(orders);
+    match sentence().or_else(order) {
+        Some(at) => (message[..at].to_owned(), capital(&message[at + 2..])),
+        None => (message.to_owned(), String::new()),
     }
 }
 
@@ -197,4 +224,33 @@ pub(super) fn unknown(what: &str, word: &str, known: &[&str]) -> CliError {
         format!("there is no {what} {word:?}"),
         format!("{guess}There are: {}.", known.join(", ")),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_come_apart_where_the_remedy_begins() {
+        for (message, what, remedy) in [
+            ("all is lost", "all is lost", ""),
+            (
+                "vc1 has another certificate. Compare 1.2 and 1.3",
+                "vc1 has another certificate",
+                "Compare 1.2 and 1.3.",
+            ),
+            ("Secret s is missing; create it", "Secret s is missing", "Create it."),
+            ("2 of 4 nodes are not ready; w-1 waits", "2 of 4 nodes are not ready; w-1 waits", ""),
+            ("x is 1; it should be 2; set it to 2", "x is 1; it should be 2", "Set it to 2."),
+        ] {
+            assert_eq!(parts(message), (what.to_owned(), remedy.to_owned()));
+        }
+    }
+
+    #[test]
+    fn what_has_no_name_is_many() {
+        assert_eq!(several("VDOConfig ns/"), "VDOConfig objects in namespace ns");
+        assert_eq!(several("Node "), "Node objects");
+        assert_eq!(several("Node w-1"), "Node w-1");
+    }
 }

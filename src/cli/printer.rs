@@ -37,13 +37,19 @@ impl Printer {
         written.err().map_or(answer.exit, |error| self.unwritable(&error))
     }
 
-    /// Replaces what is on the terminal by this answer; on a pipe, writes it below the last one.
-    pub fn redraw(&mut self, answer: &Answer) -> io::Result<()> {
+    /// Replaces what is on the terminal by this answer. On a pipe it is written below the last one, and only when it is new.
+    pub fn redraw(&mut self, answer: &Answer, new: bool, again: bool) -> io::Result<()> {
         const CLEAR: &[u8] = b"\x1b[H\x1b[2J\x1b[3J";
+        let mut data = Vec::new();
         if io::stdout().is_terminal() {
             io::stdout().write_all(CLEAR)?;
+        } else if !new {
+            return Ok(());
+        } else if again && !answer.data.is_empty() {
+            data.push(b'\n');
         }
-        self.write(io::stdout(), &answer.data)?;
+        data.extend(&answer.data);
+        self.write(io::stdout(), &data)?;
         answer.talk.iter().for_each(|line| self.talk(&format!("{line}\n")));
         Ok(())
     }

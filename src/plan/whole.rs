@@ -4,26 +4,27 @@ use super::{Input, Plan, Step, build};
 /// is pruned last is there too. For people who ask what would change; it is never carried out.
 #[must_use]
 pub fn whole(input: Input<'_>) -> Plan {
-    let next = Input {
+    let at_once = |observed| Input {
+        observed,
         hold: None,
         unproven: Vec::new(),
         ..input
     };
-    // The state that the applies lead to, in which only what nobody wants any more is left to do.
-    let mut after = next.observed.clone();
-    after.live.extend(next.desired.iter().map(|d| (d.object.id(), d.object.clone())));
-    let rest = build(Input {
-        observed: &after,
-        hold: None,
-        unproven: Vec::new(),
-        ..next
-    });
-    let mut plan = build(next);
+    let mut plan = build(at_once(input.observed));
     plan.steps.retain(|step| matches!(step, Step::Apply { .. }));
-    plan.steps
-        .extend(rest.steps.into_iter().filter(|step| matches!(step, Step::Delete { .. })));
-    plan.skipped = rest.skipped;
-    plan
+    // The state that the applies lead to, in which only what nobody wants any more is left to do, wave by wave.
+    let mut after = input.observed.clone();
+    after.live.extend(input.desired.iter().map(|d| (d.object.id(), d.object.clone())));
+    loop {
+        let rest = build(at_once(&after));
+        let deletes: Vec<Step> = rest.steps.into_iter().filter(|step| matches!(step, Step::Delete { .. })).collect();
+        if deletes.is_empty() {
+            plan.skipped = rest.skipped;
+            return plan;
+        }
+        after.live.retain(|id, _| !deletes.iter().any(|step| matches!(step, Step::Delete { id: gone, .. } if gone == id)));
+        plan.steps.extend(deletes);
+    }
 }
 
 #[cfg(test)]

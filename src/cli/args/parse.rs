@@ -118,7 +118,7 @@ mod tests {
             ("a.b\\.c/d=x", json!({"a": {"b.c/d": "x"}})),
             ("a=", json!({"a": ""})),
             ("a=null", json!({"a": null})),
-            ("a=[x, y]", json!({"a": ["x", "y"]})),
+            ("a=[u, v]", json!({"a": ["u", "v"]})),
             ("a=x=y", json!({"a": "x=y"})),
         ] {
             assert_eq!(text.parse::<Setting>().map(|s| s.values()), Ok(expected), "{text}");

@@ -2,6 +2,7 @@
 
 use super::super::answer::document;
 use super::super::args::{Global, Resolve as Args};
+use super::super::failure::parts;
 use super::super::session::{Deployed, Session};
 use super::super::{Answer, CliError, Exit, style};
 use crate::api::{ConditionType, Conditions};
@@ -159,9 +160,10 @@ fn version(object: &crate::api::VsphereCloudConfig) -> Result<VcenterVersion, Cl
             .unwrap_or_default();
         let message = Conditions::find(conditions, ConditionType::Ready).map_or("it has not been checked yet", |c| c.message.as_str());
         let what = format!(
-            "the version of vSphere connection {} ({}) is not known: {message}",
+            "the version of vSphere connection {} ({}) is not known: {}",
             object.name_any(),
-            object.spec.vc_ip
+            object.spec.vc_ip,
+            parts(message).0
         );
         CliError::new(
             Exit::Vcenter,

@@ -1,6 +1,7 @@
 use super::super::CliError;
 use super::super::answer::document;
 use super::super::args::Global;
+use super::super::failure::parts;
 use super::super::session::{Deployed, Session, id};
 use super::outlook::{Outlook, outlook};
 use crate::api::{ConditionType, Conditions, DriverStatus, Reason, VDOConfig, VDOConfigStatus, VsphereCloudConfig};
@@ -122,18 +123,16 @@ impl Picture {
             .conditions
             .iter()
             .filter(|c| !quiet.contains(&c.type_.as_str()) && c.type_ != "Ready");
-        // Ready sums up the others, so it comes last and only with something new.
-        for condition in own.chain(Conditions::find(&config.status.conditions, ConditionType::Ready)) {
-            let boring = [Reason::NotRequested.as_str(), Reason::NotChecked.as_str()].contains(&condition.reason.as_str());
-            if condition.status == "True" || boring {
-                continue;
-            }
+        for condition in own.filter(|c| is_problem(c)) {
             let problem = Problem::of(condition);
             let new = |old: &Problem| !old.message.contains(&problem.message) && !problem.message.contains(&old.message);
             if found.iter().all(new) {
                 found.push(problem);
             }
         }
+        // Ready sums up the others, so it counts only where it has a reason of its own.
+        let ready = Conditions::find(&config.status.conditions, ConditionType::Ready).filter(|c| is_problem(c));
+        found.extend(ready.filter(|c| found.iter().all(|old| old.reason != c.reason)).map(Problem::of));
         found.sort_by_key(|problem| (problem.progress, !problem.known));
         found
     }
@@ -203,19 +202,10 @@ impl Problem {
     }
 }
 
-/// What happened, and what to do about it: messages end in the remedy, as a sentence of its own or after a semicolon.
-fn parts(message: &str) -> (String, String) {
-    let sentence = message
-        .match_indices(". ")
-        .map(|(at, _)| at)
-        .find(|at| message[at + 2..].starts_with(char::is_uppercase));
-    match sentence
-        .map(|at| (&message[..at], &message[at + 2..]))
-        .or_else(|| message.rsplit_once("; "))
-    {
-        Some((what, remedy)) => (what.to_owned(), super::super::failure::capital(remedy)),
-        None => (message.to_owned(), String::new()),
-    }
+/// Whether a condition says that something is not as it should be.
+fn is_problem(condition: &Condition) -> bool {
+    let silent = [Reason::NotRequested.as_str(), Reason::NotChecked.as_str()];
+    condition.status != "True" && !silent.contains(&condition.reason.as_str())
 }
 
 /// The nodes on which a driver has done its work, of all.
@@ -311,24 +301,4 @@ async fn operator(session: &Session, global: &Global) -> Result<Option<Operator>
             trouble,
         }
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_come_apart_where_the_remedy_begins() {
-        for (message, what, remedy) in [
-            ("all is lost", "all is lost", ""),
-            (
-                "vc1 has another certificate. Compare 1.2 and 1.3",
-                "vc1 has another certificate",
-                "Compare 1.2 and 1.3.",
-            ),
-            ("Secret s is missing; create it", "Secret s is missing", "Create it."),
-        ] {
-            assert_eq!(parts(message), (what.to_owned(), remedy.to_owned()));
-        }
-    }
 }

@@ -182,7 +182,7 @@ fn next(picture: &Picture, config: &Config, now: Timestamp) -> String {
     {
         lines.push(format!("The operator does not run as it should, so this may be old: {trouble}."));
     }
-    if !config.current {
+    if !config.current && config.status.health.is_some() {
         lines.push("The operator has not yet acted on the newest change of the VDOConfig.".into());
     }
     match config.status.health {
@@ -192,10 +192,7 @@ fn next(picture: &Picture, config: &Config, now: Timestamp) -> String {
             config.id.split('/').next().unwrap_or_default()
         )),
         Some(Health::Healthy) if config.outlook.is_empty() => {}
-        Some(Health::Healthy) => lines.push(format!(
-            "Upgradeable: {}.",
-            config.outlook.iter().map(sentence).collect::<Vec<_>>().join("; ")
-        )),
+        Some(Health::Healthy) => lines.push(upgrades(&config.outlook)),
         Some(Health::Progressing) if config.deleting => {
             lines.push("The drivers are being removed; `vdoctl status --watch` follows it.".into())
         }
@@ -216,12 +213,17 @@ fn next(picture: &Picture, config: &Config, now: Timestamp) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-fn sentence(outlook: &Outlook) -> String {
-    match &outlook.result {
+/// Which Kubernetes could come next, and where it ends.
+fn upgrades(outlook: &[Outlook]) -> String {
+    let word = |outlook: &Outlook| match &outlook.result {
         Ok(drivers) => {
             let all: Vec<String> = drivers.iter().map(|(name, version)| format!("{name} {version}")).collect();
             format!("Kubernetes {} fits ({})", outlook.kubernetes, all.join(", "))
         }
         Err(because) => format!("{} does not: {because}", outlook.kubernetes),
+    };
+    match outlook {
+        [Outlook { kubernetes, result: Err(because) }, ..] => format!("Not upgradeable to Kubernetes {kubernetes}: {because}."),
+        _ => format!("Upgradeable: {}.", outlook.iter().map(word).collect::<Vec<_>>().join("; ")),
     }
 }
