@@ -48,6 +48,9 @@ pub const PART_OF_LABEL: &str = "applyset.kubernetes.io/part-of";
 /// On owned objects: the digest of what was applied. A render with another digest is applied, one with this digest is not.
 pub const APPLIED_ANNOTATION: &str = "vdo.vmware.com/applied";
 
+/// On a ConfigMap that names a Secret: a checksum of that Secret.
+pub const CREDENTIALS_ANNOTATION: &str = "vdo.vmware.com/credentials-checksum";
+
 /// On pod templates: a checksum of the ConfigMaps and Secrets that these pods mount, so that a changed configuration
 /// rolls the pods that consume it and no others.
 pub const CONFIG_CHECKSUM_ANNOTATION: &str = "vdo.vmware.com/config-checksum";

@@ -52,8 +52,12 @@ pub struct Observed {
 pub enum Change {
     /// It does not exist.
     Create,
-    /// It is there and ours, but not as wanted.
+    /// Somebody deleted it.
+    Restore,
+    /// It is there and ours, and something else is wanted now.
     Update(Vec<Difference>),
+    /// It is there and ours, and somebody changed it.
+    Repair(Vec<Difference>),
     /// It is there and not marked as ours: it is taken over, and no field is taken from another manager.
     Adopt,
 }
@@ -117,6 +121,28 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether it leads to another state than the one that was reached before: a repair does not.
+    #[must_use]
+    pub fn is_transition(&self) -> bool {
+        self.steps.iter().any(|step| match step {
+            Step::Apply { change, .. } => matches!(change, Change::Create | Change::Update(_) | Change::Adopt),
+            Step::Delete { .. } => true,
+            Step::Record(_) | Step::Commit(_) => false,
+        })
+    }
+
+    /// The namespaces that it would delete.
+    #[must_use]
+    pub fn namespaces_going(&self) -> Vec<String> {
+        self.steps
+            .iter()
+            .filter_map(|step| match step {
+                Step::Delete { id, .. } if id.kind() == "Namespace" => Some(id.name.clone()),
+                _ => None,
+            })
+            .collect()
+    }
+
     /// Whether nothing is to be written.
     #[must_use]
     pub fn is_empty(&self) -> bool {

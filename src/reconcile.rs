@@ -35,6 +35,7 @@ pub use survey::{Survey, survey};
 use crate::api::{FINALIZER, Reason, VDOConfig};
 use crate::cluster::{ClusterError, Reader, Writer};
 use crate::fetch::Store;
+use crate::plan::Wait;
 use crate::status::{Report, Trouble};
 use crate::types::{KubernetesVersion, ObjectId};
 use k8s_openapi::jiff::Timestamp;
@@ -113,6 +114,14 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
     };
     let outcome = execute::execute(&prepared.plan, world, &place).await; // effect
     report.troubles.extend(outcome.failures.iter().map(Trouble::from));
+    if prepared.plan.is_transition() {
+        // What was just written has had no effect yet, so nothing that was seen before speaks for it.
+        report.waiting.push(Wait {
+            driver: String::new(),
+            reason: Reason::Progressing,
+            message: format!("{} changes were made and are taking effect", outcome.writes),
+        });
+    }
     Ok(())
 }
 

@@ -1,5 +1,5 @@
 //! The main job, from an empty cluster to healthy drivers and back, on a real control plane with the real cloud provider.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 mod bed;
 
@@ -8,7 +8,7 @@ use bed::{Bed, NS, OPERATOR, PATIENCE, condition, name};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::Command;
-use vdo_testbed::{Grammar, Part, Probe, parsed, until};
+use vdo_testbed::{Binaries, Grammar, Part, Probe, parsed, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn from_an_empty_cluster_to_healthy_drivers_and_back() -> Result<()> {
@@ -228,7 +228,7 @@ async fn what_is_shown(bed: &Bed) -> Result<()> {
 }
 
 fn kubectl(bed: &Bed, args: &[&str]) -> Result<String> {
-    let output = Command::new(bed.cluster.binaries().path(Part::Kubectl))
+    let output = Command::new(Binaries::ensure(&[Part::Kubectl])?.path(Part::Kubectl))
         .arg("--kubeconfig")
         .arg(bed.cluster.kubeconfig())
         .args(args)
@@ -397,12 +397,7 @@ async fn removal_leaves_what_is_not_ours(bed: &Bed) -> Result<()> {
         "csi": {"driver": "csi.vsphere.vmware.com", "volumeHandle": "handle"}}});
     bed.apply(&foreign).await?;
     bed.apply(&volume).await?;
-    bed.delete("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?;
-    until("the VDOConfig to be gone", PATIENCE, async || {
-        let config = bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?;
-        Ok(Probe::when(config == Value::Null, condition(&config, "Ready")))
-    })
-    .await?;
+    bed.uninstall().await?;
     let left: Vec<String> = bed.owned().await?.iter().map(name).collect();
     assert_eq!(
         left,

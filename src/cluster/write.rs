@@ -31,11 +31,14 @@ impl Verb {
     }
 }
 
+/// Is told the verb and the kind of each write.
+type Seen = dyn Fn(Verb, &str) + Send + Sync;
+
 /// Every write of the project goes through here.
 #[derive(Clone)]
 pub struct Writer {
     client: Client,
-    seen: Arc<dyn Fn(Verb, &str) + Send + Sync>,
+    seen: Arc<Seen>,
 }
 
 impl fmt::Debug for Writer {

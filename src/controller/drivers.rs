@@ -140,10 +140,10 @@ fn say(object: &VDOConfig, old: &VDOConfigStatus, new: &VDOConfigStatus, report:
             .find(|c| c.type_ == "Ready")
             .map(|c| (c.status.clone(), c.reason.clone(), c.message.clone()))
     };
-    if let (before, Some((status, reason, message))) = (ready(old), ready(new)) {
-        if before.is_none_or(|b| b.0 != status || b.1 != reason) {
-            tracing::info!(config, ready = status, reason, "{message}");
-        }
+    if let (before, Some((status, reason, message))) = (ready(old), ready(new))
+        && before.is_none_or(|b| b.0 != status || b.1 != reason)
+    {
+        tracing::info!(config, ready = status, reason, "{message}");
     }
     for trouble in &report.troubles {
         tracing::warn!(config, reason = %trouble.reason, "{}", trouble.message);

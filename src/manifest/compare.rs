@@ -21,7 +21,7 @@ impl fmt::Display for Difference {
 /// Where `found` is not as `wanted` says. Fields that only `found` has are the server's or somebody else's and do not count.
 ///
 /// Lists must have the same length, because every list in a chart is written whole. An absent field equals null, an empty
-/// map and an empty list, as the API server drops these; `kind` and `apiVersion` are identity and not compared.
+/// map, list and text, as the API server drops these; `kind` and `apiVersion` are identity and not compared.
 #[must_use]
 pub fn differences(wanted: &Value, found: &Value) -> Vec<Difference> {
     let mut all = Vec::new();
@@ -51,6 +51,9 @@ fn walk(wanted: &Value, found: &Value, path: &str, all: &mut Vec<Difference>) {
             }
         }
         (Value::Array(items), Value::Null) if items.is_empty() => {}
+        (Value::String(text), Value::Null) if text.is_empty() => {}
+        // The server fills in the group of the subjects of a binding by their kind.
+        (Value::String(text), _) if text.is_empty() && path.ends_with(".apiGroup") => {}
         _ if wanted == found || same_number(wanted, found) => {}
         _ => all.push(Difference {
             path: path.to_owned(),
@@ -76,7 +79,7 @@ mod tests {
             (json!({"spec": {"a": 1}}), json!({"spec": {"a": 2}}), vec!["spec.a"]),
             (json!({"spec": {"a": 1}}), json!({}), vec!["spec.a"]),
             (
-                json!({"spec": {"volume": {"emptyDir": {}}, "list": [], "nothing": null}}),
+                json!({"spec": {"volume": {"emptyDir": {}}, "list": [], "nothing": null, "text": ""}}),
                 json!({"spec": {"volume": {}}}),
                 vec![],
             ),
@@ -93,6 +96,12 @@ mod tests {
                 vec!["metadata.labels[a.b/c]"],
             ),
             (json!({"n": 1}), json!({"n": 1.0}), vec![]),
+            (
+                json!({"subjects": [{"apiGroup": ""}]}),
+                json!({"subjects": [{"apiGroup": "rbac.authorization.k8s.io"}]}),
+                vec![],
+            ),
+            (json!({"data": {"a": ""}}), json!({"data": {"a": "x"}}), vec!["data.a"]),
             (json!({"n": "1"}), json!({"n": 1}), vec!["n"]),
         ] {
             let found_paths: Vec<String> = differences(&wanted, &found).into_iter().map(|d| d.path).collect();

@@ -3,7 +3,9 @@ use serde_json::{Map, Value};
 /// The JSON merge patch (RFC 7386) that makes `to` out of `from`: what is gone is named with null, what is equal is left out.
 #[must_use]
 pub fn merge_patch(from: &Value, to: &Value) -> Value {
-    let (Value::Object(old), Value::Object(new)) = (from, to) else { return to.clone() };
+    let (Value::Object(old), Value::Object(new)) = (from, to) else {
+        return to.clone();
+    };
     let mut patch = Map::new();
     for key in old.keys().filter(|key| !new.contains_key(*key)) {
         patch.insert(key.clone(), Value::Null);

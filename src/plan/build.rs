@@ -1,6 +1,7 @@
-use super::{Change, Desired, Entry, Inventory, Observed, Plan, Skip, Step, Wait};
+use super::remove::retire;
+use super::{Change, Desired, Entry, Inventory, Observed, Plan, Step, Wait};
 use crate::api::{APPLIED_ANNOTATION, Reason};
-use crate::manifest::{Object, differences, is_owned};
+use crate::manifest::{differences, is_owned};
 use crate::types::ObjectId;
 use std::collections::BTreeSet;
 
@@ -70,8 +71,7 @@ pub fn build(input: Input<'_>) -> Plan {
     }
 
     let wanted: BTreeSet<ObjectId> = desired.iter().map(|d| d.object.id()).collect();
-    prune(&mut plan, &input.inventory.objects, &wanted, input.observed, input.apply_set);
-    if plan.steps.iter().any(|step| matches!(step, Step::Delete { .. })) {
+    if !retire(&mut plan, &input.inventory.objects, &wanted, input.observed, input.apply_set) {
         return plan;
     }
     let narrowed = narrowed(superset, &wanted, input.observed);
@@ -102,6 +102,7 @@ fn wait_for_leaving(desired: &Desired) -> Wait {
 fn apply(desired: &Desired, input: &Input<'_>) -> Option<Step> {
     let id = desired.object.id();
     let change = match input.observed.live.get(&id) {
+        None if input.inventory.objects.get(&id).is_some_and(|entry| entry.uid.is_some()) => Change::Restore,
         None => Change::Create,
         // Its successor is created when it is gone.
         Some(_) if is_leaving(desired, input.observed) => return None,
@@ -109,12 +110,17 @@ fn apply(desired: &Desired, input: &Input<'_>) -> Option<Step> {
         Some(_) if input.observed.settled.contains(&id) => return None,
         Some(live) => {
             let mut found = differences(desired.object.value(), live.value());
-            if live.annotation(APPLIED_ANNOTATION) == desired.object.annotation(APPLIED_ANNOTATION) && found.is_empty() {
-                return None;
+            let was = live.annotation(APPLIED_ANNOTATION);
+            if was == desired.object.annotation(APPLIED_ANNOTATION) {
+                if found.is_empty() {
+                    return None;
+                }
+                Change::Repair(found)
+            } else {
+                // The digest says that there is a change, not what it is.
+                found.retain(|d| !d.path.ends_with(&format!("[{APPLIED_ANNOTATION}]")) || was.is_none());
+                Change::Update(found)
             }
-            // The digest says that there is a change, not what it is.
-            found.retain(|d| !d.path.ends_with(&format!("[{APPLIED_ANNOTATION}]")) || live.annotation(APPLIED_ANNOTATION).is_none());
-            Change::Update(found)
         }
     };
     Some(Step::Apply {
@@ -150,79 +156,16 @@ fn superset(desired: &[&Desired], input: &Input<'_>) -> Inventory {
     inventory
 }
 
-/// Deletes, in reverse order, what is in the inventory, ours, live and no longer wanted.
-pub(super) fn prune(
-    plan: &mut Plan,
-    inventory: &std::collections::BTreeMap<ObjectId, Entry>,
-    wanted: &BTreeSet<ObjectId>,
-    observed: &Observed,
-    apply_set: &str,
-) {
-    let mut going: Vec<(&ObjectId, &Entry, &Object)> = inventory
-        .iter()
-        .filter(|(id, _)| !wanted.contains(id))
-        .filter_map(|(id, entry)| Some((id, entry, observed.live.get(id)?)))
-        .collect();
-    going.sort_by_key(|(id, entry, _)| (std::cmp::Reverse(entry.wave), (*id).clone()));
-    for (id, entry, live) in going {
-        match veto(id, entry, live, observed, apply_set) {
-            Some(message) => plan.skipped.push(Skip { id: id.clone(), message }),
-            None if live.text("/metadata/deletionTimestamp").is_empty() => {
-                plan.steps.push(Step::Delete {
-                    id: id.clone(),
-                    api_version: entry.api_version.clone(),
-                    uid: live.uid().to_owned(),
-                });
-            }
-            None => {}
-        }
-    }
-}
-
-/// Why an object must stay although nobody wants it any more.
-fn veto(id: &ObjectId, entry: &Entry, live: &Object, observed: &Observed, apply_set: &str) -> Option<String> {
-    if !is_owned(live, apply_set) {
-        return Some(format!(
-            "{id} stays: it no longer bears our labels, so it belongs to somebody else now"
-        ));
-    }
-    if entry.uid.as_deref().is_some_and(|uid| uid != live.uid()) {
-        return Some(format!("{id} stays: it was deleted and made again by somebody else"));
-    }
-    if entry.adopted {
-        return Some(format!("{id} stays: it was there before the driver"));
-    }
-    if PROTECTED.contains(&id.kind()) {
-        return Some(format!(
-            "{id} stays: objects of this kind hold data and are never removed implicitly"
-        ));
-    }
-    if id.kind() == "Namespace" && observed.occupied.contains(&id.name) {
-        return Some(format!("{id} stays: it holds objects of somebody else"));
-    }
-    None
-}
-
-/// Kinds that are never removed implicitly.
-pub(super) const PROTECTED: [&str; 6] = [
-    "PersistentVolumeClaim",
-    "PersistentVolume",
-    "StorageClass",
-    "VolumeSnapshotContent",
-    "VolumeSnapshot",
-    "CustomResourceDefinition",
-];
-
 /// The inventory without what is gone, with the UIDs of what is there.
 fn narrowed(mut inventory: Inventory, wanted: &BTreeSet<ObjectId>, observed: &Observed) -> Inventory {
     inventory
         .objects
         .retain(|id, _| wanted.contains(id) || observed.live.contains_key(id));
     for (id, entry) in &mut inventory.objects {
-        if let Some(live) = observed.live.get(id).filter(|live| !live.uid().is_empty()) {
-            if wanted.contains(id) {
-                entry.uid = Some(live.uid().to_owned());
-            }
+        if let Some(live) = observed.live.get(id).filter(|live| !live.uid().is_empty())
+            && wanted.contains(id)
+        {
+            entry.uid = Some(live.uid().to_owned());
         }
     }
     inventory

@@ -1,4 +1,4 @@
-use super::build::PROTECTED;
+use super::remove::PROTECTED;
 use super::{Desired, Inventory, Plan, Step};
 use std::collections::BTreeSet;
 

@@ -2,7 +2,7 @@
 
 use super::error::ReconcileError;
 use super::select::Asked;
-use crate::api::{Permission, StorageProvider, VDOConfigSpec};
+use crate::api::{CREDENTIALS_ANNOTATION, Permission, StorageProvider, VDOConfigSpec};
 use crate::chart::{self, Chart, Configuration};
 use crate::driverconfig::{self, cpi, csi};
 use crate::facts::{Cluster, Connection};
@@ -167,9 +167,16 @@ fn configuration(wanted: &Wanted<'_>, chart: &Chart, values: &Value, connections
             let config = cpi::render(&options, &connections)?;
             let mut data = config.files;
             data.insert("vsphere.conf".into(), config.conf);
-            let config_map =
-                json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": CPI_CONFIG, "namespace": namespace}, "data": data});
-            vec![config_map, secret(&namespace, CPI_SECRET, &config.secret)]
+            let secret = secret(&namespace, CPI_SECRET, &config.secret);
+            // The pods mount the ConfigMap, which names the Secret: a change of the Secret is a change of the configuration.
+            let credentials = Object::new(secret.clone())?.digest(&wanted.cluster.uid).hex();
+            let config_map = json!({
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": CPI_CONFIG, "namespace": namespace, "annotations": {CREDENTIALS_ANNOTATION: credentials}},
+                "data": data,
+            });
+            vec![config_map, secret]
         }
     };
     Ok(objects.into_iter().map(Object::new).collect::<Result<_, _>>()?)

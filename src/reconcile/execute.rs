@@ -72,7 +72,7 @@ async fn one(step: Step, world: &World, place: &Place<'_>) -> Result<(), Cluster
         }
         Step::Apply { object, change, .. } => {
             // Only what is ours already may be taken back from another manager.
-            let force = matches!(change, Change::Update(_));
+            let force = matches!(change, Change::Update(_) | Change::Repair(_));
             let live = world.writer.apply(&object, force).await?;
             remember(world, object.annotation(APPLIED_ANNOTATION).unwrap_or_default(), &live);
         }

@@ -6,6 +6,7 @@ use super::survey::{Survey, watches};
 use super::{Occasion, World, gates, gather, select};
 use crate::api::{MatrixStatus, UpdatePolicy};
 use crate::chart;
+use crate::cluster::occupied;
 use crate::facts::Connection;
 use crate::matrix::{self, Index, Query, Resolution};
 use crate::plan::{self, Desired, Observed, Plan};
@@ -81,15 +82,18 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
 
     let observed = observe(world, survey, &desired).await?;
     let hold = gates::hold(&desired, &survey.cluster, &survey.running, survey.age(CPI, occasion.now));
-    let plan = plan::build(plan::Input {
-        apply_set: &survey.apply_set,
-        desired: &desired,
-        observed: &observed,
-        inventory: &survey.inventory,
-        cluster_id: Some(&cluster_id),
-        hold,
-        unproven: gates::unproven(&survey.running),
-    });
+    let (observed, plan) = sparing(world, observed, |observed| {
+        plan::build(plan::Input {
+            apply_set: &survey.apply_set,
+            desired: &desired,
+            observed,
+            inventory: &survey.inventory,
+            cluster_id: Some(&cluster_id),
+            hold: hold.clone(),
+            unproven: gates::unproven(&survey.running),
+        })
+    })
+    .await?;
     report.waiting.clone_from(&plan.waiting);
     report.skipped.clone_from(&plan.skipped);
     report.cluster_id = Some(cluster_id);
@@ -99,6 +103,22 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         observed,
         plan,
     })
+}
+
+/// Plans, and plans again when a namespace would go that holds objects of somebody else.
+pub(super) async fn sparing(
+    world: &World,
+    mut observed: Observed,
+    plan: impl Fn(&Observed) -> Plan,
+) -> Result<(Observed, Plan), ReconcileError> {
+    let first = plan(&observed);
+    for namespace in first.namespaces_going() {
+        if occupied(&world.client, &namespace).await? {
+            observed.occupied.insert(namespace);
+        }
+    }
+    let last = if observed.occupied.is_empty() { first } else { plan(&observed) };
+    Ok((observed, last))
 }
 
 /// The identity under which volumes are registered: fixed by the first installation, given by the specification, or that

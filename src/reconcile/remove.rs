@@ -2,10 +2,10 @@
 
 use super::error::ReconcileError;
 use super::execute::{Place, execute};
+use super::prepare::sparing;
 use super::survey::survey;
 use super::{Occasion, World, set_finalizers};
 use crate::api::FINALIZER;
-use crate::cluster::occupied;
 use crate::plan::{self, Observed, Step};
 use crate::status::{Report, Trouble};
 use crate::types::ObjectId;
@@ -21,19 +21,15 @@ pub(super) async fn remove(occasion: &Occasion<'_>, world: &World, report: &mut 
     let survey = survey(&world.reader, config, occasion.kubernetes.clone()).await?;
     survey.tell(report);
     let namespace = config.namespace().unwrap_or_default();
-    let mut observed = Observed {
+    let observed = Observed {
         live: survey.live.clone(),
         ..Observed::default()
     };
-    let mut plan = plan::remove(&survey.apply_set, &observed, &survey.inventory);
-    for namespace in namespaces_going(&plan) {
-        if occupied(&world.client, &namespace).await? {
-            observed.occupied.insert(namespace);
-        }
-    }
-    if !observed.occupied.is_empty() {
-        plan = plan::remove(&survey.apply_set, &observed, &survey.inventory);
-    }
+    let plan = sparing(world, observed, |observed| {
+        plan::remove(&survey.apply_set, observed, &survey.inventory)
+    })
+    .await?
+    .1;
     plan::check(&plan, &[], &survey.inventory)?;
     report.waiting.clone_from(&plan.waiting);
     report.skipped.clone_from(&plan.skipped);
@@ -59,14 +55,4 @@ pub(super) async fn remove(occasion: &Occasion<'_>, world: &World, report: &mut 
     set_finalizers(config, &world.writer, &rest).await?;
     report.gone = true;
     Ok(())
-}
-
-fn namespaces_going(plan: &plan::Plan) -> Vec<String> {
-    plan.steps
-        .iter()
-        .filter_map(|step| match step {
-            Step::Delete { id, .. } if id.kind() == "Namespace" => Some(id.name.clone()),
-            _ => None,
-        })
-        .collect()
 }

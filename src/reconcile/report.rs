@@ -4,8 +4,8 @@ use super::id;
 use crate::api::VDOConfig;
 use crate::api::{Class, VDOConfigStatus};
 use crate::cluster::{ClusterError, Writer};
-use crate::status::{Report, progress_only};
 use crate::manifest::merge_patch;
+use crate::status::{Report, progress_only};
 use serde_json::json;
 use std::time::Duration;
 

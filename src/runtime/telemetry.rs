@@ -65,7 +65,13 @@ fn filter(level: &str) -> Result<EnvFilter, TelemetryError> {
     if !level.split(',').all(known) {
         return Err(wrong(None));
     }
-    EnvFilter::try_new(level).map_err(|source| wrong(Some(source)))
+    // The client library wraps every line in a span of its own; whoever names targets decides for himself.
+    let quiet = if level.contains(['=', ',']) {
+        String::new()
+    } else {
+        ",kube_runtime=warn,kube_client=warn".into()
+    };
+    EnvFilter::try_new(format!("{level}{quiet}")).map_err(|source| wrong(Some(source)))
 }
 
 #[cfg(test)]
