@@ -10,12 +10,14 @@ mod check;
 mod inventory;
 mod order;
 mod remove;
+mod whole;
 
 pub use build::{Hold, Input, build};
 pub use check::{PlanRejected, check};
 pub use inventory::{Entry, Inventory, InventoryError};
 pub use order::wave;
 pub use remove::remove;
+pub use whole::whole;
 
 use crate::api::Reason;
 use crate::manifest::{Difference, Object};

@@ -89,16 +89,15 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
     Ok(Action::requeue(delay))
 }
 
-/// The VDOConfig that acts in this cluster: the oldest, and of equally old ones the first by name.
+/// The VDOConfig that acts in this cluster, as namespace/name.
 fn acting(context: &Context, own: &VDOConfig) -> String {
-    let key = |c: &VDOConfig| (c.creation_timestamp().map(|t| t.0), c.namespace().unwrap_or_default(), c.name_any());
     let all = context
         .configs
         .get()
         .map(kube::runtime::reflector::Store::state)
         .unwrap_or_default();
-    let (_, namespace, name) = all.iter().map(|c| key(c)).chain([key(own)]).min().unwrap_or_default();
-    format!("{namespace}/{name}")
+    let first = reconcile::acting(all.iter().map(AsRef::as_ref).chain([own])).unwrap_or(own);
+    format!("{}/{}", first.namespace().unwrap_or_default(), first.name_any())
 }
 
 /// Up to a tenth later, so that many operators do not ask at the same instant. No randomness is needed for that.

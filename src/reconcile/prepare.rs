@@ -11,7 +11,7 @@ use crate::facts::Connection;
 use crate::matrix::{self, Index, Query, Resolution};
 use crate::plan::{self, Desired, Observed, Plan};
 use crate::status::{DriverReport, Report};
-use crate::types::{CPI, Digest, DriverName, DriverVersion, ObjectId, VcenterVersion};
+use crate::types::{CPI, Digest, ObjectId, VcenterVersion};
 use kube::ResourceExt;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,11 +52,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         digest: Digest::of(&bytes).to_string(),
     });
     let vcenters = vcenters(&connections)?;
-    let installed: BTreeMap<DriverName, DriverVersion> = survey
-        .installed
-        .iter()
-        .filter_map(|(name, version)| Some((name.clone(), version.parse().ok()?)))
-        .collect();
+    let installed = survey.versions();
     let resolution = matrix::resolve(
         &index,
         &Query {
