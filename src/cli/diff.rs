@@ -54,7 +54,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     for step in &mut plan.steps {
         if let Step::Apply {
             object,
-            change: Change::Update(fields),
+            change: Change::Update(fields) | Change::Repair(fields),
             ..
         } = step
             && let Some(found) = rehearsed.get(&object.id())
@@ -92,7 +92,7 @@ async fn rehearse(session: &Session, decided: &Decided) -> Result<(BTreeMap<Obje
     let changing = plan.steps.iter().filter_map(|step| match step {
         Step::Apply {
             object,
-            change: Change::Update(_),
+            change: Change::Update(_) | Change::Repair(_),
             ..
         } => Some(object.clone()),
         _ => None,
@@ -146,8 +146,8 @@ fn lines<'a>(decided: &'a Decided, plan: &'a Plan) -> Vec<Line<'a>> {
         Step::Apply { object, change, .. } => {
             let live = decided.prepared.observed.live.get(&object.id());
             let (action, fields) = match change {
-                Change::Create => (Action::Create, Vec::new()),
-                Change::Update(fields) => (Action::Change, fields.clone()),
+                Change::Create | Change::Restore => (Action::Create, Vec::new()),
+                Change::Update(fields) | Change::Repair(fields) => (Action::Change, fields.clone()),
                 Change::Adopt => (
                     Action::Adopt,
                     live.map(|live| differences(object.value(), live.value())).unwrap_or_default(),
