@@ -10,6 +10,13 @@ use vdo_testbed::{Cluster, ClusterOptions, Launch, NodeAgent, NodeOptions, Probe
 
 /// The namespace of the operator.
 pub const NS: &str = "vmware-system-vdo";
+/// The nodes with the addresses of their machines.
+pub const NODES: [(&str, &str); 4] = [
+    ("cp-1", "10.0.10.1"),
+    ("w-1", "10.0.10.2"),
+    ("w-2", "10.0.10.3"),
+    ("w-3", "10.0.10.4"),
+];
 /// The user that the operator is to the API server.
 pub const OPERATOR: &str = "system:serviceaccount:vmware-system-vdo:vdo-operator";
 /// How long anything here may take on a busy machine.
@@ -20,6 +27,8 @@ pub struct Bed {
     pub agent: NodeAgent,
     pub vcenter: Vcenter,
     pub cluster: Cluster,
+    /// More flags for the operator.
+    pub flags: Vec<(&'static str, &'static str)>,
     token: PathBuf,
     runs: usize,
 }
@@ -27,24 +36,11 @@ pub struct Bed {
 impl Bed {
     /// One control-plane node and three workers that wait for a cloud provider; CRDs and rights installed; no operator yet.
     pub async fn start() -> Result<Self> {
-        let nodes = [
-            ("cp-1", "10.0.10.1"),
-            ("w-1", "10.0.10.2"),
-            ("w-2", "10.0.10.3"),
-            ("w-3", "10.0.10.4"),
-        ];
         let (cluster, vcenter) = tokio::try_join!(
             Cluster::start(ClusterOptions::default()),
-            Vcenter::start(VcenterOptions::with_vms(nodes))
+            Vcenter::start(VcenterOptions::with_vms(NODES))
         )?;
-        for (name, _) in nodes {
-            let node = if name.starts_with("cp") {
-                NodeOptions::control_plane(name)
-            } else {
-                NodeOptions::worker(name)
-            };
-            cluster.add_node(node.uninitialized()).await?;
-        }
+        add_nodes(&cluster).await?;
         let agent = NodeAgent::start(&cluster).await?;
         let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
         cluster.apply_file(deploy.join("namespace.yaml")).await?;
@@ -58,9 +54,32 @@ impl Bed {
             agent,
             vcenter,
             cluster,
+            flags: Vec::new(),
             token,
             runs: 0,
         })
+    }
+
+    /// Replaces all nodes by new ones that wait for a cloud provider.
+    pub async fn renew_nodes(&self) -> Result<()> {
+        for (name, _) in NODES {
+            self.delete("v1", "Node", "", name).await?;
+            until("a node to be gone", PATIENCE, async || {
+                Ok(Probe::when(self.get("v1", "Node", "", name).await? == Value::Null, name))
+            })
+            .await?;
+        }
+        add_nodes(&self.cluster).await
+    }
+
+    /// Deletes the VDOConfig and waits until it is gone, and with it the drivers.
+    pub async fn uninstall(&self) -> Result<()> {
+        self.delete("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?;
+        until("the VDOConfig to be gone", PATIENCE, async || {
+            let config = self.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?;
+            Ok(Probe::when(config == Value::Null, condition(&config, "Ready")))
+        })
+        .await
     }
 
     /// Starts the operator with the token of its own service account.
@@ -71,6 +90,7 @@ impl Bed {
             .env("VDO_KUBECONFIG", &self.token.to_string_lossy())
             .flag("listen", "127.0.0.1:0")
             .flag("log-format", "json");
+        let launch = self.flags.iter().fold(launch, |launch, (flag, value)| launch.flag(flag, value));
         self.operator = Some(launch.spawn()?);
         until("the operator to be ready", PATIENCE, async || {
             let text = std::fs::read_to_string(&log).unwrap_or_default();
@@ -275,6 +295,18 @@ impl Bed {
             .of(OPERATOR)
             .only(|e| !matches!(e.verb.as_str(), "watch" | "list")))
     }
+}
+
+async fn add_nodes(cluster: &Cluster) -> Result<()> {
+    for (name, _) in NODES {
+        let node = if name.starts_with("cp") {
+            NodeOptions::control_plane(name)
+        } else {
+            NodeOptions::worker(name)
+        };
+        cluster.add_node(node.uninitialized()).await?;
+    }
+    Ok(())
 }
 
 /// A condition of an object; null when it has none of that type.

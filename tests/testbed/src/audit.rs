@@ -95,6 +95,11 @@ impl AuditLog {
         self.entries(mark)
     }
 
+    /// What is in the log since the mark at this moment; requests under way may be missing.
+    pub fn so_far(&self, mark: Mark) -> Result<Requests> {
+        self.entries(mark)
+    }
+
     /// Settles, and gives all requests that `filter` wants.
     pub async fn requests(&self, filter: impl Fn(&Entry) -> bool) -> Result<Requests> {
         Ok(self.since(Mark(0)).await?.only(filter))
