@@ -192,12 +192,7 @@ impl Show {
             answer(&mut command)
         };
         self.screen.text("\n$ vdoctl status");
-        let help = run("vdoctl", &["--help"])?;
-        if help.lines().any(|line| line.split_whitespace().next() == Some("status")) {
-            self.screen.text(run("vdoctl", &["status"])?);
-        } else {
-            self.screen.text("(this vdoctl has no `status` yet)");
-        }
+        self.screen.text(run("vdoctl", &["status"])?);
         let objects = ["get", "vdoconfig,vsphereconnection", "-n", NAMESPACE];
         self.screen.text(format!("\n$ kubectl {}", objects.join(" ")));
         self.screen.text(run("kubectl", &objects)?);
@@ -257,7 +252,8 @@ End it all: {}
         if self.dir == Path::new(".demo") {
             return "make demo-stop".into();
         }
-        format!("vdo-testbed down --dir {}", quoted(&self.dir))
+        let own = std::env::current_exe().unwrap_or_else(|_| "vdo-testbed".into());
+        format!("{} down --dir {}", quoted(&own), quoted(&self.dir))
     }
 }
 
