@@ -16,7 +16,11 @@ pub fn whole(input: &Input<'_>) -> Plan {
             plan.skipped = rest.skipped;
             return plan;
         }
-        after.live.retain(|id, _| !deletes.iter().any(|step| matches!(step, Step::Delete { id: gone, .. } if gone == id)));
+        after.live.retain(|id, _| {
+            !deletes
+                .iter()
+                .any(|step| matches!(step, Step::Delete { id: gone, .. } if gone == id))
+        });
         plan.steps.extend(deletes);
     }
 }
