@@ -10,6 +10,7 @@ use crate::plan::{Change, Plan, Step};
 use crate::types::ObjectId;
 use futures::StreamExt;
 use futures::stream;
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -19,13 +20,15 @@ const CONCURRENCY: usize = 8;
 /// What would become of one object.
 struct Line<'a> {
     action: Action,
+    because: Because,
     id: ObjectId,
     api_version: &'a str,
     driver: &'a str,
     fields: Vec<Difference>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 enum Action {
     Create,
     Change,
@@ -33,15 +36,21 @@ enum Action {
     Remove,
 }
 
-impl Action {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Change => "change",
-            Self::Adopt => "adopt",
-            Self::Remove => "remove",
-        }
-    }
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Because {
+    /// It has never been there.
+    New,
+    /// Somebody deleted it.
+    Deleted,
+    /// Something else is wanted than was applied.
+    Outdated,
+    /// Somebody changed it.
+    Drifted,
+    /// It does not bear our marks.
+    Unmarked,
+    /// Nobody wants it any more.
+    Unwanted,
 }
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
@@ -54,7 +63,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     for step in &mut plan.steps {
         if let Step::Apply {
             object,
-            change: Change::Update(fields),
+            change: Change::Update(fields) | Change::Repair(fields),
             ..
         } = step
             && let Some(found) = rehearsed.get(&object.id())
@@ -92,7 +101,7 @@ async fn rehearse(session: &Session, decided: &Decided) -> Result<(BTreeMap<Obje
     let changing = plan.steps.iter().filter_map(|step| match step {
         Step::Apply {
             object,
-            change: Change::Update(_),
+            change: Change::Update(_) | Change::Repair(_),
             ..
         } => Some(object.clone()),
         _ => None,
@@ -145,11 +154,14 @@ fn lines<'a>(decided: &'a Decided, plan: &'a Plan) -> Vec<Line<'a>> {
     let line = |step: &'a Step| match step {
         Step::Apply { object, change, .. } => {
             let live = decided.prepared.observed.live.get(&object.id());
-            let (action, fields) = match change {
-                Change::Create => (Action::Create, Vec::new()),
-                Change::Update(fields) => (Action::Change, fields.clone()),
+            let (action, because, fields) = match change {
+                Change::Create => (Action::Create, Because::New, Vec::new()),
+                Change::Restore => (Action::Create, Because::Deleted, Vec::new()),
+                Change::Update(fields) => (Action::Change, Because::Outdated, fields.clone()),
+                Change::Repair(fields) => (Action::Change, Because::Drifted, fields.clone()),
                 Change::Adopt => (
                     Action::Adopt,
+                    Because::Unmarked,
                     live.map(|live| differences(object.value(), live.value())).unwrap_or_default(),
                 ),
             };
@@ -161,6 +173,7 @@ fn lines<'a>(decided: &'a Decided, plan: &'a Plan) -> Vec<Line<'a>> {
                 .map_or("", |d| d.driver.as_str());
             Some(Line {
                 action,
+                because,
                 id: object.id(),
                 api_version: object.api_version(),
                 driver,
@@ -171,6 +184,7 @@ fn lines<'a>(decided: &'a Decided, plan: &'a Plan) -> Vec<Line<'a>> {
             let driver = decided.survey.inventory.objects.get(id).map_or("", |entry| entry.driver.as_str());
             Some(Line {
                 action: Action::Remove,
+                because: Because::Unwanted,
                 id: id.clone(),
                 api_version,
                 driver,
@@ -203,11 +217,13 @@ fn text(plan: &Plan, lines: &[Line<'_>]) -> String {
     let mut text = String::new();
     for line in lines {
         let name = format!("{} {}", line.id, style::faint(&format!("({})", line.driver)));
-        text.push_str(&match line.action {
-            Action::Create => format!("{} {name} would be created\n", style::good("+")),
-            Action::Change => format!("{} {name}\n", style::warn("~")),
-            Action::Adopt => format!("{} {name} is not marked as ours and would be taken over\n", style::warn("~")),
-            Action::Remove => format!("{} {name} would be removed\n", style::bad("-")),
+        text.push_str(&match (line.action, line.because) {
+            (Action::Create, Because::Deleted) => format!("{} {name} was deleted by somebody and would be made again\n", style::good("+")),
+            (Action::Create, _) => format!("{} {name} would be created\n", style::good("+")),
+            (Action::Change, Because::Drifted) => format!("{} {name} was changed by somebody\n", style::warn("~")),
+            (Action::Change, _) => format!("{} {name}\n", style::warn("~")),
+            (Action::Adopt, _) => format!("{} {name} is not marked as ours and would be taken over\n", style::warn("~")),
+            (Action::Remove, _) => format!("{} {name} would be removed\n", style::bad("-")),
         });
         for field in &line.fields {
             text.push_str(&format!("    {}\n", field.path));
@@ -246,7 +262,8 @@ fn json(decided: &Decided, plan: &Plan, lines: &[Line<'_>]) -> Value {
                 .map(|f| json!({"path": f.path, "found": f.found, "wanted": f.wanted}))
                 .collect();
             json!({
-                "action": line.action.word(),
+                "action": line.action,
+                "because": line.because,
                 "object": {"apiVersion": line.api_version, "kind": line.id.kind(), "namespace": line.id.namespace, "name": line.id.name},
                 "driver": line.driver,
                 "fields": fields,

@@ -167,7 +167,7 @@ impl Session {
 impl Decided {
     /// Every write on the way to what is wanted.
     pub(super) fn whole_plan(&self) -> Plan {
-        crate::plan::whole(Input {
+        crate::plan::whole(&Input {
             apply_set: &self.survey.apply_set,
             desired: &self.prepared.desired,
             observed: &self.prepared.observed,

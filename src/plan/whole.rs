@@ -1,37 +1,46 @@
-use super::{Input, Plan, Step, build};
+use super::{Input, Observed, Plan, Step, build};
 
 /// Every write on the way to the wanted state, and not only those of the next increment: nothing is waited for, and what
 /// is pruned last is there too. For people who ask what would change; it is never carried out.
 #[must_use]
-pub fn whole(input: Input<'_>) -> Plan {
-    let at_once = |observed| Input {
-        observed,
-        hold: None,
-        unproven: Vec::new(),
-        ..input
-    };
-    let mut plan = build(at_once(input.observed));
+pub fn whole(input: &Input<'_>) -> Plan {
+    let mut plan = at_once(input, input.observed);
     plan.steps.retain(|step| matches!(step, Step::Apply { .. }));
     // The state that the applies lead to, in which only what nobody wants any more is left to do, wave by wave.
     let mut after = input.observed.clone();
+    after.live.retain(|_, live| live.text("/metadata/deletionTimestamp").is_empty());
     after.live.extend(input.desired.iter().map(|d| (d.object.id(), d.object.clone())));
     loop {
-        let rest = build(at_once(&after));
+        let rest = at_once(input, &after);
         let deletes: Vec<Step> = rest.steps.into_iter().filter(|step| matches!(step, Step::Delete { .. })).collect();
         if deletes.is_empty() {
             plan.skipped = rest.skipped;
             return plan;
         }
-        after.live.retain(|id, _| !deletes.iter().any(|step| matches!(step, Step::Delete { id: gone, .. } if gone == id)));
+        after.live.retain(|id, _| {
+            !deletes
+                .iter()
+                .any(|step| matches!(step, Step::Delete { id: gone, .. } if gone == id))
+        });
         plan.steps.extend(deletes);
     }
+}
+
+/// The increment from a state, as if nothing had to be waited for.
+fn at_once(input: &Input<'_>, observed: &Observed) -> Plan {
+    build(Input {
+        observed,
+        hold: None,
+        unproven: Vec::new(),
+        ..*input
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::manifest::{Object, Owner, stamp};
-    use crate::plan::{Desired, Entry, Inventory, Observed, Wait};
+    use crate::plan::{Desired, Entry, Inventory, Wait};
     use crate::types::ObjectId;
     use serde_json::json;
 
@@ -76,7 +85,7 @@ mod tests {
             reason: crate::api::Reason::WaitingForPods,
             message: "not yet".into(),
         };
-        let plan = whole(Input {
+        let plan = whole(&Input {
             apply_set: "set",
             desired: &desired,
             observed: &observed,

@@ -223,7 +223,13 @@ fn upgrades(outlook: &[Outlook]) -> String {
         Err(because) => format!("{} does not: {because}", outlook.kubernetes),
     };
     match outlook {
-        [Outlook { kubernetes, result: Err(because) }, ..] => format!("Not upgradeable to Kubernetes {kubernetes}: {because}."),
+        [
+            Outlook {
+                kubernetes,
+                result: Err(because),
+            },
+            ..,
+        ] => format!("Not upgradeable to Kubernetes {kubernetes}: {because}."),
         _ => format!("Upgradeable: {}.", outlook.iter().map(word).collect::<Vec<_>>().join("; ")),
     }
 }
