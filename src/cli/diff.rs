@@ -4,9 +4,10 @@ use super::answer::document;
 use super::args::{Diff as Args, Global};
 use super::session::{Decided, Session, id};
 use super::{Answer, CliError, Exit, style};
+use crate::api::APPLIED_ANNOTATION;
 use crate::cluster::ClusterError;
 use crate::manifest::{Difference, Object, differences};
-use crate::plan::{Change, Plan, Step};
+use crate::plan::{Change, Desired, Plan, Step};
 use crate::types::ObjectId;
 use futures::StreamExt;
 use futures::stream;
@@ -57,8 +58,13 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     let session = Session::open(global).await?;
     let mut decided = session.decide().await?;
     let (rehearsed, note) = rehearse(&session, &decided).await?;
-    let same = rehearsed.iter().filter(|(_, fields)| fields.is_empty());
-    decided.prepared.observed.settled.extend(same.map(|(id, _)| id.clone()));
+    let recorded = |d: &&Desired| {
+        let live = decided.prepared.observed.live.get(&d.object.id());
+        live.is_some_and(|live| live.annotation(APPLIED_ANNOTATION) == d.object.annotation(APPLIED_ANNOTATION))
+    };
+    let same = decided.prepared.desired.iter().filter(recorded).map(|d| d.object.id());
+    let same: Vec<ObjectId> = same.filter(|id| rehearsed.get(id).is_some_and(Vec::is_empty)).collect();
+    decided.prepared.observed.settled.extend(same);
     let mut plan = decided.whole_plan();
     for step in &mut plan.steps {
         if let Step::Apply {
@@ -131,12 +137,14 @@ async fn rehearse(session: &Session, decided: &Decided) -> Result<(BTreeMap<Obje
     Ok((all, note))
 }
 
-/// What an apply would change: fields that get another value, and fields that go.
+/// What an apply would change: fields that get another value, and fields that go. What the server counts for itself, and our
+/// own record of what was applied last, say nothing to people.
 fn changes(result: &Object, live: &Object) -> Vec<Difference> {
-    const SERVERS: [&str; 4] = [
+    const COUNTED: [&str; 5] = [
         "metadata.generation",
         "metadata.resourceVersion",
         "metadata.managedFields",
+        "metadata.annotations[deprecated.daemonset.template.generation]",
         "status",
     ];
     let mut all = differences(result.value(), live.value());
@@ -146,7 +154,10 @@ fn changes(result: &Object, live: &Object) -> Vec<Difference> {
         wanted: Value::Null,
         found: d.wanted,
     }));
-    all.retain(|d| !SERVERS.iter().any(|field| d.path.starts_with(field)));
+    all.retain(|d| !COUNTED.iter().any(|field| d.path.starts_with(field)));
+    if live.annotation(APPLIED_ANNOTATION).is_some() {
+        all.retain(|d| !d.path.ends_with(&format!("[{APPLIED_ANNOTATION}]")));
+    }
     all
 }
 
@@ -290,4 +301,30 @@ fn json(decided: &Decided, plan: &Plan, lines: &[Line<'_>]) -> Value {
             "waiting": waiting,
         }),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret(data: &Value, generation: i64) -> Object {
+        let metadata = json!({"name": "s", "namespace": "n", "generation": generation, "labels": {"l": generation.to_string()}});
+        Object::new(json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})).expect("an object")
+    }
+
+    #[test]
+    fn fields_that_go_are_there_and_nothing_of_a_secret_is() {
+        let wanted = secret(&json!({"kept": "aaaa", "new": "bbbb"}), 2);
+        let found = masked(&wanted, changes(&wanted, &secret(&json!({"kept": "cccc", "old": "dddd"}), 1)));
+        let shown: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            shown,
+            [
+                "metadata.labels.l: wanted \"2\", found \"1\"",
+                "data.kept: wanted \"******\", found \"******\"",
+                "data.new: wanted \"******\", found null",
+                "data.old: wanted null, found \"******\"",
+            ]
+        );
+    }
 }
