@@ -14,6 +14,7 @@ use vdo_testbed::{Binaries, Grammar, Part, Probe, parsed, until};
 async fn from_an_empty_cluster_to_healthy_drivers_and_back() -> Result<()> {
     bed::prepare();
     let mut bed = Bed::start().await?;
+    the_deployment_runs_before_any_node_is_initialised(&bed).await?;
     bed.start_operator().await?;
     install(&bed).await?;
     password_arrives_byte_exact(&bed).await?;
@@ -26,6 +27,23 @@ async fn from_an_empty_cluster_to_healthy_drivers_and_back() -> Result<()> {
     secrets_are_nowhere(&bed).await?;
     removal_leaves_what_is_not_ours(&bed).await?;
     Ok(())
+}
+
+/// The operator brings what initialises nodes, so it has to run before: admitted in its restricted namespace, on the control
+/// plane, not to be evicted. The simulated nodes run no image, so the pod is looked at and taken away again.
+async fn the_deployment_runs_before_any_node_is_initialised(bed: &Bed) -> Result<()> {
+    let manifest = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/operator.yaml");
+    bed.cluster.apply_file(manifest).await?;
+    let pod = until("the operator's pod to run", PATIENCE, async || {
+        let pods = bed.list("v1", "Pod", "app.kubernetes.io/name=vdo-operator").await?;
+        let running = pods.iter().find(|p| p["status"]["phase"] == "Running").cloned();
+        let deployment = bed.get("apps/v1", "Deployment", NS, "vdo-operator").await?;
+        Ok(running.map_or_else(|| Probe::not_yet(&deployment["status"]), Probe::Ready))
+    })
+    .await?;
+    assert_eq!(pod["spec"]["nodeName"], "cp-1");
+    assert_eq!(pod["spec"]["priority"], 2_000_000_000);
+    bed.delete("apps/v1", "Deployment", NS, "vdo-operator").await
 }
 
 /// A Secret, a connection and an empty VDOConfig are all that is needed.

@@ -196,8 +196,7 @@ async fn observe(world: &World, survey: &Survey, desired: &[Desired]) -> Result<
     if let Some(cache) = world.reader.cache() {
         for d in desired {
             let id = d.object.id();
-            let digest = d.object.annotation(crate::api::APPLIED_ANNOTATION).unwrap_or_default();
-            if observed.live.get(&id).is_some_and(|live| cache.is_settled(digest, live)) {
+            if observed.live.get(&id).is_some_and(|live| cache.is_settled(&d.object, live)) {
                 observed.settled.insert(id);
             }
         }
