@@ -36,7 +36,6 @@ impl Demo {
         let output = self.run("demo");
         let [stdout, stderr] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text"));
         assert!(output.status.success(), "{}\n{stdout}\n{stderr}\n{}", output.status, self.logs());
-        println!("{stdout}");
         stdout
     }
 
@@ -83,6 +82,7 @@ fn from_nothing_to_healthy_drivers_and_a_second_run_writes_nothing() {
             "CSI controller pods ready 1/1",
             "VDOConfig vdo is Ready",
             "$ vdoctl status",
+            "DRIVER ",
             "administrator@vsphere.local",
             "export KUBECONFIG=",
             "writes: ",

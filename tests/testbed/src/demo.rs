@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
@@ -278,6 +278,9 @@ pub async fn run(options: &Options) -> Result<()> {
             _ = term.recv() => break Ok(()),
             _ = int.recv() => break Ok(()),
             _ = look.tick() => {
+                if !dir.join("lock").exists() {
+                    break Err(anyhow!("the folder {} is gone", dir.display()));
+                }
                 // Half a test bed helps nobody; an operator that has ended is something to look at.
                 let whole = bed.cluster.check().and_then(|()| bed.vcenter.check()).and_then(|()| bed.tend(&dir));
                 if whole.is_err() {

@@ -47,11 +47,11 @@ impl Show {
         self.build().await?;
 
         self.step = "test bed";
-        let starting = super::find_or_start(options);
-        let (state, found) = self
-            .screen
-            .during("starting etcd, kube-apiserver, controllers, scheduler, nodes and vCenter", starting)
-            .await?;
+        let doing = match super::running(&self.dir)? {
+            true => "looking at the test bed that runs",
+            false => "starting etcd, kube-apiserver, controllers, scheduler, nodes and vCenter",
+        };
+        let (state, found) = self.screen.during(doing, super::find_or_start(options)).await?;
         let client = crate::client(&state.kubeconfig).await?;
         let kubernetes = client.apiserver_version().await?.git_version;
         self.screen.done(format!(
@@ -192,12 +192,7 @@ impl Show {
             answer(&mut command)
         };
         self.screen.text("\n$ vdoctl status");
-        let help = run("vdoctl", &["--help"])?;
-        if help.lines().any(|line| line.split_whitespace().next() == Some("status")) {
-            self.screen.text(run("vdoctl", &["status"])?);
-        } else {
-            self.screen.text("(this vdoctl has no `status` yet)");
-        }
+        self.screen.text(run("vdoctl", &["status"])?);
         let objects = ["get", "vdoconfig,vsphereconnection", "-n", NAMESPACE];
         self.screen.text(format!("\n$ kubectl {}", objects.join(" ")));
         self.screen.text(run("kubectl", &objects)?);
@@ -210,10 +205,10 @@ Everything stays up. To look around:
 and then, for example:
   # what the cloud provider has told the cluster
   kubectl get nodes -o custom-columns=NODE:.metadata.name,PROVIDER:.spec.providerID
-  # damage is repaired: the Service is back at once
-  kubectl delete service vsphere-csi-controller -n vmware-system-csi; kubectl get service -n vmware-system-csi
-  # another version of the CSI driver: watch it roll
-  kubectl patch vdoconfig vdo -n {NAMESPACE} --type merge -p '{{\"spec\":{{\"storageProvider\":{{\"version\":\"3.6.3\"}}}}}}'
+  # damage is repaired: the Service is back
+  kubectl delete service vsphere-csi-controller -n vmware-system-csi && sleep 1 && kubectl get service -n vmware-system-csi
+  # another version of the CSI driver; `vdoctl status` shows how far it is
+  kubectl patch vdoconfig vdo -n {NAMESPACE} --type merge -p '{{\"spec\":{{\"cloudProvider\":{{}},\"storageProvider\":{{\"version\":\"3.6.3\"}}}}}}'
 Log of the operator: {dir}/operator.log
 End it all: {}
 ",
@@ -230,6 +225,7 @@ End it all: {}
         let (demo, operator) = (writes.clone().of(Cluster::ADMIN).len(), writes.of(OPERATOR).len());
         self.screen.text(match demo + operator {
             0 => String::from("Everything was as it should be: 0 writes by the operator and this demo."),
+            1 => format!("1 write, by {}.", if demo == 1 { "this demo" } else { "the operator" }),
             all => format!("{all} writes: {operator} by the operator, {demo} by this demo. Run it again: there will be none."),
         });
         Ok(())
@@ -238,11 +234,14 @@ End it all: {}
     /// The error with what helps to understand it.
     fn explained(&self, error: &anyhow::Error) -> anyhow::Error {
         let mut text = format!("step \"{}\": {error:#}\n", self.step);
+        let up = super::running(&self.dir).unwrap_or(false);
+        if !up && self.step != "test bed" {
+            return anyhow!(text);
+        }
         let logs = ["operator.log", "testbed.log", "cluster/kube-apiserver.log"].map(|log| self.dir.join(log));
         for log in logs.iter().filter(|log| log.is_file()) {
             text.push_str(&format!("\nlog: {}", log.display()));
         }
-        let up = super::running(&self.dir).unwrap_or(false);
         if up && let Ok(state) = super::state(&self.dir) {
             let kubeconfig = quoted(&state.kubeconfig);
             text.push_str(&format!("\nThe cluster is left up to be looked at: export KUBECONFIG={kubeconfig}"));
@@ -257,7 +256,8 @@ End it all: {}
         if self.dir == Path::new(".demo") {
             return "make demo-stop".into();
         }
-        format!("vdo-testbed down --dir {}", quoted(&self.dir))
+        let own = std::env::current_exe().unwrap_or_else(|_| "vdo-testbed".into());
+        format!("{} down --dir {}", quoted(&own), quoted(&self.dir))
     }
 }
 

@@ -155,7 +155,10 @@ pub(super) fn operator_runs(dir: &Path) -> Result<()> {
         return Ok(());
     };
     let Some(how) = &operator.ended else { return Ok(()) };
-    bail!("the operator ended ({how}); the end of its log:\n{}", tail(&operator.log, 12));
+    match tail(&operator.log, 12) {
+        log if log.is_empty() => bail!("the operator ended ({how}) and logged nothing"),
+        log => bail!("the operator ended ({how}); the end of its log:\n{log}"),
+    }
 }
 
 fn is_initialised(node: &Node) -> bool {
