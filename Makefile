@@ -5,7 +5,9 @@ SHELL := bash
 MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
-TESTBED := $(CARGO) run --quiet -p vdo-testbed --
+# Built with the workspace and run as it is: `cargo run` would build it again with other features.
+TARGET = $(shell $(CARGO) metadata --format-version 1 --no-deps | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
+TESTBED = $(TARGET)/debug/vdo-testbed
 DEMO := .demo
 GO_MIN := 1.26
 
@@ -17,19 +19,24 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: rust go ## Start a control plane, nodes and a vCenter on this machine and install the drivers into them
-	@$(CARGO) build
+	@echo "== operator, vdoctl and test bed: the first time this takes some minutes"
+	@$(CARGO) build --workspace
+	@echo "== demonstration"
 	@$(TESTBED) demo --dir $(DEMO)
 
 demo-stop: rust ## End what `make demo` started
-	@$(TESTBED) down --dir $(DEMO)
+	@if [ -x "$(TESTBED)" ]; then "$(TESTBED)" down --dir $(DEMO); else echo "nothing was started"; fi
 
 test: rust go lint core ## Check everything: format, lints, dependencies, unit, property, snapshot and cluster tests
+	@echo "== operator, vdoctl and test bed"
+	@$(CARGO) build --workspace
 	@echo "== test bed: programs that are missing are built, the first time for about a quarter of an hour"
 	@$(TESTBED) build
 	@echo "== tests"
 	@$(CARGO) test --workspace
 
 bench: rust go ## Print the measurements: requests, memory, wall times beside kubectl and helm
+	@$(CARGO) build --workspace
 	@$(TESTBED) build
 	@$(CARGO) bench --workspace
 
@@ -56,7 +63,7 @@ core: rust
 	@echo "== the pure core alone"
 	@$(CARGO) check --lib --no-default-features
 
-clean: ## Remove everything that was built; the test bed's programs stay, as they take long
+clean: demo-stop ## Remove everything that was built; the test bed's programs stay, as they take long
 	@$(CARGO) clean
 	@rm -rf $(DEMO)
 

@@ -152,10 +152,10 @@ impl Context {
     /// The version of the API server, asked for again after a while.
     async fn version(&self) -> Result<KubernetesVersion, crate::cluster::ClusterError> {
         let mut known = self.version.lock().await;
-        if let Some((at, version)) = known.as_ref() {
-            if at.elapsed() < VERSION_AGE {
-                return Ok(version.clone());
-            }
+        if let Some((at, version)) = known.as_ref()
+            && at.elapsed() < VERSION_AGE
+        {
+            return Ok(version.clone());
         }
         match server_version(&self.world.client).await {
             Ok(version) => {

@@ -10,12 +10,14 @@ mod check;
 mod inventory;
 mod order;
 mod remove;
+mod whole;
 
 pub use build::{Hold, Input, build};
 pub use check::{PlanRejected, check};
 pub use inventory::{Entry, Inventory, InventoryError};
 pub use order::wave;
 pub use remove::remove;
+pub use whole::whole;
 
 use crate::api::Reason;
 use crate::manifest::{Difference, Object};
@@ -38,8 +40,8 @@ pub struct Desired {
 pub struct Observed {
     /// Live objects, of those wanted and those in the inventory.
     pub live: BTreeMap<ObjectId, Object>,
-    /// Objects of which the API server has said, at the very resource version that is in `live`, that they are as wanted.
-    /// It normalises some values (quantities, defaults), so that a comparison alone would see a difference for ever.
+    /// Objects of which the API server has said, in the very state that is in `live`, that they are as wanted. It writes
+    /// some values in its own way (quantities, defaults), so that a comparison alone would see a difference for ever.
     pub settled: BTreeSet<ObjectId>,
     /// Namespaces that hold objects of somebody else; looked up only when a namespace is about to go.
     pub occupied: BTreeSet<String>,

@@ -26,8 +26,8 @@ mod select;
 mod survey;
 
 pub use error::ReconcileError;
-pub use gather::{connection_objects, connections_watch, inventory_name};
-pub use prepare::{Prepared, prepare};
+pub use gather::{connection_objects, connections_watch, inventory_name, vcenter_version};
+pub use prepare::{Prepared, policy, prepare};
 pub use report::{Next, publish};
 pub use select::{Asked, asked};
 pub use survey::{Survey, survey};
@@ -140,6 +140,14 @@ async fn set_finalizers(config: &VDOConfig, writer: &Writer, finalizers: &[Strin
     let change = json!({"metadata": {"finalizers": finalizers, "resourceVersion": config.resource_version()}});
     writer.merge("vdo.vmware.com/v1alpha1", &id(config), &change, false).await?;
     Ok(())
+}
+
+/// The VDOConfig that acts in a cluster, of all there are: the oldest, and of equally old ones the first by name.
+#[must_use]
+pub fn acting<'a>(configs: impl IntoIterator<Item = &'a VDOConfig>) -> Option<&'a VDOConfig> {
+    configs
+        .into_iter()
+        .min_by_key(|c| (c.creation_timestamp().map(|t| t.0), c.namespace().unwrap_or_default(), c.name_any()))
 }
 
 /// The id of a VDOConfig.

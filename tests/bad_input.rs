@@ -1,5 +1,5 @@
 //! Bad input: a clear error that names the object and the way out, and the drivers that run are left as they are.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 mod bed;
 
@@ -66,23 +66,35 @@ async fn untouched(bed: &Bed, guard: Guard, case: &str) -> Result<()> {
     Ok(())
 }
 
-fn says(condition: &Value, words: &[&str]) -> Result<()> {
-    let message = condition["message"].as_str().unwrap_or_default();
-    println!("{:24} {message}", condition["reason"].as_str().unwrap_or_default());
-    for word in words {
-        ensure!(message.contains(word), "{word:?} is not in {message:?}");
-    }
+/// Waits until a condition has this reason and its message holds these words: the object, what happened, what to do.
+async fn told(bed: &Bed, (object, name): (&str, &str), (kind, reason): (&str, &str), words: &[&str]) -> Result<Value> {
+    let found = until(
+        &format!("{object} {name} to be {kind} for {reason} with the words {words:?}"),
+        PATIENCE,
+        async || {
+            let live = bed.get("vdo.vmware.com/v1alpha1", object, NS, name).await?;
+            let found = condition(&live, kind);
+            let current = live["status"]["observedGeneration"] == live["metadata"]["generation"];
+            let message = found["message"].as_str().unwrap_or_default();
+            let told = current && found["reason"] == reason && words.iter().all(|word| message.contains(word));
+            Ok(if told { Probe::Ready(found) } else { Probe::not_yet(found) })
+        },
+    )
+    .await?;
+    println!("{reason:24} {}", found["message"].as_str().unwrap_or_default());
     ensure!(
-        condition["lastTransitionTime"].is_string() && condition["observedGeneration"].is_number(),
-        "{condition}"
+        found["lastTransitionTime"].is_string() && found["observedGeneration"].is_number(),
+        "{found}"
     );
-    Ok(())
+    Ok(found)
 }
+
+const VDO: (&str, &str) = ("VDOConfig", "vdo");
+const VC1: (&str, &str) = ("VsphereCloudConfig", "vc1");
 
 async fn before_anything_is_installed(bed: &Bed) -> Result<()> {
     bed.apply(&bed.config(json!({}))).await?;
-    let found = bed.until_reason("Ready", "NoConnections").await?;
-    says(&found, &[NS, "create a VsphereCloudConfig"])?;
+    told(bed, VDO, ("Ready", "NoConnections"), &[NS, "create a VsphereCloudConfig"]).await?;
     ensure!(bed.owned().await?.is_empty(), "nothing is installed without a vCenter");
     Ok(())
 }
@@ -91,33 +103,32 @@ async fn secrets(bed: &Bed) -> Result<()> {
     let restore = bed.secret(bed.vcenter.password());
     let (guard_missing, name) = (guard(bed).await?, "vc1-credentials");
     bed.delete("v1", "Secret", NS, name).await?;
-    says(
-        &bed.until_reason("Ready", "SecretNotFound").await?,
+    told(
+        bed,
+        VDO,
+        ("Ready", "SecretNotFound"),
         &[name, NS, "kubernetes.io/basic-auth", "username and password"],
-    )?;
-    says(
-        &bed.until_condition("VsphereCloudConfig", "vc1", "CredentialsFound", "SecretNotFound")
-            .await?,
-        &[name],
-    )?;
+    )
+    .await?;
+    told(bed, VC1, ("CredentialsFound", "SecretNotFound"), &[name]).await?;
     untouched(bed, guard_missing, "missing Secret").await?;
 
     let opaque = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": NS}, "type": "Opaque", "stringData": {"username": "u", "password": "p"}});
     let guard_type = guard(bed).await?;
     bed.apply(&opaque).await?;
-    says(
-        &bed.until_reason("Ready", "SecretWrongType").await?,
+    told(
+        bed,
+        VDO,
+        ("Ready", "SecretWrongType"),
         &[name, "Opaque", "kubernetes.io/basic-auth"],
-    )?;
+    )
+    .await?;
     untouched(bed, guard_type, "wrong type").await?;
 
     bed.delete("v1", "Secret", NS, name).await?;
     let guard_empty = guard(bed).await?;
     bed.apply(&bed.secret("")).await?;
-    says(
-        &bed.until_reason("Ready", "SecretIncomplete").await?,
-        &[name, "password", "missing or empty"],
-    )?;
+    told(bed, VDO, ("Ready", "SecretIncomplete"), &[name, "password", "missing or empty"]).await?;
     untouched(bed, guard_empty, "empty password").await?;
 
     bed.apply(&restore).await?;
@@ -160,8 +171,8 @@ async fn names_and_versions(bed: &Bed) -> Result<()> {
     ] {
         let guard = guard(bed).await?;
         bed.apply(&bed.config(spec)).await?;
-        says(&bed.until_reason("Ready", reason).await?, words)?;
-        says(&bed.until_reason("Stalled", reason).await?, words)?;
+        told(bed, VDO, ("Ready", reason), words).await?;
+        told(bed, VDO, ("Stalled", reason), words).await?;
         untouched(bed, guard, reason).await?;
     }
     bed.apply(&bed.config(json!({}))).await?;
@@ -175,14 +186,20 @@ async fn vcenters(bed: &mut Bed) -> Result<()> {
     let mut wrong = bed.connection("vc1");
     wrong["spec"]["thumbprint"] = "AA".repeat(32).into();
     bed.apply(&wrong).await?;
-    let found = bed
-        .until_condition("VsphereCloudConfig", "vc1", "Trusted", "ThumbprintMismatch")
-        .await?;
-    says(&found, &[&bed.vcenter.thumbprint_sha256(), &bed.vcenter.address()])?;
-    says(
-        &bed.until_reason("Ready", "ConnectionNotReady").await?,
+    told(
+        bed,
+        VC1,
+        ("Trusted", "ThumbprintMismatch"),
+        &[&bed.vcenter.thumbprint_sha256(), &bed.vcenter.address()],
+    )
+    .await?;
+    told(
+        bed,
+        VDO,
+        ("Ready", "ConnectionNotReady"),
         &["vc1", &bed.vcenter.thumbprint_sha256()],
-    )?;
+    )
+    .await?;
     untouched(bed, guard_print, "wrong thumbprint").await?;
 
     // Something else listens there.
@@ -202,8 +219,7 @@ async fn vcenters(bed: &mut Bed) -> Result<()> {
     other["spec"]["port"] = port.into();
     other["spec"]["caBundle"] = json!({"configMap": "other-ca"});
     bed.apply(&other).await?;
-    let found = bed.until_condition("VsphereCloudConfig", "vc1", "IsVCenter", "NotAVcenter").await?;
-    says(&found, &["127.0.0.1"])?;
+    told(bed, VC1, ("IsVCenter", "NotAVcenter"), &["127.0.0.1"]).await?;
     untouched(bed, guard_other, "not a vCenter").await?;
 
     bed.delete("vdo.vmware.com/v1alpha1", "VsphereCloudConfig", NS, "vc1").await?;
@@ -213,9 +229,8 @@ async fn vcenters(bed: &mut Bed) -> Result<()> {
     // An outage is no statement about what runs: Unknown, and the last answer is kept.
     let guard_outage = guard(bed).await?;
     bed.vcenter.stop();
-    let found = bed.until_condition("VsphereCloudConfig", "vc1", "Ready", "Unreachable").await?;
+    let found = told(bed, VC1, ("Ready", "Unreachable"), &[&bed.vcenter.address()]).await?;
     assert_eq!(found["status"], "Unknown", "{found}");
-    says(&found, &[&bed.vcenter.address()])?;
     until("the VDOConfig to say so", PATIENCE, async || {
         let config = bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?;
         let found = condition(&config, "ConnectionsReady");
@@ -234,12 +249,14 @@ async fn vcenters(bed: &mut Bed) -> Result<()> {
     nowhere["spec"]["vcIp"] = "vcenter.invalid".into();
     let guard_name = guard(bed).await?;
     bed.apply(&nowhere).await?;
-    says(
-        &bed.until_condition("VsphereCloudConfig", "vc2", "Resolved", "NameNotResolved")
-            .await?,
+    told(
+        bed,
+        ("VsphereCloudConfig", "vc2"),
+        ("Resolved", "NameNotResolved"),
         &["vcenter.invalid"],
-    )?;
-    says(&bed.until_reason("Ready", "ConnectionNotReady").await?, &["vc2", "vcenter.invalid"])?;
+    )
+    .await?;
+    told(bed, VDO, ("Ready", "ConnectionNotReady"), &["vc2", "vcenter.invalid"]).await?;
     untouched(bed, guard_name, "unknown name").await?;
     bed.delete("vdo.vmware.com/v1alpha1", "VsphereCloudConfig", NS, "vc2").await?;
     bed.until_ready().await?;
@@ -268,9 +285,10 @@ async fn missing_right(bed: &Bed) -> Result<()> {
     let before = workloads(bed).await?;
     bed.apply(&bed.config(json!({"cloudProvider": {"values": {"logLevel": 4}}, "storageProvider": {}})))
         .await?;
-    let found = bed.until_reason("Ready", "Forbidden").await?;
-    says(
-        &found,
+    told(
+        bed,
+        VDO,
+        ("Ready", "Forbidden"),
         &[
             "patch",
             "DaemonSet kube-system/vsphere-cloud-controller-manager",
@@ -278,7 +296,8 @@ async fn missing_right(bed: &Bed) -> Result<()> {
             "resources: [daemonsets]",
             "Role in namespace kube-system",
         ],
-    )?;
+    )
+    .await?;
     ensure!(workloads(bed).await? == before, "a workload changed");
     bed.merge(
         "rbac.authorization.k8s.io/v1",
@@ -304,10 +323,13 @@ async fn two_configs(bed: &Bed) -> Result<()> {
     let mut second = bed.config(json!({}));
     second["metadata"]["name"] = "second".into();
     bed.apply(&second).await?;
-    says(
-        &bed.until_condition("VDOConfig", "second", "Ready", "NotActive").await?,
+    told(
+        bed,
+        ("VDOConfig", "second"),
+        ("Ready", "NotActive"),
         &["vmware-system-vdo/vdo", "delete one of the two"],
-    )?;
+    )
+    .await?;
     untouched(bed, guard, "second VDOConfig").await?;
     bed.delete("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "second").await?;
     until("the second VDOConfig to be gone", PATIENCE, async || {
@@ -373,8 +395,22 @@ async fn refused_by_the_schema(bed: &Bed) -> Result<()> {
         let text = format!("{error:#}");
         ensure!(text.contains(words), "{words:?} is not in {text}");
     }
+    // Volumes are registered under the first one: another is refused even where none was written before.
+    let guard = guard(bed).await?;
+    bed.apply(&bed.config(json!({"cloudProvider": {}, "storageProvider": {"clusterId": "another"}})))
+        .await?;
+    told(
+        bed,
+        VDO,
+        ("Ready", "InvalidSpec"),
+        &["spec.storageProvider.clusterId", &status_id(bed).await?],
+    )
+    .await?;
+    untouched(bed, guard, "another cluster id").await?;
+    bed.apply(&bed.config(json!({}))).await?;
     bed.apply(&bed.config(json!({"cloudProvider": {}, "storageProvider": {"clusterId": status_id(bed).await?}})))
         .await?;
+    bed.until_ready().await?;
     let error = bed
         .apply(&bed.config(json!({"cloudProvider": {}, "storageProvider": {"clusterId": "another"}})))
         .await

@@ -1,6 +1,6 @@
 //! The operator killed with SIGKILL in the middle of an installation and of a removal: the next run goes on, and the end is
 //! the same as without the kill.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 mod bed;
 

@@ -1,5 +1,5 @@
 //! The main job, from an empty cluster to healthy drivers and back, on a real control plane with the real cloud provider.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 mod bed;
 
@@ -14,11 +14,13 @@ use vdo_testbed::{Binaries, Grammar, Part, Probe, parsed, until};
 async fn from_an_empty_cluster_to_healthy_drivers_and_back() -> Result<()> {
     bed::prepare();
     let mut bed = Bed::start().await?;
+    the_deployment_runs_before_any_node_is_initialised(&bed).await?;
     bed.start_operator().await?;
     install(&bed).await?;
     password_arrives_byte_exact(&bed).await?;
     nothing_is_asked_at_rest(&bed).await?;
     what_is_shown(&bed).await?;
+    people_see_the_same(&mut bed).await?;
     drift_is_repaired(&bed).await?;
     a_changed_secret_rolls_its_consumers_and_no_others(&bed).await?;
     another_version_replaces_and_prunes(&bed).await?;
@@ -26,6 +28,23 @@ async fn from_an_empty_cluster_to_healthy_drivers_and_back() -> Result<()> {
     secrets_are_nowhere(&bed).await?;
     removal_leaves_what_is_not_ours(&bed).await?;
     Ok(())
+}
+
+/// The operator brings what initialises nodes, so it has to run before: admitted in its restricted namespace, on the control
+/// plane, not to be evicted. The simulated nodes run no image, so the pod is looked at and taken away again.
+async fn the_deployment_runs_before_any_node_is_initialised(bed: &Bed) -> Result<()> {
+    let manifest = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/operator.yaml");
+    bed.cluster.apply_file(manifest).await?;
+    let pod = until("the operator's pod to run", PATIENCE, async || {
+        let pods = bed.list("v1", "Pod", "app.kubernetes.io/name=vdo-operator").await?;
+        let running = pods.iter().find(|p| p["status"]["phase"] == "Running").cloned();
+        let deployment = bed.get("apps/v1", "Deployment", NS, "vdo-operator").await?;
+        Ok(running.map_or_else(|| Probe::not_yet(&deployment["status"]), Probe::Ready))
+    })
+    .await?;
+    assert_eq!(pod["spec"]["nodeName"], "cp-1");
+    assert_eq!(pod["spec"]["priority"], 2_000_000_000);
+    bed.delete("apps/v1", "Deployment", NS, "vdo-operator").await
 }
 
 /// A Secret, a connection and an empty VDOConfig are all that is needed.
@@ -239,6 +258,74 @@ fn kubectl(bed: &Bed, args: &[&str]) -> Result<String> {
         String::from_utf8_lossy(&output.stderr)
     );
     Ok(String::from_utf8(output.stdout)?)
+}
+
+/// `vdoctl` against the same cluster, as the administrator.
+fn vdoctl(bed: &Bed, args: &[&str]) -> Result<(i32, String, String)> {
+    let output = Command::new(env!("CARGO_BIN_EXE_vdoctl"))
+        .arg("--kubeconfig")
+        .arg(bed.cluster.kubeconfig())
+        .args(args)
+        .output()?;
+    let text = |bytes| String::from_utf8(bytes);
+    Ok((output.status.code().context("killed")?, text(output.stdout)?, text(output.stderr)?))
+}
+
+async fn people_see_the_same(bed: &mut Bed) -> Result<()> {
+    let (code, status, _) = vdoctl(bed, &["status"])?;
+    println!("{status}");
+    assert_eq!(code, 0, "{status}");
+    for word in [
+        "v1.34.4",
+        "4 nodes",
+        "8.0.3 build 24022515",
+        "administrator@vsphere.local",
+        "CPI",
+        "1.34.0",
+        "CSI",
+        "3.7.3",
+        "healthy",
+    ] {
+        assert!(status.contains(word), "{word} is not in:\n{status}");
+    }
+    let (code, json, _) = vdoctl(bed, &["status", "-o", "json"])?;
+    assert_eq!(
+        (code, serde_json::from_str::<Value>(&json)?["apiVersion"].as_str()),
+        (0, Some("vdoctl/v1"))
+    );
+    let (code, chosen, _) = vdoctl(bed, &["matrix", "resolve"])?;
+    assert_eq!(code, 0, "{chosen}");
+    assert!(chosen.contains("1.34.0") && chosen.contains("3.7.3"), "{chosen}");
+
+    let (code, rendered, _) = vdoctl(bed, &["render"])?;
+    assert_eq!(code, 0);
+    assert_eq!(
+        vdo::yaml::load_all(&rendered)?.len(),
+        bed.owned().await?.len(),
+        "as many objects as there are"
+    );
+    use base64::Engine as _;
+    let password = base64::engine::general_purpose::STANDARD.encode(bed.vcenter.password());
+    assert!(!rendered.contains(&password) && rendered.contains("******"), "secrets are masked");
+    assert!(
+        vdoctl(bed, &["render", "--show-secrets"])?.1.contains(&password),
+        "unless asked for"
+    );
+
+    let (code, out, err) = vdoctl(bed, &["diff"])?;
+    assert_eq!(code, 0, "{out}{err}");
+    bed.kill_operator();
+    let (ns, map) = ("vmware-system-csi", "internal-feature-states.csi.vsphere.vmware.com");
+    bed.merge("v1", "ConfigMap", ns, map, json!({"data": {"trigger-csi-fullsync": "true"}}))
+        .await?;
+    let (code, out, _) = vdoctl(bed, &["diff"])?;
+    println!("{out}");
+    assert_eq!(code, 1, "{out}");
+    assert!(
+        out.contains(map) && out.contains("trigger-csi-fullsync") && out.contains("true") && out.contains("false"),
+        "{out}"
+    );
+    bed.start_operator().await
 }
 
 async fn drift_is_repaired(bed: &Bed) -> Result<()> {

@@ -1,6 +1,7 @@
 use super::read::object;
 use super::{ClusterError, api};
-use crate::manifest::Object;
+use crate::api::APPLIED_ANNOTATION;
+use crate::manifest::{Object, differences};
 use crate::types::ObjectId;
 use futures::StreamExt;
 use kube::Client;
@@ -98,7 +99,7 @@ pub struct Cache {
     client: Client,
     watches: Mutex<BTreeMap<Watch, Running>>,
     written: Mutex<HashMap<ObjectId, Written>>,
-    settled: Mutex<HashMap<ObjectId, (String, String)>>,
+    settled: Mutex<HashMap<ObjectId, (String, Value)>>,
     changed: watch::Sender<()>,
     arrived: Arc<Notify>,
 }
@@ -232,20 +233,23 @@ impl Cache {
         Some(own.object.clone())
     }
 
-    /// Remembers the answer to an apply, and that the server found the object to be as wanted.
-    pub fn applied(&self, digest: &str, live: &Object) {
+    /// Remembers the answer to an apply. Where the server has written a value in its own way, so that a comparison alone
+    /// would see a difference for ever, it also remembers that this is as wanted.
+    pub fn applied(&self, wanted: &Object, live: &Object) {
         let id = live.id();
-        lock(&self.settled).insert(id.clone(), (digest.to_owned(), instance(live)));
+        if differences(wanted.value(), live.value()).is_empty() {
+            lock(&self.settled).remove(&id);
+        } else {
+            lock(&self.settled).insert(id.clone(), (digest(wanted).to_owned(), meaning(live)));
+        }
         let object = trim(live).unwrap_or_else(|| live.clone());
-        lock(&self.written).insert(
-            id,
-            Written {
-                version: version(live),
-                object,
-                deleted: false,
-                at: Instant::now(),
-            },
-        );
+        let written = Written {
+            version: version(live),
+            object,
+            deleted: false,
+            at: Instant::now(),
+        };
+        lock(&self.written).insert(id, written);
     }
 
     /// Remembers a delete.
@@ -266,21 +270,17 @@ impl Cache {
         }
     }
 
-    /// Whether the server itself has said that this live object is as wanted under this digest.
+    /// Whether the server itself has said that this live object, as it is now, is what is wanted.
     #[must_use]
-    pub fn is_settled(&self, digest: &str, live: &Object) -> bool {
+    pub fn is_settled(&self, wanted: &Object, live: &Object) -> bool {
         lock(&self.settled)
             .get(&live.id())
-            .is_some_and(|(known, seen)| known == digest && *seen == instance(live))
+            .is_some_and(|(known, seen)| known == digest(wanted) && *seen == meaning(live))
     }
 }
 
-/// The state of an object's specification: its generation where it has one, else its resource version.
-fn instance(object: &Object) -> String {
-    let state = object
-        .number("/metadata/generation")
-        .map_or_else(|| object.resource_version().to_owned(), |g| format!("generation {g}"));
-    format!("{} {state}", object.uid())
+fn digest(wanted: &Object) -> &str {
+    wanted.annotation(APPLIED_ANNOTATION).unwrap_or_default()
 }
 
 /// Resource versions of one server are numbers that grow.
@@ -319,7 +319,7 @@ fn take_in(content: &mut Content, watch: &Watch, event: Result<Event<kube::api::
         Ok(Event::Apply(found)) => {
             let Some(found) = own(found) else { return false };
             let id = found.id();
-            let matters = content.objects.get(&id).is_none_or(|old| meaning(old) != meaning(&found));
+            let matters = content.objects.get(&id).is_none_or(|old| !same_meaning(old, &found));
             content.objects.insert(id, found);
             matters
         }
@@ -342,14 +342,30 @@ fn take_in(content: &mut Content, watch: &Watch, event: Result<Event<kube::api::
 }
 
 fn same(old: &BTreeMap<ObjectId, Object>, new: &BTreeMap<ObjectId, Object>) -> bool {
-    old.len() == new.len() && old.iter().zip(new).all(|((a, x), (b, y))| a == b && meaning(x) == meaning(y))
+    old.len() == new.len() && old.iter().zip(new).all(|((a, x), (b, y))| a == b && same_meaning(x, y))
 }
 
-/// The object without its resource version, which changes with every heartbeat.
+/// Whether nothing but the resource version differs, which changes with every heartbeat.
+fn same_meaning(old: &Object, new: &Object) -> bool {
+    let bare = |object: &Object| without(object, &["resourceVersion"]);
+    bare(old) == bare(new)
+}
+
+/// What an apply decides: the object without its status and without what the server counts up.
 fn meaning(object: &Object) -> Value {
+    let mut value = without(object, &["resourceVersion", "generation"]);
+    if let Some(map) = value.as_object_mut() {
+        map.shift_remove("status");
+    }
+    value
+}
+
+fn without(object: &Object, fields: &[&str]) -> Value {
     let mut value = object.value().clone();
     if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.shift_remove("resourceVersion");
+        for field in fields {
+            metadata.shift_remove(*field);
+        }
     }
     value
 }

@@ -31,11 +31,14 @@ impl Verb {
     }
 }
 
+/// Is told the verb and the kind of each write.
+type Seen = dyn Fn(Verb, &str) + Send + Sync;
+
 /// Every write of the project goes through here.
 #[derive(Clone)]
 pub struct Writer {
     client: Client,
-    seen: Arc<dyn Fn(Verb, &str) + Send + Sync>,
+    seen: Arc<Seen>,
 }
 
 impl fmt::Debug for Writer {
@@ -73,6 +76,25 @@ impl Writer {
         let live = object(live).unwrap_or_else(|| wanted.clone());
         tracing::info!(object = %id, resource_version = live.resource_version(), "applied");
         Ok(live)
+    }
+
+    /// What a server-side apply would lead to, without storing anything. Needs the right to patch, as the API server asks for
+    /// it in a dry run too.
+    ///
+    /// # Errors
+    /// When the API server would not accept it.
+    pub async fn rehearse(&self, wanted: &Object) -> Result<Object, ClusterError> {
+        let id = wanted.id();
+        let api = api(&self.client, wanted.api_version(), wanted.kind(), wanted.namespace());
+        let params = PatchParams::apply(FIELD_MANAGER).force().dry_run();
+        let result = timed(
+            "patch",
+            wanted.api_version(),
+            &id,
+            api.patch(wanted.name(), &params, &Patch::Apply(wanted.value())),
+        )
+        .await?;
+        Ok(object(result).unwrap_or_else(|| wanted.clone()))
     }
 
     /// Deletes exactly the instance with this UID. That it is gone already counts as done. Dependents go first, so that

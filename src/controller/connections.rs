@@ -53,18 +53,19 @@ fn asking_with(object: &VsphereCloudConfig, inputs: &Inputs) -> String {
 
 async fn ask(object: &VsphereCloudConfig, inputs: &Inputs, memory: &mut Connection, asking_with: &str) -> Probe {
     let probe = connection::probe(object, inputs).await;
-    memory.well = matches!(probe, Probe::Asked(Ok(_)));
+    memory.well = matches!(&probe, Probe::Asked(answer) if answer.is_ok());
     memory.failures = if memory.well { 0 } else { memory.failures.saturating_add(1) };
     memory.asked = Some(Instant::now());
     asking_with.clone_into(&mut memory.asked_with);
-    match &probe {
-        Probe::Asked(Ok(facts)) => {
-            tracing::info!(connection = %object.name_any(), version = %facts.version, build = %facts.build, "vCenter answered");
+    if let Probe::Asked(answer) = &probe {
+        match &**answer {
+            Ok(facts) => {
+                tracing::info!(connection = %object.name_any(), version = %facts.version, build = %facts.build, "vCenter answered");
+            }
+            Err(error) => {
+                tracing::warn!(connection = %object.name_any(), error = %crate::api::chain(error), "vCenter could not be verified");
+            }
         }
-        Probe::Asked(Err(error)) => {
-            tracing::warn!(connection = %object.name_any(), error = %crate::api::chain(error), "vCenter could not be verified");
-        }
-        Probe::NotAsked => {}
     }
     probe
 }

@@ -89,16 +89,15 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
     Ok(Action::requeue(delay))
 }
 
-/// The VDOConfig that acts in this cluster: the oldest, and of equally old ones the first by name.
+/// The VDOConfig that acts in this cluster, as namespace/name.
 fn acting(context: &Context, own: &VDOConfig) -> String {
-    let key = |c: &VDOConfig| (c.creation_timestamp().map(|t| t.0), c.namespace().unwrap_or_default(), c.name_any());
     let all = context
         .configs
         .get()
         .map(kube::runtime::reflector::Store::state)
         .unwrap_or_default();
-    let (_, namespace, name) = all.iter().map(|c| key(c)).chain([key(own)]).min().unwrap_or_default();
-    format!("{namespace}/{name}")
+    let first = reconcile::acting(all.iter().map(AsRef::as_ref).chain([own])).unwrap_or(own);
+    format!("{}/{}", first.namespace().unwrap_or_default(), first.name_any())
 }
 
 /// Up to a tenth later, so that many operators do not ask at the same instant. No randomness is needed for that.
@@ -141,10 +140,10 @@ fn say(object: &VDOConfig, old: &VDOConfigStatus, new: &VDOConfigStatus, report:
             .find(|c| c.type_ == "Ready")
             .map(|c| (c.status.clone(), c.reason.clone(), c.message.clone()))
     };
-    if let (before, Some((status, reason, message))) = (ready(old), ready(new)) {
-        if before.is_none_or(|b| b.0 != status || b.1 != reason) {
-            tracing::info!(config, ready = status, reason, "{message}");
-        }
+    if let (before, Some((status, reason, message))) = (ready(old), ready(new))
+        && before.is_none_or(|b| b.0 != status || b.1 != reason)
+    {
+        tracing::info!(config, ready = status, reason, "{message}");
     }
     for trouble in &report.troubles {
         tracing::warn!(config, reason = %trouble.reason, "{}", trouble.message);

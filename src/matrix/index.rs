@@ -55,6 +55,15 @@ impl Driver {
     pub fn entry(&self, version: &DriverVersion) -> Option<&Entry> {
         self.versions.iter().find(|entry| entry.version == *version)
     }
+
+    /// The closest versions there are below and above one that is not there.
+    #[must_use]
+    pub fn nearest(&self, version: &DriverVersion) -> Vec<DriverVersion> {
+        let versions = || self.versions.iter().map(|entry| &entry.version);
+        let below = versions().filter(|known| *known < version).max();
+        let above = versions().filter(|known| *known > version).min();
+        below.into_iter().chain(above).cloned().collect()
+    }
 }
 
 /// One version of a driver.

@@ -111,7 +111,7 @@ fn choose(index: &Index, query: &Query<'_>, name: &DriverName, request: &DriverR
         let Some(entry) = driver.entry(pin) else {
             return Err(fail(Cause::UnknownPin {
                 pin: pin.clone(),
-                nearest: nearest(driver, pin),
+                nearest: driver.nearest(pin),
             }));
         };
         return match misfit(entry, query) {
@@ -215,14 +215,6 @@ fn reason_for(driver: &Driver, entry: &Entry, query: &Query<'_>) -> String {
         return format!("its minor must equal Kubernetes {}", query.kubernetes.minor());
     }
     format!("newest that supports {}", platform(query))
-}
-
-/// The closest version below and above.
-fn nearest(driver: &Driver, pin: &DriverVersion) -> Vec<DriverVersion> {
-    let versions = || driver.versions.iter().map(|entry| &entry.version);
-    let below = versions().filter(|version| *version < pin).max();
-    let above = versions().filter(|version| *version > pin).min();
-    below.into_iter().chain(above).cloned().collect()
 }
 
 fn no_fit(query: &Query<'_>, name: &DriverName, cause: Cause, rejected: Vec<Rejected>, driver: Option<&Driver>) -> Box<NoFit> {

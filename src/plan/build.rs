@@ -162,10 +162,10 @@ fn narrowed(mut inventory: Inventory, wanted: &BTreeSet<ObjectId>, observed: &Ob
         .objects
         .retain(|id, _| wanted.contains(id) || observed.live.contains_key(id));
     for (id, entry) in &mut inventory.objects {
-        if let Some(live) = observed.live.get(id).filter(|live| !live.uid().is_empty()) {
-            if wanted.contains(id) {
-                entry.uid = Some(live.uid().to_owned());
-            }
+        if let Some(live) = observed.live.get(id).filter(|live| !live.uid().is_empty())
+            && wanted.contains(id)
+        {
+            entry.uid = Some(live.uid().to_owned());
         }
     }
     inventory

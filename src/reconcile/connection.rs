@@ -47,7 +47,7 @@ pub enum Probe {
     /// It could not be asked, because its trust is unusable.
     NotAsked,
     /// It was asked.
-    Asked(Result<VcenterFacts, ProbeError>),
+    Asked(Box<Result<VcenterFacts, ProbeError>>),
 }
 
 /// Asks the vCenter of a connection.
@@ -58,7 +58,7 @@ pub async fn probe(object: &VsphereCloudConfig, inputs: &Inputs) -> Probe {
         port: gather::port(object),
         trust: trust.clone(),
     };
-    Probe::Asked(vcenter::facts(&endpoint, DEADLINE).await)
+    Probe::Asked(Box::new(vcenter::facts(&endpoint, DEADLINE).await))
 }
 
 /// The next status of a connection (pure). Without a new probe, what the last one found stays.
@@ -155,8 +155,12 @@ fn stages(
     inputs: &Inputs,
     same_spec: bool,
 ) {
-    let failed_at = match probe {
-        Probe::Asked(Ok(facts)) => {
+    let answer = match probe {
+        Probe::Asked(answer) => Some(&**answer),
+        Probe::NotAsked => None,
+    };
+    let failed_at = match answer {
+        Some(Ok(facts)) => {
             for (_, kind) in STAGES {
                 conditions.set(kind, Some(true), Reason::Healthy, passed(kind, facts));
             }
@@ -172,7 +176,7 @@ fn stages(
             });
             return;
         }
-        Probe::Asked(Err(error)) => {
+        Some(Err(error)) => {
             let outage = matches!(class(error), Class::Retry);
             // Nobody is told that something is wrong when it only cannot be seen; a vCenter that was never seen is.
             *verdict = Verdict {
@@ -186,7 +190,7 @@ fn stages(
             };
             error.stage()
         }
-        Probe::NotAsked => {
+        None => {
             if let Err(error) = &inputs.trust {
                 *verdict = Verdict {
                     ready: Some(false),
@@ -203,7 +207,7 @@ fn stages(
     }
     for (stage, kind) in STAGES {
         match stage.cmp(&failed_at) {
-            std::cmp::Ordering::Less if matches!(probe, Probe::NotAsked) => conditions.set(kind, None, Reason::NotChecked, "not asked yet"),
+            std::cmp::Ordering::Less if answer.is_none() => conditions.set(kind, None, Reason::NotChecked, "not asked yet"),
             std::cmp::Ordering::Less => conditions.set(kind, Some(true), Reason::Healthy, "as it should be"),
             std::cmp::Ordering::Equal => conditions.set(kind, verdict.ready, verdict.reason, verdict.message.clone()),
             std::cmp::Ordering::Greater => conditions.set(kind, None, Reason::NotChecked, "an earlier check failed"),

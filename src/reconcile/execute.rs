@@ -1,7 +1,6 @@
 //! apply: carries a plan out. It decides nothing (effect).
 
 use super::World;
-use crate::api::APPLIED_ANNOTATION;
 use crate::cluster::ClusterError;
 use crate::manifest::Object;
 use crate::plan::{Change, Inventory, Plan, Step};
@@ -67,14 +66,15 @@ fn rank(step: &Step) -> (u8, u8) {
 async fn one(step: Step, world: &World, place: &Place<'_>) -> Result<(), ClusterError> {
     match step {
         Step::Record(inventory) | Step::Commit(inventory) => {
-            let live = world.writer.apply(&config_map(&inventory, place), true).await?;
-            remember(world, "", &live);
+            let wanted = config_map(&inventory, place);
+            let live = world.writer.apply(&wanted, true).await?;
+            remember(world, &wanted, &live);
         }
         Step::Apply { object, change, .. } => {
             // Only what is ours already may be taken back from another manager.
             let force = matches!(change, Change::Update(_) | Change::Repair(_));
             let live = world.writer.apply(&object, force).await?;
-            remember(world, object.annotation(APPLIED_ANNOTATION).unwrap_or_default(), &live);
+            remember(world, &object, &live);
         }
         Step::Delete { id, api_version, uid } => {
             world.writer.delete(&api_version, &id, &uid).await?;
@@ -87,9 +87,9 @@ async fn one(step: Step, world: &World, place: &Place<'_>) -> Result<(), Cluster
 }
 
 /// The next reconcile may come before the watch shows what was written.
-fn remember(world: &World, digest: &str, live: &Object) {
+fn remember(world: &World, wanted: &Object, live: &Object) {
     if let Some(cache) = world.reader.cache() {
-        cache.applied(digest, live);
+        cache.applied(wanted, live);
     }
 }
 

@@ -61,3 +61,97 @@ pub fn unproven(running: &BTreeMap<DriverName, DriverHealth>) -> Vec<Wait> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::health::Pods;
+    use crate::manifest::Object;
+    use serde_json::json;
+
+    fn workload(driver: &str, wave: u8) -> Desired {
+        let object = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": driver, "namespace": "n"}, "spec": {"template": {"spec": {}}}});
+        Desired {
+            object: Object::new(object).expect("an object"),
+            driver: driver.into(),
+            wave,
+        }
+    }
+
+    fn node(name: &str, initialised: bool) -> Node {
+        let provider_id = if initialised { "vsphere://id".into() } else { String::new() };
+        Node {
+            name: name.into(),
+            control_plane: name == "cp",
+            provider_id,
+            uninitialized: !initialised,
+            ..Node::default()
+        }
+    }
+
+    fn held(drivers: &[&str], nodes: &[(&str, bool)], csi_runs: bool, cpi_age: Option<i64>) -> String {
+        let desired: Vec<Desired> = drivers.iter().map(|d| workload(d, if *d == CPI { 4 } else { 5 })).collect();
+        let cluster = Cluster {
+            version: "v1.34.4".parse().expect("a version"),
+            uid: "uid".into(),
+            nodes: nodes.iter().map(|(name, ready)| node(name, *ready)).collect(),
+        };
+        let health = DriverHealth {
+            ready: true,
+            reason: Reason::Healthy,
+            message: String::new(),
+            pods: Pods::default(),
+        };
+        let running = if csi_runs {
+            BTreeMap::from([(CSI.to_owned(), health)])
+        } else {
+            BTreeMap::new()
+        };
+        hold(&desired, &cluster, &running, cpi_age).map_or_else(|| "goes on".into(), |h| format!("wave {}: {}", h.from, h.waits[0].message))
+    }
+
+    #[test]
+    fn the_csi_driver_waits_for_initialised_nodes() {
+        let (ready, waiting) = ([("cp", true), ("w", true)], [("cp", true), ("w", false)]);
+        for (drivers, nodes, csi_runs, cpi_age, expected) in [
+            (
+                &[CPI, CSI][..],
+                &[("cp", false), ("w", false)],
+                false,
+                None,
+                "wave 5: CSI waits for initialised nodes: 0 of 2 are (cp waits for providerID)",
+            ),
+            (
+                &[CPI, CSI],
+                &waiting,
+                false,
+                Some(10),
+                "wave 5: CSI waits for initialised nodes: 1 of 2 are (w waits for providerID)",
+            ),
+            (&[CPI, CSI], &ready, false, Some(10), "goes on"),
+            // Nodes of an earlier life are initialised before the cloud provider is there.
+            (
+                &[CPI, CSI],
+                &ready,
+                false,
+                None,
+                "wave 5: CSI waits for initialised nodes: 2 of 2 are (the cloud provider is not there yet)",
+            ),
+            // One lost machine does not keep volumes from all others for ever.
+            (&[CPI, CSI], &waiting, false, Some(PATIENCE + 1), "goes on"),
+            (
+                &[CPI, CSI],
+                &[("cp", false), ("w", true)],
+                false,
+                Some(PATIENCE + 1),
+                "wave 5: CSI waits for initialised nodes: 1 of 2 are (cp waits for providerID)",
+            ),
+            // What runs is never held back, and without a cloud provider of ours there is nothing to wait for.
+            (&[CPI, CSI], &waiting, true, Some(10), "goes on"),
+            (&[CSI], &waiting, false, None, "goes on"),
+            (&[CPI], &waiting, false, None, "goes on"),
+        ] {
+            assert_eq!(held(drivers, nodes, csi_runs, cpi_age), expected);
+        }
+    }
+}

@@ -6,7 +6,7 @@ use crate::cluster::{ClusterError, Reader, Select, View, Watch};
 use crate::facts::{Cluster, Connection, Credentials, Node};
 use crate::manifest::Object;
 use crate::plan::Inventory;
-use crate::types::{CSI_DRIVER, KubernetesVersion, Secret, Thumbprint, Trust};
+use crate::types::{CSI_DRIVER, KubernetesVersion, Secret, Thumbprint, Trust, VcenterVersion};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::ResourceExt;
@@ -128,11 +128,7 @@ pub async fn connection(reader: &Reader, object: &VsphereCloudConfig) -> Result<
         port: port(object),
         datacenters: object.spec.datacenters.clone(),
         trust: trust(reader, object).await?,
-        version: status
-            .about
-            .as_ref()
-            .filter(|_| current)
-            .and_then(|about| about.version.parse().ok()),
+        version: vcenter_version(object),
         build: status.about.filter(|_| current).map(|about| about.build),
         ready: ready.filter(|_| current).and_then(|c| match c.status.as_str() {
             "True" => Some(true),
@@ -145,6 +141,16 @@ pub async fn connection(reader: &Reader, object: &VsphereCloudConfig) -> Result<
         credentials,
         name,
     })
+}
+
+/// The version that the vCenter of a connection said last, of the connection as it is specified now.
+#[must_use]
+pub fn vcenter_version(object: &VsphereCloudConfig) -> Option<VcenterVersion> {
+    let status = object
+        .status
+        .as_ref()
+        .filter(|status| status.observed_generation == object.metadata.generation)?;
+    status.about.as_ref()?.version.parse().ok()
 }
 
 /// The port as the network has it.

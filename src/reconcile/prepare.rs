@@ -11,7 +11,7 @@ use crate::facts::Connection;
 use crate::matrix::{self, Index, Query, Resolution};
 use crate::plan::{self, Desired, Observed, Plan};
 use crate::status::{DriverReport, Report};
-use crate::types::{CPI, Digest, DriverName, DriverVersion, ObjectId, VcenterVersion};
+use crate::types::{CPI, Digest, ObjectId, VcenterVersion};
 use kube::ResourceExt;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,11 +52,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         digest: Digest::of(&bytes).to_string(),
     });
     let vcenters = vcenters(&connections)?;
-    let installed: BTreeMap<DriverName, DriverVersion> = survey
-        .installed
-        .iter()
-        .filter_map(|(name, version)| Some((name.clone(), version.parse().ok()?)))
-        .collect();
+    let installed = survey.versions();
     let resolution = matrix::resolve(
         &index,
         &Query {
@@ -200,8 +196,7 @@ async fn observe(world: &World, survey: &Survey, desired: &[Desired]) -> Result<
     if let Some(cache) = world.reader.cache() {
         for d in desired {
             let id = d.object.id();
-            let digest = d.object.annotation(crate::api::APPLIED_ANNOTATION).unwrap_or_default();
-            if observed.live.get(&id).is_some_and(|live| cache.is_settled(digest, live)) {
+            if observed.live.get(&id).is_some_and(|live| cache.is_settled(&d.object, live)) {
                 observed.settled.insert(id);
             }
         }

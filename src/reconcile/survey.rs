@@ -9,7 +9,7 @@ use crate::health::{DriverHealth, driver_health};
 use crate::manifest::{Object, apply_set_id, is_owned};
 use crate::plan::Inventory;
 use crate::status::{DriverReport, Report};
-use crate::types::{DriverName, KubernetesVersion, ObjectId};
+use crate::types::{DriverName, DriverVersion, KubernetesVersion, ObjectId};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use serde_json::Value;
@@ -88,6 +88,15 @@ impl Survey {
             self.installed.insert(driver, version);
         }
         Ok(())
+    }
+
+    /// The versions that are installed, as far as they are versions.
+    #[must_use]
+    pub fn versions(&self) -> BTreeMap<DriverName, DriverVersion> {
+        self.installed
+            .iter()
+            .filter_map(|(name, version)| Some((name.clone(), version.parse().ok()?)))
+            .collect()
     }
 
     /// Puts what was found into the report; what is decided later replaces parts of it.

@@ -45,7 +45,7 @@ pub struct Args {
 const SHORTEST: Duration = Duration::from_secs(1);
 
 /// Reads a duration: numbers with units, `90s`, `10m`, `1h30m`. Always a unit, because a bare number is somebody's guess.
-fn interval(text: &str) -> Result<Duration, String> {
+pub(crate) fn interval(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is not a duration; write numbers with units, for example 90s, 10m or 1h30m");
     let mut total = Duration::ZERO;
     let mut rest = text;

@@ -1,8 +1,16 @@
 //! A test bed that stays up for people.
 
+mod manifests;
+mod operator;
+mod screen;
+mod show;
+mod watch;
+
+pub use operator::{Running, Wanted};
+pub use show::show;
+
 use std::fmt;
 use std::fs::{File, TryLockError};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -59,7 +67,22 @@ pub struct State {
     pub node_agent: PathBuf,
     /// The folder with the programs, such as kubectl.
     pub binaries: PathBuf,
+    /// The operator, once somebody has asked for it.
+    #[serde(default)]
+    pub operator: Option<Running>,
 }
+
+/// The programs a demonstration needs.
+const PARTS: [Part; 8] = [
+    Part::Vcsim,
+    Part::Etcd,
+    Part::Apiserver,
+    Part::ControllerManager,
+    Part::Scheduler,
+    Part::Kubectl,
+    Part::Kwok,
+    Part::Cpi,
+];
 
 /// The vCenter of a [`State`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -101,19 +124,32 @@ impl fmt::Display for State {
         writeln!(f, "  password   in {}", vcenter.password_file.display())?;
         writeln!(f, "  CA         {}", vcenter.ca_file.display())?;
         writeln!(f, "  SHA-1      {}", vcenter.thumbprint)?;
+        if let Some(operator) = &self.operator {
+            let ended = operator.ended.as_ref().map_or(String::new(), |how| format!(", ended ({how})"));
+            writeln!(f, "operator     http://{}{ended}, log {}", operator.address, operator.log.display())?;
+        }
         write!(f, "process      {}", self.pid)
     }
 }
 
 /// Starts a test bed that outlives the caller, or finds the one that runs.
 pub async fn up(options: &Options) -> Result<String> {
+    tokio::task::spawn_blocking(|| Binaries::ensure(&PARTS)).await??;
+    let (state, found) = find_or_start(options).await?;
+    let dir = options.dir.display();
+    Ok(match found {
+        true => format!("the test bed in {dir} is already running\n{state}"),
+        false => format!("the test bed in {dir} is running\n{state}"),
+    })
+}
+
+/// The test bed, and whether it ran before.
+async fn find_or_start(options: &Options) -> Result<(State, bool)> {
     std::fs::create_dir_all(&options.dir)?;
     let dir = options.dir.canonicalize()?;
     if running(&dir)? {
-        let state = ready(&dir, None).await?;
-        return Ok(format!("the test bed in {} is already running\n{state}", dir.display()));
+        return Ok((ready(&dir, None).await?, true));
     }
-    tokio::task::spawn_blocking(Binaries::ensure_all).await??;
     let _ = std::fs::remove_file(dir.join("state.json"));
     let log = File::create(dir.join("testbed.log"))?;
     let mut command = Command::new("setsid");
@@ -132,11 +168,10 @@ pub async fn up(options: &Options) -> Result<String> {
     if let Some(version) = &options.kubernetes_version {
         command.args(["--kubernetes-version", version]);
     }
-    // A group of its own, so that setsid need not fork and this is the supervisor's own process.
-    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
-    let mut child = command.spawn().context("cannot run setsid")?;
-    let state = ready(&dir, Some(&mut child)).await?;
-    Ok(format!("the test bed in {} is running\n{state}", dir.display()))
+    // Not in a group of its own yet: setsid would fork, and this would not be the process that holds the test bed.
+    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    let mut child = command.spawn().context("cannot run setsid (Debian: apt install util-linux)")?;
+    Ok((ready(&dir, Some(&mut child)).await?, false))
 }
 
 async fn ready(dir: &Path, mut child: Option<&mut std::process::Child>) -> Result<State> {
@@ -146,9 +181,12 @@ async fn ready(dir: &Path, mut child: Option<&mut std::process::Child>) -> Resul
             return Ok(Probe::Ready(state));
         }
         let status = match &mut child {
-            Some(child) => child.try_wait()?.filter(|status| !status.success()),
+            Some(child) => child.try_wait()?,
             None => None,
         };
+        if child.is_none() && !running(dir)? {
+            bail!("the test bed ended; the end of {}:\n{}", log.display(), tail(&log, 15));
+        }
         if let Some(status) = status {
             bail!("the test bed ended ({status}); the end of {}:\n{}", log.display(), tail(&log, 15));
         }
@@ -233,17 +271,15 @@ pub async fn run(options: &Options) -> Result<()> {
         _ = term.recv() => return Ok(()),
         _ = int.recv() => return Ok(()),
     };
-    // Complete or absent: somebody waits for it.
-    std::fs::write(dir.join("state.json.new"), serde_json::to_string_pretty(&bed.state)?)?;
-    std::fs::rename(dir.join("state.json.new"), dir.join("state.json"))?;
-    let mut look = tokio::time::interval(Duration::from_secs(2));
+    bed.state.write(&dir)?;
+    let mut look = tokio::time::interval(Duration::from_millis(250));
     let outcome = loop {
         tokio::select! {
             _ = term.recv() => break Ok(()),
             _ = int.recv() => break Ok(()),
             _ = look.tick() => {
-                // Half a test bed helps nobody.
-                let whole = bed.cluster.check().and_then(|()| bed.vcenter.check());
+                // Half a test bed helps nobody; an operator that has ended is something to look at.
+                let whole = bed.cluster.check().and_then(|()| bed.vcenter.check()).and_then(|()| bed.tend(&dir));
                 if whole.is_err() {
                     break whole;
                 }
@@ -255,7 +291,26 @@ pub async fn run(options: &Options) -> Result<()> {
     outcome
 }
 
+impl State {
+    fn write(&self, dir: &Path) -> Result<()> {
+        // Complete or absent: somebody waits for it.
+        std::fs::write(dir.join("state.json.new"), serde_json::to_string_pretty(self)?)?;
+        std::fs::rename(dir.join("state.json.new"), dir.join("state.json"))?;
+        Ok(())
+    }
+}
+
+impl Bed {
+    fn tend(&mut self, dir: &Path) -> Result<()> {
+        if self.operator.tend(&mut self.state.operator)? {
+            self.state.write(dir)?;
+        }
+        Ok(())
+    }
+}
+
 struct Bed {
+    operator: operator::Keeper,
     state: State,
     _agent: NodeAgent,
     vcenter: Vcenter,
@@ -309,8 +364,10 @@ async fn start(options: &Options, dir: &Path) -> Result<Bed> {
         audit_log: cluster.audit().path().to_owned(),
         node_agent: agent.dir().to_owned(),
         binaries: cluster.binaries().path(Part::Kubectl).parent().unwrap_or(dir).to_owned(),
+        operator: None,
     };
     Ok(Bed {
+        operator: operator::Keeper::new(dir)?,
         state,
         _agent: agent,
         vcenter,

@@ -23,6 +23,8 @@ enum Command {
     Build,
     /// Starts a test bed in the background, or finds the one that runs
     Up(demo::Options),
+    /// Starts a test bed, or finds the one that runs, and shows the operator installing the drivers in it
+    Demo(demo::Options),
     /// Ends the test bed
     Down(At),
     /// Says what runs
@@ -54,7 +56,7 @@ async fn main() -> ExitCode {
     match answer(Cli::parse().command).await {
         Ok(answer) => {
             // A reader who has seen enough, such as `head`, is no failure.
-            let _ = writeln!(std::io::stdout(), "{answer}");
+            let _ = write!(std::io::stdout(), "{answer}");
             ExitCode::SUCCESS
         }
         Err(error) => {
@@ -65,12 +67,16 @@ async fn main() -> ExitCode {
 }
 
 async fn answer(command: Command) -> Result<String> {
-    Ok(match command {
+    let answer = match command {
         Command::Build => {
             let binaries = tokio::task::spawn_blocking(Binaries::ensure_all).await??;
             Part::ALL.map(|part| binaries.path(part).display().to_string()).join("\n")
         }
         Command::Up(options) => demo::up(&options).await?,
+        Command::Demo(options) => {
+            demo::show(&options).await?;
+            return Ok(String::new());
+        }
         Command::Down(at) => demo::down(&at.dir).await?,
         Command::Status(at) => demo::status(&at.dir)?,
         Command::Token { at, namespace, name } => demo::token(&at.dir, &namespace, &name).await?.display().to_string(),
@@ -78,5 +84,6 @@ async fn answer(command: Command) -> Result<String> {
             demo::run(&options).await?;
             String::from("the test bed has ended")
         }
-    })
+    };
+    Ok(format!("{answer}\n"))
 }

@@ -1,0 +1,335 @@
+//! The command line as it is typed. Every flag has a twin in the environment; the flag wins.
+
+mod parse;
+
+use super::completion::Shell;
+use crate::types::KubernetesVersion;
+use clap::builder::FalseyValueParser;
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use parse::{Ask, Setting, Vcenter};
+
+/// Chooses, shows and checks the vSphere drivers of a Kubernetes cluster.
+///
+/// Whatever it says comes from the same code as the operator. Data goes to stdout, talk to stderr.
+#[derive(Debug, Clone, PartialEq, Parser)]
+#[command(name = "vdoctl", version, max_term_width = 100, subcommand_required = true, arg_required_else_help = true, after_help = AFTER)]
+pub struct Cli {
+    /// What applies to every verb.
+    #[command(flatten)]
+    pub global: Global,
+    /// The verb.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+const AFTER: &str = "Exit codes: 0 done, 1 differences or a failed check, 2 usage, 3 not found or not deployed, 4 refused, \
+5 cluster unreachable, 6 vCenter, 7 timed out, 130 and 143 signals.";
+
+/// What applies to every verb.
+#[derive(Debug, Clone, PartialEq, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Global {
+    /// The kubeconfig file; default: what KUBECONFIG names, then ~/.kube/config, then the service account of the pod
+    #[arg(long, env = "VDO_KUBECONFIG", value_name = "FILE", global = true)]
+    pub kubeconfig: Option<PathBuf>,
+    /// The context in the kubeconfig; default: the current one
+    #[arg(long, env = "VDO_CONTEXT", value_name = "NAME", global = true)]
+    pub context: Option<String>,
+    /// The namespace of the operator and its configuration
+    #[arg(long, short = 'n', env = "VDO_NAMESPACE", value_name = "NAME", default_value = crate::api::OPERATOR_NAMESPACE, global = true)]
+    pub namespace: String,
+    /// A user to act as
+    #[arg(long = "as", env = "VDO_AS", value_name = "USER", global = true)]
+    pub impersonate: Option<String>,
+    /// When to use colours: auto, always or never; auto means on a terminal, unless NO_COLOR is set
+    #[arg(
+        long,
+        env = "VDO_COLOR",
+        value_enum,
+        hide_possible_values = true,
+        default_value = "auto",
+        value_name = "WHEN",
+        global = true
+    )]
+    pub color: Color,
+    /// How long to wait for the cluster, for example 30s or 2m
+    #[arg(long, env = "VDO_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = parse::duration, global = true)]
+    pub timeout: Duration,
+}
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless `NO_COLOR` is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// How an answer is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    Table,
+    /// For people with wide screens
+    Wide,
+    /// For programs, with a stable schema
+    Json,
+    /// As json, in YAML
+    Yaml,
+}
+
+/// The choice of a format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
+pub struct Output {
+    /// How the answer is written: table, wide, json or yaml
+    #[arg(
+        long = "output",
+        short = 'o',
+        env = "VDO_OUTPUT",
+        value_enum,
+        hide_possible_values = true,
+        value_name = "FORMAT"
+    )]
+    pub format: Option<Format>,
+}
+
+impl Output {
+    /// The format for answers that are meant for people.
+    #[must_use]
+    pub fn or_table(self) -> Format {
+        self.format.unwrap_or(Format::Table)
+    }
+
+    /// The format for answers that are objects.
+    #[must_use]
+    pub fn or_yaml(self) -> Format {
+        self.format.unwrap_or(Format::Yaml)
+    }
+}
+
+/// The verbs.
+#[derive(Debug, Clone, PartialEq, Subcommand)]
+pub enum Verb {
+    /// Shows what runs, what is wrong and what to do next
+    ///
+    /// Works when nothing is deployed, too. Ends with 1 when something is wrong, with 3 when VDO is not deployed.
+    Status(Status),
+    /// Shows field by field how the drivers in the cluster differ from what they should be
+    ///
+    /// Ends with 0 when there is no difference, with 1 when there is, with more than 1 on an error. Changes nothing.
+    Diff(Diff),
+    /// Prints all objects that the operator would apply for the VDOConfig of this cluster
+    Render(Render),
+    /// Asks the compatibility matrix
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Matrix(Matrix),
+    /// Looks into charts; needs no cluster
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Chart(Chart),
+    /// Prints the version of vdoctl, of its matrix, and of the drivers it knows; needs no cluster
+    Version(Version),
+    /// Prints a completion script for a shell
+    ///
+    /// For example: source <(vdoctl completion bash)
+    Completion(Completion),
+}
+
+/// Arguments of `status`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Status {
+    /// The format.
+    #[command(flatten)]
+    pub output: Output,
+    /// Goes on showing it until interrupted
+    #[arg(long, short = 'w', env = "VDO_WATCH", value_parser = FalseyValueParser::new())]
+    pub watch: bool,
+}
+
+/// Arguments of `diff`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Diff {
+    /// The format.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Arguments of `render`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Render {
+    /// The format; yaml unless told otherwise.
+    #[command(flatten)]
+    pub output: Output,
+    /// Prints the content of Secrets instead of ******
+    #[arg(long, env = "VDO_SHOW_SECRETS", value_parser = FalseyValueParser::new())]
+    pub show_secrets: bool,
+}
+
+/// Arguments of `matrix`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Matrix {
+    /// The verb.
+    #[command(subcommand)]
+    pub verb: MatrixVerb,
+}
+
+/// The verbs of `matrix`.
+#[derive(Debug, Clone, PartialEq, Subcommand)]
+pub enum MatrixVerb {
+    /// Chooses a version of every driver, and says why this one
+    ///
+    /// Needs no cluster when --kubernetes and --vcenter are given. What is not given is taken from the cluster: its version,
+    /// its vSphere connections, its VDOConfig and what is installed. When nothing fits, every candidate is listed with the
+    /// reason it was rejected, and the exit code is 1.
+    Resolve(Resolve),
+    /// Lists all versions with what they support; needs no cluster
+    List(List),
+}
+
+/// Arguments of `matrix resolve`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Resolve {
+    /// The Kubernetes version, for example 1.34
+    #[arg(long, env = "VDO_KUBERNETES", value_name = "VERSION")]
+    pub kubernetes: Option<KubernetesVersion>,
+    /// A vCenter version, for example 8.0.3 or vc1=8.0.3; may be repeated
+    #[arg(long, env = "VDO_VCENTER", value_name = "[NAME=]VERSION", value_delimiter = ',')]
+    pub vcenter: Vec<Vcenter>,
+    /// A driver to choose, perhaps pinned, for example csi or csi=3.7.3; may be repeated; default: all
+    #[arg(long, env = "VDO_DRIVER", value_name = "NAME[=VERSION]", value_delimiter = ',')]
+    pub driver: Vec<Ask>,
+    /// The format.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Arguments of `matrix list`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct List {
+    /// Only this driver
+    #[arg(value_name = "DRIVER", env = "VDO_DRIVER")]
+    pub driver: Option<String>,
+    /// The format.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Arguments of `chart`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Chart {
+    /// The verb.
+    #[command(subcommand)]
+    pub verb: ChartVerb,
+}
+
+/// The verbs of `chart`.
+#[derive(Debug, Clone, PartialEq, Subcommand)]
+pub enum ChartVerb {
+    /// Prints the objects of a chart
+    ///
+    /// The configuration of the driver with its credentials is not part of a chart: `vdoctl render` shows it.
+    Render(ChartRender),
+    /// Lists the container images that a chart uses
+    Images(ChartRender),
+    /// Writes the package of a chart, the same bytes every time
+    Package(ChartPackage),
+}
+
+/// A chart.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct ChartName {
+    /// The driver: vsphere-cpi or cpi, vsphere-csi or csi
+    #[arg(value_name = "DRIVER")]
+    pub driver: String,
+    /// The version of the driver, for example 3.7.3
+    #[arg(long, env = "VDO_VERSION", value_name = "VERSION")]
+    pub version: String,
+}
+
+/// Arguments of `chart render` and `chart images`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct ChartRender {
+    /// The chart.
+    #[command(flatten)]
+    pub chart: ChartName,
+    /// A YAML file with values; may be repeated, the last one wins; - is stdin
+    #[arg(long, short = 'f', env = "VDO_VALUES", value_name = "FILE", value_delimiter = '\n')]
+    pub values: Vec<PathBuf>,
+    /// A single value, for example controller.replicas=1; may be repeated; wins over files
+    #[arg(long, env = "VDO_SET", value_name = "KEY=VALUE", value_delimiter = '\n')]
+    pub set: Vec<Setting>,
+    /// The Kubernetes version to render for; default: the newest that the driver version supports
+    #[arg(long, env = "VDO_KUBERNETES", value_name = "VERSION")]
+    pub kubernetes: Option<KubernetesVersion>,
+    /// The format.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Arguments of `chart package`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct ChartPackage {
+    /// The chart.
+    #[command(flatten)]
+    pub chart: ChartName,
+    /// The file to write; - is stdout
+    #[arg(long, short = 'o', env = "VDO_PACKAGE", value_name = "FILE")]
+    pub output: PathBuf,
+}
+
+/// Arguments of `version`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Version {
+    /// The format.
+    #[command(flatten)]
+    pub output: Output,
+    /// Prints the version of vdoctl and nothing else
+    #[arg(long, env = "VDO_SHORT", value_parser = FalseyValueParser::new())]
+    pub short: bool,
+}
+
+/// Arguments of `completion`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct Completion {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+/// The parser. Help names the twins in the environment and not their values, which may be nobody else's business.
+#[must_use]
+pub fn command() -> clap::Command {
+    fn tidy(command: clap::Command) -> clap::Command {
+        command.mut_args(|arg| arg.hide_env_values(true)).mut_subcommands(tidy)
+    }
+    tidy(Cli::command())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_parser_is_sound_and_every_flag_has_a_twin() {
+        fn look(command: &clap::Command) {
+            for arg in command.get_arguments().filter(|a| {
+                a.get_long()
+                    .is_some_and(|l| !matches!(l, "help" | "version") || a.get_env().is_some())
+            }) {
+                let twin = arg.get_env().and_then(|name| name.to_str()).unwrap_or_default();
+                assert!(
+                    twin.starts_with("VDO_"),
+                    "{} --{}",
+                    command.get_name(),
+                    arg.get_long().unwrap_or_default()
+                );
+            }
+            command.get_subcommands().for_each(look);
+        }
+        super::command().debug_assert();
+        look(&super::command());
+    }
+}

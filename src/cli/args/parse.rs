@@ -1,0 +1,138 @@
+use crate::types::{DriverVersion, VcenterVersion};
+use serde_json::{Map, Value};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// A vCenter: `8.0.3`, or with the name of its connection `vc1=8.0.3`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vcenter {
+    /// The name of the connection.
+    pub name: Option<String>,
+    /// Its version.
+    pub version: VcenterVersion,
+}
+
+impl FromStr for Vcenter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (name, version) = match text.split_once('=') {
+            Some((name, version)) => (Some(name.trim().to_owned()).filter(|name| !name.is_empty()), version),
+            None => (None, text),
+        };
+        Ok(Self {
+            name,
+            version: version.parse().map_err(|error| format!("{error}"))?,
+        })
+    }
+}
+
+/// A driver that is asked for: `csi`, or pinned `csi=3.7.3`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ask {
+    /// The driver as it was typed.
+    pub driver: String,
+    /// The version it is pinned to.
+    pub pin: Option<DriverVersion>,
+}
+
+impl FromStr for Ask {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (driver, pin) = match text.split_once('=') {
+            Some((driver, pin)) => (driver, Some(pin.parse().map_err(|error| format!("{error}"))?)),
+            None => (text, None),
+        };
+        Ok(Self {
+            driver: driver.trim().to_owned(),
+            pin,
+        })
+    }
+}
+
+/// A single value: a path of keys and what it is set to. The value is read as YAML, so `true`, `3`, `null`, `[a, b]` and
+/// `{a: 1}` mean what they mean in a file. A dot inside a key is written `\.`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setting {
+    path: Vec<String>,
+    value: Value,
+}
+
+impl Setting {
+    /// The values that say only this.
+    #[must_use]
+    pub fn values(&self) -> Value {
+        let wrap = |inner: Value, key: &String| Value::Object(Map::from_iter([(key.clone(), inner)]));
+        self.path.iter().rev().fold(self.value.clone(), wrap)
+    }
+}
+
+impl FromStr for Setting {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = || format!("{text:?} is not a setting; write for example controller.replicas=1");
+        let (path, value) = text.split_once('=').ok_or_else(wrong)?;
+        let path = keys(path);
+        if path.iter().any(String::is_empty) {
+            return Err(wrong());
+        }
+        let value = match value {
+            "" => Value::String(String::new()),
+            text => crate::yaml::load_value(text).map_err(|error| format!("the value of {} cannot be read: {error}", path.join(".")))?,
+        };
+        Ok(Self { path, value })
+    }
+}
+
+/// The keys of a path.
+fn keys(path: &str) -> Vec<String> {
+    let mut keys = vec![String::new()];
+    let mut letters = path.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match (letter, letters.peek()) {
+            ('\\', Some('.')) => keys.last_mut().unwrap_or(&mut String::new()).push(letters.next().unwrap_or('.')),
+            ('.', _) => keys.push(String::new()),
+            _ => keys.last_mut().unwrap_or(&mut String::new()).push(letter),
+        }
+    }
+    keys
+}
+
+/// A duration: numbers with units. Always a unit, because a bare number is somebody's guess.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    crate::runtime::args::interval(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn settings_become_values() {
+        for (text, expected) in [
+            ("a=1", json!({"a": 1})),
+            ("a.b=true", json!({"a": {"b": true}})),
+            ("a.b\\.c/d=x", json!({"a": {"b.c/d": "x"}})),
+            ("a=", json!({"a": ""})),
+            ("a=null", json!({"a": null})),
+            ("a=[u, v]", json!({"a": ["u", "v"]})),
+            ("a=x=y", json!({"a": "x=y"})),
+        ] {
+            assert_eq!(text.parse::<Setting>().map(|s| s.values()), Ok(expected), "{text}");
+        }
+        for text in ["a", "=1", "a..b=1", "a=[x"] {
+            assert!(text.parse::<Setting>().is_err(), "{text} was accepted");
+        }
+    }
+
+    #[test]
+    fn names_are_optional() {
+        assert_eq!("vc1=8.0.3".parse::<Vcenter>().map(|v| v.name), Ok(Some("vc1".into())));
+        assert_eq!("8.0.3".parse::<Vcenter>().map(|v| v.name), Ok(None));
+        assert!("vc1=".parse::<Vcenter>().is_err());
+        assert_eq!("csi=3.7.3".parse::<Ask>().map(|a| a.pin.is_some()), Ok(true));
+    }
+}

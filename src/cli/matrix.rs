@@ -1,0 +1,152 @@
+//! `vdoctl matrix`: what fits, and why.
+
+mod resolve;
+
+use super::answer::document;
+use super::args::{Format, Global, List, Matrix as Args, MatrixVerb};
+use super::failure::unknown;
+use super::{Answer, CliError, Exit, style};
+use crate::fetch::Store;
+use crate::matrix::{Confidence, Driver, Entry, Index, State, Support};
+use crate::types::{Digest, VersionRange};
+use serde_json::{Value, json};
+
+pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
+    match &args.verb {
+        MatrixVerb::Resolve(args) => resolve::run(args, global).await,
+        MatrixVerb::List(args) => list(args).await,
+    }
+}
+
+/// The index of a store.
+pub(super) async fn index(store: &Store) -> Result<Index, CliError> {
+    let bytes = store.index().await.map_err(|error| CliError::of(Exit::Refused, &error))?;
+    Index::parse(&bytes).map_err(|error| CliError::of(Exit::Refused, &error))
+}
+
+/// Which index it is, for programs.
+pub(super) fn identity(index: &Index) -> Value {
+    json!({
+        "source": Store::Embedded.to_string(),
+        "version": index.version,
+        "generated": index.generated,
+        "expires": index.expires,
+        "digest": Digest::of(crate::fetch::embedded::index()),
+    })
+}
+
+/// A driver by its name, or by the name without `vsphere-`.
+pub(super) fn driver<'a>(index: &'a Index, typed: &str) -> Result<(&'a str, &'a Driver), CliError> {
+    let word = typed.to_lowercase();
+    let names: Vec<&str> = index.drivers.keys().map(String::as_str).collect();
+    let found = index
+        .drivers
+        .iter()
+        .find(|(name, _)| **name == word || name.strip_prefix("vsphere-") == Some(word.as_str()));
+    found
+        .map(|(name, driver)| (name.as_str(), driver))
+        .ok_or_else(|| unknown("driver", typed, &names))
+}
+
+async fn list(args: &List) -> Result<Answer, CliError> {
+    let index = index(&Store::Embedded).await?;
+    let only = args
+        .driver
+        .as_ref()
+        .map(|typed| driver(&index, typed))
+        .transpose()?
+        .map(|(name, _)| name);
+    let entries: Vec<(&str, &Entry)> = index
+        .drivers
+        .iter()
+        .filter(|(name, _)| only.is_none_or(|only| *name == only))
+        .flat_map(|(name, driver)| driver.versions.iter().map(move |entry| (name.as_str(), entry)))
+        .collect();
+    let format = args.output.or_table();
+    Answer::formatted(
+        format,
+        || {
+            document(
+                "MatrixList",
+                json!({"matrix": identity(&index), "versions": entries.iter().map(|(name, e)| json(name, e)).collect::<Vec<_>>()}),
+            )
+        },
+        || {
+            let mut heading = vec!["DRIVER", "VERSION", "KUBERNETES", "VSPHERE", "STATE"];
+            if format == Format::Wide {
+                heading.extend(["NEEDS", "EVIDENCE", "CHART"]);
+            }
+            style::table(&heading, &entries.iter().map(|(name, e)| row(name, e, format)).collect::<Vec<_>>())
+        },
+    )
+}
+
+fn row(name: &str, entry: &Entry, format: Format) -> Vec<String> {
+    let mut row = vec![
+        name.to_owned(),
+        entry.version.to_string(),
+        entry.kubernetes.range.to_string(),
+        entry.vsphere.range.to_string(),
+        state(entry),
+    ];
+    if format == Format::Wide {
+        let needs: Vec<&str> = entry.requires.iter().map(|r| r.driver.as_str()).collect();
+        row.extend([
+            needs.join(","),
+            confidence(entry.kubernetes.confidence).to_owned(),
+            entry.chart.digest.short(),
+        ]);
+    }
+    row
+}
+
+fn state(entry: &Entry) -> String {
+    match &entry.state {
+        State::Good => style::good("good"),
+        State::Deprecated(verdict) => format!("{}: {}", style::warn("deprecated"), verdict.reason),
+        State::Withdrawn(verdict) => format!("{}: {}", style::bad("withdrawn"), verdict.reason),
+    }
+}
+
+fn confidence(confidence: Confidence) -> &'static str {
+    match confidence {
+        Confidence::Primary => "primary",
+        Confidence::Secondary => "secondary",
+        Confidence::Unverified => "unverified",
+    }
+}
+
+fn json(name: &str, entry: &Entry) -> Value {
+    let support = |support: &Support| json!({"min": support.range.min(), "max": support.range.max(), "confidence": support.confidence, "evidence": support.evidence});
+    let (word, reason, instead) = match &entry.state {
+        State::Good => ("good", None, None),
+        State::Deprecated(verdict) => ("deprecated", Some(&verdict.reason), verdict.instead.as_ref()),
+        State::Withdrawn(verdict) => ("withdrawn", Some(&verdict.reason), verdict.instead.as_ref()),
+    };
+    json!({
+        "driver": name,
+        "version": entry.version,
+        "kubernetes": support(&entry.kubernetes),
+        "vsphere": support(&entry.vsphere),
+        "requires": entry.requires.iter().map(|r| &r.driver).collect::<Vec<_>>(),
+        "state": {"word": word, "reason": reason, "use": instead},
+        "chart": {"urls": entry.chart.urls, "digest": entry.chart.digest},
+    })
+}
+
+/// From the lowest to the highest bound of several ranges; an open end stays open.
+pub(super) fn span<'a>(ranges: impl Iterator<Item = &'a VersionRange> + Clone) -> String {
+    let numbers = |text: &str| text.split('.').map(|part| part.parse::<u64>().unwrap_or(0)).collect::<Vec<_>>();
+    let open = |bound: fn(&VersionRange) -> Option<&str>| ranges.clone().any(|range| bound(range).is_none());
+    let min = ranges
+        .clone()
+        .filter_map(VersionRange::min)
+        .min_by_key(|text| numbers(text))
+        .filter(|_| !open(VersionRange::min));
+    let max = ranges
+        .clone()
+        .filter_map(VersionRange::max)
+        .max_by_key(|text| numbers(text))
+        .filter(|_| !open(VersionRange::max));
+    VersionRange::new(min, max).map(|range| range.to_string()).unwrap_or_default()
+}

@@ -1,0 +1,33 @@
+//! `vdoctl render`: what the operator would apply.
+
+use super::args::{Format, Global, Render as Args};
+use super::chart::objects_answer;
+use super::session::{Session, id};
+use super::{Answer, CliError};
+use crate::plan::Desired;
+
+pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
+    let session = Session::open(global).await?;
+    let decided = session.decide().await?;
+    let mut desired: Vec<&Desired> = decided.prepared.desired.iter().collect();
+    desired.sort_by_key(|d| (d.wave, d.object.id()));
+    let show = |d: &&Desired| {
+        if args.show_secrets {
+            d.object.value().clone()
+        } else {
+            d.object.masked()
+        }
+    };
+    let objects: Vec<_> = desired.iter().map(show).collect();
+    let mut answer = objects_answer(args.output.or_yaml(), &objects)?;
+    answer = answer.say(format!(
+        "{} objects for VDOConfig {} in cluster {}",
+        objects.len(),
+        id(&decided.config),
+        session.name
+    ));
+    if matches!(args.output.or_yaml(), Format::Yaml | Format::Json) && !args.show_secrets && desired.iter().any(|d| d.object.is_secret()) {
+        answer = answer.say("Secrets are masked, so this is not for kubectl apply; --show-secrets prints them.");
+    }
+    Ok(answer)
+}

@@ -1,0 +1,212 @@
+//! The cluster of a command: found as kubectl finds it, read once, never written to.
+
+use super::args::Global;
+use super::failure::sentence;
+use super::{CliError, Exit};
+use crate::api::VDOConfig;
+use crate::cluster::{ClusterError, KubeOptions, Reader, Select, Watch, Writer, connect, list, server_version};
+use crate::fetch::Store;
+use crate::manifest::Object;
+use crate::plan::{Input, Plan};
+use crate::reconcile::{self, Occasion, Prepared, Survey, World, acting};
+use crate::status::Report;
+use crate::types::KubernetesVersion;
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+use kube::config::Kubeconfig;
+
+/// How to install, for whoever finds nothing.
+const INSTALL: &str = "Install the operator: kubectl apply -k deploy/";
+
+/// A cluster that has answered.
+pub(super) struct Session {
+    /// What people call it: the context, or `in-cluster`.
+    pub name: String,
+    /// The address of the API server.
+    pub server: String,
+    /// The version of the API server.
+    pub kubernetes: KubernetesVersion,
+    /// The ports of the pipeline.
+    pub world: World,
+    namespace: String,
+}
+
+/// What there is of VDO in a cluster.
+pub(super) enum Deployed {
+    /// Not even the definitions of its objects.
+    Nothing,
+    /// The definitions, but no VDOConfig in the namespace; those of other namespaces are named.
+    NoConfig(Vec<String>),
+    /// A VDOConfig, and the namespace/name of the one that acts for the cluster.
+    Config(Box<VDOConfig>, String),
+}
+
+/// Everything that was decided for a cluster.
+pub(super) struct Decided {
+    /// The object it was decided for.
+    pub config: VDOConfig,
+    /// What was found.
+    pub survey: Survey,
+    /// What was decided.
+    pub prepared: Prepared,
+}
+
+impl Session {
+    /// Finds the cluster and asks for its version.
+    pub(super) async fn open(global: &Global) -> Result<Self, CliError> {
+        let options = KubeOptions {
+            kubeconfig: global.kubeconfig.clone(),
+            context: global.context.clone(),
+            impersonate: global.impersonate.clone(),
+        };
+        let (client, config) = connect(&options).await?;
+        let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        let name = name(global);
+        let kubernetes = server_version(&client).await.map_err(|error| match &error {
+            ClusterError::Unavailable { source, .. } => out_of_reach(&name, &server, &sentence(source.as_ref())),
+            ClusterError::TimedOut { after, .. } => out_of_reach(&name, &server, &format!("no answer within {} s", after.as_secs())),
+            _ => CliError::cluster(&error),
+        })?;
+        let world = World {
+            reader: Reader::Once(client.clone()),
+            writer: Writer::new(client.clone(), |_, _| {}),
+            store: Store::Embedded,
+            client,
+        };
+        Ok(Self {
+            name,
+            server,
+            kubernetes,
+            world,
+            namespace: global.namespace.clone(),
+        })
+    }
+
+    /// Looks for a VDOConfig.
+    pub(super) async fn deployed(&self) -> Result<Deployed, CliError> {
+        let all = match self.configs("").await {
+            Err(ClusterError::Forbidden { .. }) => self.configs(&self.namespace).await,
+            result => result,
+        };
+        let all = match all {
+            Ok(all) => all,
+            Err(ClusterError::Refused { source, .. }) if source.code == 404 => return Ok(Deployed::Nothing),
+            Err(error) => return Err(error.into()),
+        };
+        let here = acting(all.iter().filter(|c| c.namespace().as_deref() == Some(self.namespace.as_str())));
+        Ok(match here {
+            Some(config) => Deployed::Config(Box::new(config.clone()), acting(&all).map(id).unwrap_or_default()),
+            None => Deployed::NoConfig(all.iter().map(id).collect()),
+        })
+    }
+
+    async fn configs(&self, namespace: &str) -> Result<Vec<VDOConfig>, ClusterError> {
+        let watch = Watch::new("vdo.vmware.com/v1alpha1", "VDOConfig", namespace, Select::All);
+        let found = list(&self.world.client, &watch).await?;
+        Ok(found
+            .into_iter()
+            .map(Object::into_value)
+            .filter_map(|value| serde_json::from_value(value).ok())
+            .collect())
+    }
+
+    /// Runs the pipeline up to the plan, for the VDOConfig that acts.
+    pub(super) async fn decide(&self) -> Result<Decided, CliError> {
+        let (config, acting) = match self.deployed().await? {
+            Deployed::Config(config, acting) => (*config, acting),
+            other => return Err(self.missing(&other)),
+        };
+        if id(&config) != acting {
+            let (namespace, _) = acting.split_once('/').unwrap_or_default();
+            return Err(CliError::new(
+                Exit::Refused,
+                format!("VDOConfig {} does not act for this cluster: {acting} is older", id(&config)),
+                format!("Look at the other one with -n {namespace}, or delete one of the two."),
+            ));
+        }
+        let survey = reconcile::survey(&self.world.reader, &config, self.kubernetes.clone()).await?;
+        let occasion = Occasion {
+            config: &config,
+            acting: &acting,
+            kubernetes: self.kubernetes.clone(),
+            now: now(),
+        };
+        let prepared = reconcile::prepare(&occasion, &self.world, &survey, &mut Report::default()).await?;
+        Ok(Decided { config, survey, prepared })
+    }
+
+    /// Why there is nothing to look at.
+    pub(super) fn missing(&self, found: &Deployed) -> CliError {
+        match found {
+            Deployed::Nothing => CliError::new(
+                Exit::NotFound,
+                format!(
+                    "VDO is not deployed in cluster {} ({}): it has no VDOConfig definition",
+                    self.name, self.server
+                ),
+                INSTALL,
+            ),
+            Deployed::NoConfig(others) if others.is_empty() => CliError::new(
+                Exit::NotFound,
+                format!(
+                    "there is no VDOConfig in cluster {} ({}), so no driver is asked for",
+                    self.name, self.server
+                ),
+                format!("Create one in namespace {}; an empty spec installs both drivers.", self.namespace),
+            ),
+            Deployed::NoConfig(others) => CliError::new(
+                Exit::NotFound,
+                format!("there is no VDOConfig in namespace {} of cluster {}", self.namespace, self.name),
+                format!("There is {}; name its namespace with -n.", others.join(" and ")),
+            ),
+            Deployed::Config(..) => CliError::new(Exit::Ok, "", ""),
+        }
+    }
+}
+
+impl Decided {
+    /// Every write on the way to what is wanted.
+    pub(super) fn whole_plan(&self) -> Plan {
+        crate::plan::whole(&Input {
+            apply_set: &self.survey.apply_set,
+            desired: &self.prepared.desired,
+            observed: &self.prepared.observed,
+            inventory: &self.survey.inventory,
+            cluster_id: None,
+            hold: None,
+            unproven: Vec::new(),
+        })
+    }
+}
+
+/// namespace/name of a VDOConfig.
+pub(super) fn id(config: &VDOConfig) -> String {
+    format!("{}/{}", config.namespace().unwrap_or_default(), config.name_any())
+}
+
+fn out_of_reach(name: &str, server: &str, cause: &str) -> CliError {
+    CliError::new(
+        Exit::Cluster,
+        format!("cluster {name} at {server} cannot be reached: {cause}"),
+        "Check that it runs and that this machine may connect to it, or choose another with --kubeconfig or --context.",
+    )
+}
+
+/// The context in use. That it cannot be told is no failure: the cluster itself has been found.
+fn name(global: &Global) -> String {
+    let file = match &global.kubeconfig {
+        Some(path) => Kubeconfig::read_from(path),
+        None => Kubeconfig::read(),
+    };
+    global
+        .context
+        .clone()
+        .or_else(|| file.ok()?.current_context)
+        .unwrap_or_else(|| "in-cluster".into())
+}
+
+/// The time, at the edge where it enters.
+#[expect(clippy::disallowed_methods, reason = "the clock enters the command here")]
+pub(super) fn now() -> Timestamp {
+    Timestamp::now()
+}

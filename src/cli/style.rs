@@ -1,0 +1,118 @@
+//! How text looks: a few styles, a table, relative times. Styles are always in the text; the printer takes them out where
+//! they are not wanted.
+
+use k8s_openapi::jiff::Timestamp;
+use owo_colors::OwoColorize as _;
+
+/// Something is wrong.
+pub fn bad(text: &str) -> String {
+    text.red().bold().to_string()
+}
+
+/// Something is as it should be.
+pub fn good(text: &str) -> String {
+    text.green().to_string()
+}
+
+/// Something is under way, or should be known.
+pub fn warn(text: &str) -> String {
+    text.yellow().to_string()
+}
+
+/// A heading.
+pub fn head(text: &str) -> String {
+    text.bold().to_string()
+}
+
+/// Something of less interest.
+pub fn faint(text: &str) -> String {
+    text.dimmed().to_string()
+}
+
+/// Rows under a heading, in columns two blanks apart. Nothing is cut or wrapped: lines stay greppable.
+pub fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
+    let heading: Vec<String> = heading.iter().map(|cell| head(cell)).collect();
+    let all: Vec<&Vec<String>> = std::iter::once(&heading).chain(rows).collect();
+    let columns = heading.len();
+    let widths: Vec<usize> = (0..columns)
+        .map(|i| all.iter().filter_map(|row| row.get(i)).map(|cell| width(cell)).max().unwrap_or(0))
+        .collect();
+    let mut text = String::new();
+    for row in all {
+        let mut line = String::new();
+        for (i, cell) in row.iter().enumerate() {
+            line.push_str(cell);
+            if i + 1 < row.len() {
+                line.push_str(&" ".repeat(widths.get(i).map_or(0, |w| w - width(cell)) + 2));
+            }
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// How many characters of a styled text are seen.
+pub fn width(text: &str) -> usize {
+    anstream::adapter::strip_str(text).to_string().chars().count()
+}
+
+/// How long ago: `12s`, `5m`, `3h`, `9d`.
+pub fn ago(then: Timestamp, now: Timestamp) -> String {
+    let seconds = (now.as_second() - then.as_second()).max(0);
+    match seconds {
+        0..=119 => format!("{seconds}s"),
+        120..=7199 => format!("{}m", seconds / 60),
+        7200..=172_799 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86400),
+    }
+}
+
+/// The word of a list that looks most like this one, if any does.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let all = known.into_iter().map(|other| (distance(word, other), other));
+    all.filter(|(distance, other)| *distance <= (other.len() / 3).max(1))
+        .min()
+        .map(|(_, other)| other)
+}
+
+/// How many letters have to be changed, added or dropped, where two swapped neighbours count as one.
+fn distance(left: &str, right: &str) -> usize {
+    let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
+    let mut rows = vec![(0..=right.len()).collect::<Vec<usize>>()];
+    for i in 1..=left.len() {
+        let mut row = vec![i];
+        for j in 1..=right.len() {
+            let change = usize::from(left[i - 1] != right[j - 1]);
+            let mut best = (rows[i - 1][j] + 1).min(row[j - 1] + 1).min(rows[i - 1][j - 1] + change);
+            if i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1] {
+                best = best.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(best);
+        }
+        rows.push(row);
+    }
+    rows[left.len()][right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_whatever_the_style() {
+        let text = table(
+            &["A", "LONG"],
+            &[vec![good("healthy"), "x".into()], vec!["no".into(), String::new()]],
+        );
+        assert_eq!(anstream::adapter::strip_str(&text).to_string(), "A        LONG\nhealthy  x\nno\n");
+    }
+
+    #[test]
+    fn suggestions_need_some_likeness() {
+        let known = ["vsphere-cpi", "vsphere-csi"];
+        assert_eq!(nearest("vsphere-cis", known), Some("vsphere-csi"));
+        assert_eq!(nearest("vsphere-scpi", known), Some("vsphere-cpi"));
+        assert_eq!(nearest("calico", known), None);
+    }
+}

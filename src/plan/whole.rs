@@ -1,0 +1,109 @@
+use super::{Input, Observed, Plan, Step, build};
+
+/// Every write on the way to the wanted state, and not only those of the next increment: nothing is waited for, and what
+/// is pruned last is there too. For people who ask what would change; it is never carried out.
+#[must_use]
+pub fn whole(input: &Input<'_>) -> Plan {
+    let mut plan = at_once(input, input.observed);
+    plan.steps.retain(|step| matches!(step, Step::Apply { .. }));
+    // The state that the applies lead to, in which only what nobody wants any more is left to do, wave by wave.
+    let mut after = input.observed.clone();
+    after.live.retain(|_, live| live.text("/metadata/deletionTimestamp").is_empty());
+    after.live.extend(input.desired.iter().map(|d| (d.object.id(), d.object.clone())));
+    loop {
+        let rest = at_once(input, &after);
+        let deletes: Vec<Step> = rest.steps.into_iter().filter(|step| matches!(step, Step::Delete { .. })).collect();
+        if deletes.is_empty() {
+            plan.skipped = rest.skipped;
+            return plan;
+        }
+        after.live.retain(|id, _| {
+            !deletes
+                .iter()
+                .any(|step| matches!(step, Step::Delete { id: gone, .. } if gone == id))
+        });
+        plan.steps.extend(deletes);
+    }
+}
+
+/// The increment from a state, as if nothing had to be waited for.
+fn at_once(input: &Input<'_>, observed: &Observed) -> Plan {
+    build(Input {
+        observed,
+        hold: None,
+        unproven: Vec::new(),
+        ..*input
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::{Object, Owner, stamp};
+    use crate::plan::{Desired, Entry, Inventory, Wait};
+    use crate::types::ObjectId;
+    use serde_json::json;
+
+    fn object(name: &str) -> Object {
+        let value = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "n", "uid": name}});
+        let mut all = vec![Object::new(value).expect("an object")];
+        let owner = Owner {
+            apply_set: "set".into(),
+            driver: "d".into(),
+            version: "1.0.0".into(),
+            salt: String::new(),
+        };
+        stamp(&mut all, &owner);
+        all.remove(0)
+    }
+
+    #[test]
+    fn applies_and_prunes_of_all_increments_are_there_and_nothing_is_waited_for() {
+        let entry = || Entry {
+            api_version: "v1".into(),
+            driver: "d".into(),
+            wave: 1,
+            adopted: false,
+            uid: None,
+        };
+        let id = |name: &str| ObjectId::new("", "ConfigMap", "n", name);
+        let desired = [Desired {
+            object: object("new"),
+            driver: "d".into(),
+            wave: 1,
+        }];
+        let observed = Observed {
+            live: [(id("old"), object("old"))].into(),
+            ..Observed::default()
+        };
+        let inventory = Inventory {
+            objects: [(id("old"), entry())].into(),
+            cluster_id: None,
+        };
+        let wait = Wait {
+            driver: "d".into(),
+            reason: crate::api::Reason::WaitingForPods,
+            message: "not yet".into(),
+        };
+        let plan = whole(&Input {
+            apply_set: "set",
+            desired: &desired,
+            observed: &observed,
+            inventory: &inventory,
+            cluster_id: None,
+            hold: None,
+            unproven: vec![wait],
+        });
+        let steps: Vec<String> = plan
+            .steps
+            .iter()
+            .map(|step| match step {
+                Step::Apply { object, .. } => format!("apply {}", object.name()),
+                Step::Delete { id, .. } => format!("delete {}", id.name),
+                Step::Record(_) | Step::Commit(_) => "inventory".into(),
+            })
+            .collect();
+        assert_eq!(steps, ["apply new", "delete old"]);
+        assert!(plan.waiting.is_empty());
+    }
+}
