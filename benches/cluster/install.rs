@@ -4,12 +4,15 @@ use crate::bed::{self, Bed, NS, OPERATOR, PATIENCE, condition};
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 use vdo_testbed::{Cluster, Entry, Mark, NodeOptions, Probe, Requests, Vcenter, VcenterOptions, until};
 
 /// How many nodes a cluster has; one is of the control plane.
 pub const NODES: usize = 10;
+/// How many requests a first installation may need besides one for each object.
+pub const BOUND: usize = 10;
 
 /// An installation by the operator. Times are in seconds from the VDOConfig's arrival at the API server.
 pub struct Ours {
@@ -20,7 +23,9 @@ pub struct Ours {
     pub events: usize,
     pub inventory: usize,
     pub watches: usize,
+    pub kinds: usize,
     pub start: f64,
+    pub first: f64,
     pub created: f64,
     pub pause: f64,
     pub works: f64,
@@ -31,6 +36,7 @@ pub struct Ours {
 pub struct Theirs {
     pub requests: usize,
     pub writes: usize,
+    pub first: f64,
     pub created: f64,
     pub process: f64,
     pub works: f64,
@@ -92,7 +98,7 @@ pub async fn by_operator(bed: &mut Bed) -> Result<Ours> {
         .only(|e| e.writes() && e.resource == "vdoconfigs");
     let zero = received(applied.0.first().context("the audit log has no VDOConfig")?)?;
     let creations = creations(&requests, is_ours)?;
-    let last = *creations.last().context("nothing was created")?;
+    let (first, last) = creations.first().zip(creations.last()).context("nothing was created")?;
     let pauses = creations.windows(2).map(|pair| pair[1].duration_since(pair[0]).as_secs_f64());
     // The moment of the last change of the status: exact, where the look above is as coarse as its interval.
     let settled = requests
@@ -115,7 +121,10 @@ pub async fn by_operator(bed: &mut Bed) -> Result<Ours> {
         creations.len()
     );
     let watches = bed.cluster.audit().requests(|e| e.user == OPERATOR && !asked(e)).await?;
-    eprintln!("{requests}");
+    if requests.len() > objects + BOUND {
+        eprintln!("more requests than expected:\n{requests}");
+    }
+    let kinds: BTreeSet<_> = watches.0.iter().map(|e| (&e.api_group, &e.resource)).collect();
     Ok(Ours {
         objects,
         requests: requests.len(),
@@ -124,8 +133,10 @@ pub async fn by_operator(bed: &mut Bed) -> Result<Ours> {
         events: count(&|e| e.resource == "events"),
         inventory: count(&|e| e.writes() && is_inventory(e)),
         watches: watches.len(),
+        kinds: kinds.len(),
         start,
-        created: since(last),
+        first: since(*first),
+        created: since(*last),
         pause: pauses.fold(0.0, f64::max),
         works: since(works.context("it works")?),
         ready: since(settled),
@@ -164,10 +175,12 @@ pub async fn by_kubectl(bed: &Bed, kubectl: &Path, objects: &str) -> Result<Thei
         .await?
         .only(|e| e.user_agent.starts_with("kubectl/") && asked(e));
     let created = creations(&requests, |_| true)?;
+    let (first, last) = created.first().zip(created.last()).context("nothing was created")?;
     Ok(Theirs {
         requests: requests.len(),
         writes: requests.clone().writes().len(),
-        created: created.last().context("nothing was created")?.duration_since(zero).as_secs_f64(),
+        first: first.duration_since(zero).as_secs_f64(),
+        created: last.duration_since(zero).as_secs_f64(),
         process,
         works,
     })

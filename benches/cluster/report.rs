@@ -18,6 +18,11 @@ impl Report {
         self.lines.push(Line::Section(name.to_owned()));
     }
 
+    /// Puts another report behind this one.
+    pub fn append(&mut self, other: Self) {
+        self.lines.extend(other.lines);
+    }
+
     /// A figure of ours, what stands beside it, and a remark.
     pub fn row(&mut self, what: &str, ours: impl ToString, beside: impl ToString, remark: impl ToString) {
         let cells = [what.to_owned(), ours.to_string(), beside.to_string(), remark.to_string()];
@@ -55,6 +60,14 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// The least and the most.
+pub fn spread(values: impl IntoIterator<Item = f64>) -> String {
+    let (least, most) = values
+        .into_iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), v| (least.min(v), most.max(v)));
+    format!("{} to {}", seconds(least), seconds(most))
 }
 
 pub fn seconds(value: f64) -> String {
