@@ -26,6 +26,7 @@ async fn from_an_empty_cluster_to_healthy_drivers_and_back() -> Result<()> {
     another_version_replaces_and_prunes(&bed).await?;
     a_restart_writes_nothing(&mut bed).await?;
     secrets_are_nowhere(&bed).await?;
+    secrets_are_watched_by_name(&bed).await?;
     removal_leaves_what_is_not_ours(&bed).await?;
     Ok(())
 }
@@ -441,6 +442,19 @@ async fn a_restart_writes_nothing(bed: &mut Bed) -> Result<()> {
     .await?;
     let writes = bed.operator_requests(mark).await?.writes();
     ensure!(writes.is_empty(), "after a restart the operator wrote:\n{writes}");
+    Ok(())
+}
+
+/// Secrets are asked for by name, and their content is never listed.
+async fn secrets_are_watched_by_name(bed: &Bed) -> Result<()> {
+    let asked = bed
+        .cluster
+        .audit()
+        .requests(|e| e.user == OPERATOR && e.resource == "secrets")
+        .await?;
+    ensure!(!asked.is_empty(), "the operator has never asked for a Secret");
+    let listed = asked.only(|e| matches!(e.verb.as_str(), "list" | "watch") && !e.uri.contains("fieldSelector=metadata.name"));
+    ensure!(listed.is_empty(), "Secrets were listed:\n{listed}");
     Ok(())
 }
 
