@@ -16,9 +16,9 @@ pub use connection::{
 pub use failure::{Class, Failure, chain};
 pub use reason::Reason;
 pub use vdoconfig::{
-    CloudProvider, DriverStatus, FileVolumes, Health, Images, InventoryStatus, KubernetesStatus, MatrixStatus, NetPermission, NextAttempt,
-    NodesStatus, Permission, Snapshots, StorageProvider, Topology, UpdatePolicy, VDOConfig, VDOConfigSpec, VDOConfigStatus, VcenterStatus,
-    WaitingNode,
+    CloudProvider, DeletionPolicy, DriverStatus, FileVolumes, Health, Images, InventoryStatus, KubernetesStatus, ManagementState,
+    MatrixStatus, NetPermission, NextAttempt, NodesStatus, Permission, Snapshots, StorageProvider, Topology, UpdatePolicy, VDOConfig,
+    VDOConfigSpec, VDOConfigStatus, VcenterStatus, WaitingNode,
 };
 
 /// The API group of every custom resource.
