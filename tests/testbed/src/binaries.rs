@@ -30,6 +30,7 @@ or on Debian from the backports suite: apt install -t bookworm-backports golang-
 pub struct Binaries {
     folder: PathBuf,
     assets: Option<PathBuf>,
+    quiet: bool,
 }
 
 impl Binaries {
@@ -41,12 +42,22 @@ impl Binaries {
     /// Builds those of `parts` that are missing. It blocks, for minutes the first time; processes that call it at the
     /// same time wait for each other.
     pub fn ensure(parts: &[Part]) -> Result<Self> {
+        Self::find_or_build(parts, false)
+    }
+
+    /// The same, for a caller who tells people about it.
+    pub(crate) fn ensure_quietly(parts: &[Part]) -> Result<Self> {
+        Self::find_or_build(parts, true)
+    }
+
+    fn find_or_build(parts: &[Part], quiet: bool) -> Result<Self> {
         let modules = module_folder();
         let base = std::env::var_os("VDO_TESTBED_DIR").map_or_else(|| repository().join(".testbed"), PathBuf::from);
         let folder = base.join(format!("bin-{}", &hash_modules(&modules, all_modules())?[..12]));
         let binaries = Self {
             folder,
             assets: std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from),
+            quiet,
         };
         let missing: Vec<Part> = parts.iter().copied().filter(|part| !binaries.path(*part).is_file()).collect();
         if missing.is_empty() {
@@ -131,7 +142,11 @@ impl Binaries {
     fn reuse(&self, base: &Path, part: Part, stamp: &str) -> Result<bool> {
         let neighbours = fs::read_dir(base).context("build folder")?.flatten().map(|entry| entry.path());
         for folder in neighbours.filter(|folder| *folder != self.folder) {
-            let other = Self { folder, assets: None };
+            let other = Self {
+                folder,
+                assets: None,
+                quiet: true,
+            };
             let same = fs::read_to_string(other.stamp(part)).is_ok_and(|text| text == stamp);
             if !same || !other.path(part).is_file() {
                 continue;
@@ -149,10 +164,16 @@ impl Binaries {
         Ok(false)
     }
 
+    fn say(&self, text: &str) {
+        if !self.quiet {
+            let _ = writeln!(std::io::stderr(), "test bed: {text}");
+        }
+    }
+
     fn build(&self, modules: &Path, part: Part, version: &str, file: &Path) -> Result<()> {
         let module = modules.join(part.module());
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        say(&format!("building {name} into {}", self.folder.display()));
+        self.say(&format!("building {name} into {}", self.folder.display()));
         let started = Instant::now();
         if part == Part::Kwok {
             let source = go(
@@ -171,7 +192,7 @@ impl Binaries {
             &["build", "-trimpath", "-ldflags", &part.ldflags(version), "-o", &out, part.package()],
         )?;
         fs::rename(&unfinished, file).with_context(|| format!("file {}", file.display()))?;
-        say(&format!("built {name} in {:.0} s", started.elapsed().as_secs_f32()));
+        self.say(&format!("built {name} in {:.0} s", started.elapsed().as_secs_f32()));
         Ok(())
     }
 }
@@ -214,10 +235,6 @@ fn copy_stages(from: &Path, to: &Path, place: impl Fn(&'static str) -> PathBuf) 
 
 fn file_name(path: &'static str) -> &'static str {
     path.rsplit('/').next().unwrap_or(path)
-}
-
-fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "test bed: {text}");
 }
 
 fn repository() -> PathBuf {

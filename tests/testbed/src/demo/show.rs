@@ -94,7 +94,7 @@ impl Show {
 
     /// Builds what is missing, one after the other.
     async fn build(&mut self) -> Result<()> {
-        let binaries = Binaries::ensure(&[])?;
+        let binaries = Binaries::ensure_quietly(&[])?;
         let missing = PARTS.into_iter().filter(|part| !binaries.path(*part).is_file());
         let missing: Vec<_> = missing.collect();
         if missing.is_empty() {
@@ -107,12 +107,13 @@ impl Show {
             missing.len()
         );
         self.screen.text(format!(
-            "{} programs of the test bed are missing. All take about a quarter of an hour on two cores, a minute or two when Go has them cached.",
-            missing.len()
+            "{} programs of the test bed are missing in {}. All take about a quarter of an hour on two cores, a minute when Go has them cached.",
+            missing.len(),
+            binaries.folder().display()
         ));
         for (n, part) in missing.iter().copied().enumerate() {
             let what = format!("{} ({} of {})", part.file_name(), n + 1, missing.len());
-            let built = tokio::task::spawn_blocking(move || Binaries::ensure(&[part]));
+            let built = tokio::task::spawn_blocking(move || Binaries::ensure_quietly(&[part]));
             self.screen.during(&format!("building {what}"), built).await??;
             self.screen.done(format!("built {what}"));
         }
