@@ -15,6 +15,8 @@ use vdo::fetch::embedded;
 use vdo::types::{Digest, DriverVersion};
 use vdo::yaml;
 
+#[path = "../examples/generate/docs.rs"]
+mod docs;
 #[path = "../examples/generate/matrix.rs"]
 #[expect(dead_code, reason = "only the reader of chart folders is used here")]
 mod matrix;
@@ -60,6 +62,14 @@ fn renders_are_as_recorded() {
         recorded, now,
         "run `cargo run --example generate -- matrix` and review the difference"
     );
+}
+
+#[test]
+fn the_pages_of_values_are_fresh() {
+    for (file, text) in docs::files(root()).unwrap() {
+        let written = std::fs::read_to_string(root().join(&file)).unwrap_or_default();
+        assert!(written == text, "{file}: run `cargo run --example generate -- docs`");
+    }
 }
 
 #[test]

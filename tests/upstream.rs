@@ -84,7 +84,11 @@ fn releases_render_what_the_driver_ships() {
             let chart = chart(&source, &version);
             let original = manifests(&chart, &folder, what.files);
             let label = format!("{} with {}", chart.label(), what.values);
-            assert_eq!(judged(&chart, &original, &what.values, &label), compare::Judgement::default(), "{label}");
+            assert_eq!(
+                judged(&chart, &original, &what.values, &label),
+                compare::Judgement::default(),
+                "{label}"
+            );
             compared.push(label);
         }
     }
@@ -185,7 +189,11 @@ fn every_version_that_the_drivers_have_published_is_there() {
             let minor = version.to_string().rsplit_once('.').unwrap().0.to_owned();
             *minors.entry(minor).or_default() += 1;
         }
-        minors.into_iter().map(|(minor, patches)| format!("{minor}: {patches}")).collect::<Vec<_>>().join(", ")
+        minors
+            .into_iter()
+            .map(|(minor, patches)| format!("{minor}: {patches}"))
+            .collect::<Vec<_>>()
+            .join(", ")
     };
     assert_eq!(
         count("vsphere-cpi"),

@@ -30,7 +30,8 @@ pub(crate) fn digests(root: &Path) -> Result<String, Failure> {
             all.entry(driver.clone()).or_default().insert(version.to_string(), objects);
         }
     }
-    let header = "# Digests of the rendered objects with default values and the webhook; written by `cargo run --example generate -- matrix`.\n";
+    let header =
+        "# Digests of the rendered objects with default values and the webhook; written by `cargo run --example generate -- matrix`.\n";
     Ok(header.to_owned() + &vdo::yaml::dump(&all)?)
 }
 

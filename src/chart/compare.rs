@@ -76,6 +76,12 @@ pub struct Deviation {
 }
 
 impl Deviation {
+    /// Whether this is the deviation that a difference was listed as.
+    #[must_use]
+    pub fn intends(&self, difference: &Difference) -> bool {
+        self.object == difference.object && self.path == difference.path && self.kind == difference.kind
+    }
+
     fn applies(&self, version: &DriverVersion, values: &Value) -> bool {
         let is_on = |path: &String| values.pointer(&format!("/{}", path.replace('.', "/"))) == Some(&Value::Bool(true));
         (self.versions.is_empty() || self.versions.contains(version)) && self.when.as_ref().is_none_or(is_on)
@@ -124,18 +130,15 @@ pub fn compare(original: &[Value], rendered: &[Value]) -> Result<Vec<Difference>
 /// Separates mistakes from intentions.
 #[must_use]
 pub fn judge(differences: &[Difference], deviations: &[Deviation]) -> Judgement {
-    let same = |difference: &Difference, deviation: &Deviation| {
-        difference.object == deviation.object && difference.path == deviation.path && difference.kind == deviation.kind
-    };
     Judgement {
         unexpected: differences
             .iter()
-            .filter(|difference| !deviations.iter().any(|deviation| same(difference, deviation)))
+            .filter(|difference| !deviations.iter().any(|deviation| deviation.intends(difference)))
             .cloned()
             .collect(),
         stale: deviations
             .iter()
-            .filter(|deviation| !differences.iter().any(|difference| same(difference, deviation)))
+            .filter(|deviation| !differences.iter().any(|difference| deviation.intends(difference)))
             .cloned()
             .collect(),
     }

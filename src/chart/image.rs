@@ -70,7 +70,10 @@ mod tests {
                 "r.example/m/csi-vsphere/driver:v3.7.3".to_owned(),
             ),
             (json!({"useDigests": true}), format!("{plain}@{digest}")),
-            (json!({"useRepublished": true, "useDigests": true}), "new.example/driver:v3.7.3-1".to_owned()),
+            (
+                json!({"useRepublished": true, "useDigests": true}),
+                "new.example/driver:v3.7.3-1".to_owned(),
+            ),
             (json!({"useRepublished": true, "registry": "r"}), "r/driver:v3.7.3-1".to_owned()),
             (json!({"registry": "r", "overrides": {"driver": "own:1"}}), "own:1".to_owned()),
         ] {
