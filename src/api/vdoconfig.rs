@@ -187,6 +187,13 @@ pub struct StorageProvider {
     /// Whether the node driver for Windows is installed; default: as the driver ships it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub windows: Option<bool>,
+    /// StorageClasses to create; none unless listed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
+    #[x_kube(validation = Rule::new("self.filter(c, has(c.default) && c.default).size() < 2")
+        .message("only one StorageClass can be the default; remove default: true from the others"))]
+    pub storage_classes: Vec<super::StorageClass>,
     /// Values for the chart, for what has no field here. The schema of the chart checks them.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_object")]

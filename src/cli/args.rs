@@ -236,6 +236,11 @@ pub enum ChartVerb {
     Render(ChartRender),
     /// Lists the container images that a chart uses
     Images(ChartRender),
+    /// Compares what a chart renders with the driver's own manifests, field by field
+    ///
+    /// Ends with 0 when nothing differs but what the chart lists as intended, with 1 when something else does or when a listed
+    /// deviation is not there, with more than 1 on an error. The order of objects and fields does not matter, that of lists does.
+    Compare(ChartCompare),
     /// Writes the package of a chart, the same bytes every time
     Package(ChartPackage),
 }
@@ -249,11 +254,14 @@ pub struct ChartName {
     /// The version of the driver, for example 3.7.3
     #[arg(long, env = "VDO_VERSION", value_name = "VERSION")]
     pub version: String,
+    /// A folder with chart sources, one folder for each driver, to use instead of the charts in vdoctl
+    #[arg(long, env = "VDO_CHARTS", value_name = "FOLDER")]
+    pub charts: Option<PathBuf>,
 }
 
-/// Arguments of `chart render` and `chart images`.
+/// A chart with its values.
 #[derive(Debug, Clone, PartialEq, Args)]
-pub struct ChartRender {
+pub struct ChartWith {
     /// The chart.
     #[command(flatten)]
     pub chart: ChartName,
@@ -266,6 +274,28 @@ pub struct ChartRender {
     /// The Kubernetes version to render for; default: the newest that the driver version supports
     #[arg(long, env = "VDO_KUBERNETES", value_name = "VERSION")]
     pub kubernetes: Option<KubernetesVersion>,
+}
+
+/// Arguments of `chart render` and `chart images`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct ChartRender {
+    /// The chart and its values.
+    #[command(flatten)]
+    pub with: ChartWith,
+    /// The format.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Arguments of `chart compare`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct ChartCompare {
+    /// The chart and its values.
+    #[command(flatten)]
+    pub with: ChartWith,
+    /// The driver's own manifests, all that belong to the version; - is stdin
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
     /// The format.
     #[command(flatten)]
     pub output: Output,
