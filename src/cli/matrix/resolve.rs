@@ -67,7 +67,7 @@ fn typed_drivers(args: &Args, index: &Index) -> Result<Option<BTreeMap<DriverNam
             name.to_owned(),
             DriverRequest {
                 pin: ask.pin.clone(),
-                allow_incompatible: false,
+                ..DriverRequest::default()
             },
         );
     }
