@@ -1,5 +1,6 @@
 //! The command line as it is typed. Every flag has a twin in the environment; the flag wins.
 
+mod matrix;
 mod parse;
 
 use super::completion::Shell;
@@ -9,6 +10,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use matrix::{Explain, Lint, List, Matrix, MatrixFile, MatrixVerb, Platform, Resolve, Show, WhyNot};
 pub use parse::{Ask, Setting, Vcenter};
 
 /// Chooses, shows and checks the vSphere drivers of a Kubernetes cluster.
@@ -168,55 +170,6 @@ pub struct Render {
     /// Prints the content of Secrets instead of ******
     #[arg(long, env = "VDO_SHOW_SECRETS", value_parser = FalseyValueParser::new())]
     pub show_secrets: bool,
-}
-
-/// Arguments of `matrix`.
-#[derive(Debug, Clone, PartialEq, Args)]
-pub struct Matrix {
-    /// The verb.
-    #[command(subcommand)]
-    pub verb: MatrixVerb,
-}
-
-/// The verbs of `matrix`.
-#[derive(Debug, Clone, PartialEq, Subcommand)]
-pub enum MatrixVerb {
-    /// Chooses a version of every driver, and says why this one
-    ///
-    /// Needs no cluster when --kubernetes and --vcenter are given. What is not given is taken from the cluster: its version,
-    /// its vSphere connections, its VDOConfig and what is installed. When nothing fits, every candidate is listed with the
-    /// reason it was rejected, and the exit code is 1.
-    Resolve(Resolve),
-    /// Lists all versions with what they support; needs no cluster
-    List(List),
-}
-
-/// Arguments of `matrix resolve`.
-#[derive(Debug, Clone, PartialEq, Args)]
-pub struct Resolve {
-    /// The Kubernetes version, for example 1.34
-    #[arg(long, env = "VDO_KUBERNETES", value_name = "VERSION")]
-    pub kubernetes: Option<KubernetesVersion>,
-    /// A vCenter version, for example 8.0.3 or vc1=8.0.3; may be repeated
-    #[arg(long, env = "VDO_VCENTER", value_name = "[NAME=]VERSION", value_delimiter = ',')]
-    pub vcenter: Vec<Vcenter>,
-    /// A driver to choose, perhaps pinned, for example csi or csi=3.7.3; may be repeated; default: all
-    #[arg(long, env = "VDO_DRIVER", value_name = "NAME[=VERSION]", value_delimiter = ',')]
-    pub driver: Vec<Ask>,
-    /// The format.
-    #[command(flatten)]
-    pub output: Output,
-}
-
-/// Arguments of `matrix list`.
-#[derive(Debug, Clone, PartialEq, Args)]
-pub struct List {
-    /// Only this driver
-    #[arg(value_name = "DRIVER", env = "VDO_DRIVER")]
-    pub driver: Option<String>,
-    /// The format.
-    #[command(flatten)]
-    pub output: Output,
 }
 
 /// Arguments of `chart`.
