@@ -40,8 +40,8 @@ bench: rust go ## Print the measurements: requests, memory, wall times beside ku
 	@$(TESTBED) build
 	@$(CARGO) bench --workspace
 
-generate: manifests ## Write every generated file: definitions, roles, matrix digests
-	@$(CARGO) run --quiet --example generate -- matrix rbac
+generate: manifests ## Write every generated file: definitions, roles, matrix digests, pages of values
+	@$(CARGO) run --quiet --example generate -- matrix rbac docs
 
 manifests: rust ## Write the CustomResourceDefinitions from the Rust types
 	@$(CARGO) run --quiet --example generate -- crds

@@ -5,6 +5,7 @@ mod condition;
 mod connection;
 mod failure;
 mod reason;
+mod storage_class;
 mod vdoconfig;
 
 pub use compatibility::{CompatibilityConfig, CompatibilityConfigSpec};
@@ -15,10 +16,11 @@ pub use connection::{
 };
 pub use failure::{Class, Failure, chain};
 pub use reason::Reason;
+pub use storage_class::{BindingMode, FsType, ReclaimPolicy, StorageClass};
 pub use vdoconfig::{
-    CloudProvider, DriverStatus, FileVolumes, Health, Images, InventoryStatus, KubernetesStatus, MatrixStatus, NetPermission, NextAttempt,
-    NodesStatus, Permission, Snapshots, StorageProvider, Topology, UpdatePolicy, VDOConfig, VDOConfigSpec, VDOConfigStatus, VcenterStatus,
-    WaitingNode,
+    CloudProvider, DeletionPolicy, DriverStatus, FileVolumes, Health, Images, InventoryStatus, KubernetesStatus, ManagementState,
+    MatrixStatus, NetPermission, NextAttempt, NodesStatus, Permission, Snapshots, StorageProvider, Topology, UpdatePolicy, VDOConfig,
+    VDOConfigSpec, VDOConfigStatus, VcenterStatus, WaitingNode,
 };
 
 /// The API group of every custom resource.

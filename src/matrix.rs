@@ -9,11 +9,20 @@
 
 mod advice;
 mod index;
+mod judge;
+pub mod lint;
+mod original;
+mod outlook;
 mod parse;
 mod rejection;
 mod resolve;
+mod steps;
 
-pub use index::{Confidence, Driver, Entry, Feature, Image, Index, Requirement, Source, State, Support, UpgradesFrom, Verdict};
+pub use index::{
+    BuildFloor, Confidence, Driver, Entry, Feature, Image, Index, Requirement, Source, State, Support, UpgradesFrom, Verdict,
+};
+pub use judge::{MULTI_VCENTER, misfits};
+pub use outlook::{Change, Outlook, Stage, Upgradeable, When, next_minor, outlook, upgradeable};
 pub use parse::IndexError;
 pub use rejection::{Cause, NoFit, Rejected, Rejection};
-pub use resolve::{DriverRequest, Pick, Query, Resolution, UpdatePolicy, resolve};
+pub use resolve::{Candidates, DriverRequest, Pick, Query, Resolution, UpdatePolicy, candidates, resolve};

@@ -32,7 +32,7 @@ pub use report::{Next, publish};
 pub use select::{Asked, asked};
 pub use survey::{Survey, survey};
 
-use crate::api::{FINALIZER, Reason, VDOConfig};
+use crate::api::{FINALIZER, ManagementState, Reason, VDOConfig};
 use crate::cluster::{ClusterError, Reader, Writer};
 use crate::fetch::Store;
 use crate::plan::Wait;
@@ -85,12 +85,13 @@ pub async fn reconcile(occasion: &Occasion<'_>, world: &World) -> Report {
         });
         return report;
     }
-    let result = if config.metadata.deletion_timestamp.is_some() {
-        report.deleting = true;
-        remove::remove(occasion, world, &mut report).await
-    } else {
-        advance(occasion, world, &mut report).await
+    let deleted = config.metadata.deletion_timestamp.is_some();
+    let result = match config.spec.management_state {
+        _ if deleted => remove::remove(occasion, world, &mut report).await,
+        ManagementState::Removed => remove::remove(occasion, world, &mut report).await,
+        ManagementState::Managed | ManagementState::Paused => advance(occasion, world, &mut report).await,
     };
+    report.gone &= deleted;
     if let Err(error) = result {
         report.troubles.push(Trouble::from(&error));
     }
@@ -103,6 +104,10 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
     survey.tell(report);
     let prepared = prepare(occasion, world, &survey, report).await?; // effects: reads; pure: resolve, render, plan
     crate::plan::check(&prepared.plan, &prepared.desired, &survey.inventory)?; // pure
+    if config.spec.management_state == ManagementState::Paused {
+        report.paused = Some(prepared.plan.steps.len());
+        return Ok(());
+    }
     if prepared.plan.is_empty() {
         return Ok(());
     }

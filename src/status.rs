@@ -77,10 +77,21 @@ pub struct Report {
     pub troubles: Vec<Trouble>,
     /// The object is being removed.
     pub deleting: bool,
+    /// Management is paused; this many writes would be made.
+    pub paused: Option<usize>,
+    /// The drivers are removed, and that is what is asked for.
+    pub removed: bool,
     /// The object was let go: there is nothing left to report on.
     pub gone: bool,
     /// When the next attempt is made, where that is known.
     pub next_attempt: Option<Time>,
+}
+
+impl Report {
+    /// Whether the drivers go, or are gone, because that is what is asked for.
+    fn leaving(&self) -> bool {
+        self.deleting || self.removed
+    }
 }
 
 /// The next status. Parts that this reconcile did not reach keep what the last one knew.
@@ -94,7 +105,14 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
     let summary = summary(report, trouble, connections, running(old, report));
     conditions.set(ConditionType::Ready, summary.ready, summary.reason, summary.message.clone());
     let working = summary.ready != Some(true) && trouble.is_none_or(|t| t.class != Class::Terminal);
-    if working {
+    if report.paused.is_some() {
+        conditions.set(
+            ConditionType::Reconciling,
+            Some(false),
+            Reason::Paused,
+            "management is paused; nothing is written",
+        );
+    } else if working {
         conditions.set(ConditionType::Reconciling, Some(true), summary.reason, summary.message.clone());
     } else {
         conditions.set(ConditionType::Reconciling, Some(false), Reason::Idle, "nothing is under way");
@@ -120,7 +138,7 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
             report.connections.iter().map(vcenter).collect()
         },
         matrix: report.matrix.clone().or_else(|| old.matrix.clone()),
-        drivers: if report.drivers.is_empty() && !report.deleting {
+        drivers: if report.drivers.is_empty() && !report.leaving() {
             old.drivers.clone()
         } else {
             report.drivers.iter().map(|d| driver(d, old)).collect()
@@ -137,7 +155,7 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
                 name,
                 objects: count(objects),
             })
-            .or_else(|| old.inventory.clone()),
+            .or_else(|| old.inventory.clone().filter(|_| !report.removed)),
         cluster_id: report.cluster_id.clone().or_else(|| old.cluster_id.clone()),
         next_attempt: trouble.filter(|t| t.class == Class::Retry).and_then(|t| {
             Some(NextAttempt {
@@ -177,6 +195,19 @@ fn summary(report: &Report, trouble: Option<&Trouble>, connections: Option<bool>
                 not_ready(health, t.reason, t.message.clone())
             }
         };
+    }
+    if report.removed {
+        return Summary {
+            ready: Some(true),
+            health: Health::Healthy,
+            reason: Reason::Removed,
+            message: "the drivers are removed, as managementState says".into(),
+        };
+    }
+    if let Some(writes) = report.paused.filter(|writes| *writes > 0) {
+        let message =
+            format!("management is paused, and {writes} writes would be made; see vdoctl diff, and set managementState to Managed");
+        return not_ready(Health::Blocked, Reason::Paused, message);
     }
     if report.deleting {
         let message = report
@@ -271,7 +302,7 @@ fn drivers(conditions: &mut Conditions, report: &Report) {
     for (kind, name) in [(ConditionType::CloudProviderReady, CPI), (ConditionType::StorageReady, CSI)] {
         let wait = report.waiting.iter().find(|w| w.driver == name);
         match report.drivers.iter().find(|d| d.name == name) {
-            None if report.deleting => conditions.set(kind, Some(false), Reason::Deleting, format!("{} is removed", short(name))),
+            None if report.leaving() => conditions.set(kind, Some(false), Reason::Deleting, format!("{} is removed", short(name))),
             None if report.drivers.is_empty() => conditions.keep(kind, Reason::NotChecked, "not looked at yet"),
             None => conditions.set(kind, None, Reason::NotRequested, format!("{} is not asked for", short(name))),
             Some(d) => match (&d.health, wait) {
@@ -296,7 +327,7 @@ fn state(driver: &DriverReport) -> (Reason, String) {
 
 /// Whether all drivers work, as far as that is known: a reconcile that failed before it looked changes nothing about it.
 fn running(old: &VDOConfigStatus, report: &Report) -> bool {
-    if report.drivers.is_empty() && !report.deleting {
+    if report.drivers.is_empty() && !report.leaving() {
         return !old.drivers.is_empty() && old.drivers.iter().all(|d| d.ready == tri(Some(true)));
     }
     !report.drivers.is_empty() && report.drivers.iter().all(|d| d.health.as_ref().is_some_and(|h| h.ready))

@@ -51,7 +51,7 @@ fn code(arguments: &[&str]) -> i32 {
 #[test]
 fn help_of_every_verb() {
     snap("help", &["--help"]);
-    let verbs: [&[&str]; 12] = [
+    let verbs: [&[&str]; 13] = [
         &["status"],
         &["diff"],
         &["render"],
@@ -61,6 +61,7 @@ fn help_of_every_verb() {
         &["chart"],
         &["chart", "render"],
         &["chart", "images"],
+        &["chart", "compare"],
         &["chart", "package"],
         &["version"],
         &["completion"],

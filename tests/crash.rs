@@ -61,6 +61,28 @@ async fn killed_at_any_point_it_ends_in_the_same_state() -> Result<()> {
     bed.uninstall().await?;
     ensure!(bed.owned().await?.is_empty(), "the interrupted removal left something");
     println!("killed after {killed_after} writes of a removal: nothing is left");
+    orphans(&bed, &reference).await
+}
+
+/// With deletionPolicy Orphan the drivers stay, and the next VDOConfig takes them over as they are.
+async fn orphans(bed: &Bed, reference: &BTreeMap<String, Value>) -> Result<()> {
+    bed.apply(&bed.config(json!({"deletionPolicy": "Orphan"}))).await?;
+    bed.until_ready().await?;
+    let pods = |pods: Vec<Value>| {
+        pods.iter()
+            .map(|p| p["metadata"]["uid"].to_string())
+            .collect::<std::collections::BTreeSet<_>>()
+    };
+    let before = pods(bed.list("v1", "Pod", "role=vsphere-csi").await?);
+    ensure!(!before.is_empty(), "no pods of the CSI driver");
+    bed.uninstall().await?;
+    bed.apply(&bed.config(json!({}))).await?;
+    bed.until_ready().await?;
+    same(reference, &state(bed).await?)?;
+    ensure!(
+        pods(bed.list("v1", "Pod", "role=vsphere-csi").await?) == before,
+        "pods were replaced"
+    );
     Ok(())
 }
 

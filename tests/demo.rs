@@ -1,5 +1,6 @@
 //! The demonstration, as `make demo` runs it: twice, and ended.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::print_stdout, reason = "tests")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -20,11 +20,14 @@ async fn from_an_empty_cluster_to_healthy_drivers_and_back() -> Result<()> {
     password_arrives_byte_exact(&bed).await?;
     nothing_is_asked_at_rest(&bed).await?;
     what_is_shown(&bed).await?;
+    people_see_the_same(&mut bed).await?;
     drift_is_repaired(&bed).await?;
     a_changed_secret_rolls_its_consumers_and_no_others(&bed).await?;
     another_version_replaces_and_prunes(&bed).await?;
+    paused_and_removed(&bed).await?;
     a_restart_writes_nothing(&mut bed).await?;
     secrets_are_nowhere(&bed).await?;
+    secrets_are_watched_by_name(&bed).await?;
     removal_leaves_what_is_not_ours(&bed).await?;
     Ok(())
 }
@@ -259,6 +262,74 @@ fn kubectl(bed: &Bed, args: &[&str]) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
+/// `vdoctl` against the same cluster, as the administrator.
+fn vdoctl(bed: &Bed, args: &[&str]) -> Result<(i32, String, String)> {
+    let output = Command::new(env!("CARGO_BIN_EXE_vdoctl"))
+        .arg("--kubeconfig")
+        .arg(bed.cluster.kubeconfig())
+        .args(args)
+        .output()?;
+    let text = |bytes| String::from_utf8(bytes);
+    Ok((output.status.code().context("killed")?, text(output.stdout)?, text(output.stderr)?))
+}
+
+async fn people_see_the_same(bed: &mut Bed) -> Result<()> {
+    let (code, status, _) = vdoctl(bed, &["status"])?;
+    println!("{status}");
+    assert_eq!(code, 0, "{status}");
+    for word in [
+        "v1.34.4",
+        "4 nodes",
+        "8.0.3 build 24022515",
+        "administrator@vsphere.local",
+        "CPI",
+        "1.34.0",
+        "CSI",
+        "3.7.3",
+        "healthy",
+    ] {
+        assert!(status.contains(word), "{word} is not in:\n{status}");
+    }
+    let (code, json, _) = vdoctl(bed, &["status", "-o", "json"])?;
+    assert_eq!(
+        (code, serde_json::from_str::<Value>(&json)?["apiVersion"].as_str()),
+        (0, Some("vdoctl/v1"))
+    );
+    let (code, chosen, _) = vdoctl(bed, &["matrix", "resolve"])?;
+    assert_eq!(code, 0, "{chosen}");
+    assert!(chosen.contains("1.34.0") && chosen.contains("3.7.3"), "{chosen}");
+
+    let (code, rendered, _) = vdoctl(bed, &["render"])?;
+    assert_eq!(code, 0);
+    assert_eq!(
+        vdo::yaml::load_all(&rendered)?.len(),
+        bed.owned().await?.len(),
+        "as many objects as there are"
+    );
+    use base64::Engine as _;
+    let password = base64::engine::general_purpose::STANDARD.encode(bed.vcenter.password());
+    assert!(!rendered.contains(&password) && rendered.contains("******"), "secrets are masked");
+    assert!(
+        vdoctl(bed, &["render", "--show-secrets"])?.1.contains(&password),
+        "unless asked for"
+    );
+
+    let (code, out, err) = vdoctl(bed, &["diff"])?;
+    assert_eq!(code, 0, "{out}{err}");
+    bed.kill_operator();
+    let (ns, map) = ("vmware-system-csi", "internal-feature-states.csi.vsphere.vmware.com");
+    bed.merge("v1", "ConfigMap", ns, map, json!({"data": {"trigger-csi-fullsync": "true"}}))
+        .await?;
+    let (code, out, _) = vdoctl(bed, &["diff"])?;
+    println!("{out}");
+    assert_eq!(code, 1, "{out}");
+    assert!(
+        out.contains(map) && out.contains("trigger-csi-fullsync") && out.contains("true") && out.contains("false"),
+        "{out}"
+    );
+    bed.start_operator().await
+}
+
 async fn drift_is_repaired(bed: &Bed) -> Result<()> {
     let ns = "vmware-system-csi";
     bed.merge(
@@ -362,6 +433,31 @@ async fn another_version_replaces_and_prunes(bed: &Bed) -> Result<()> {
     Ok(())
 }
 
+/// Paused: reported, not written. Removed: the drivers go and the object stays. Managed: all is back.
+async fn paused_and_removed(bed: &Bed) -> Result<()> {
+    let mark = bed.cluster.audit().mark().await?;
+    bed.apply(&bed.config(json!({"managementState": "Paused", "cloudProvider": {}, "storageProvider": {"version": "3.6.3"}})))
+        .await?;
+    let found = bed.until_reason("Ready", "Paused").await?;
+    assert!(found["message"].to_string().contains("writes would be made"), "{found}");
+    let written = bed
+        .operator_requests(mark)
+        .await?
+        .writes()
+        .only(|e| e.subresource != "status" && e.resource != "events");
+    ensure!(written.is_empty(), "while paused the operator wrote:\n{written}");
+
+    bed.apply(&bed.config(json!({"managementState": "Removed"}))).await?;
+    bed.until_reason("Ready", "Removed").await?;
+    let left: Vec<String> = bed.owned().await?.iter().map(name).collect();
+    ensure!(left.is_empty(), "left behind: {left:?}");
+    assert_eq!(bed.status().await?["drivers"], Value::Null);
+
+    bed.apply(&bed.config(json!({}))).await?;
+    bed.until_ready().await?;
+    Ok(())
+}
+
 async fn a_restart_writes_nothing(bed: &mut Bed) -> Result<()> {
     let mark = bed.cluster.audit().mark().await?;
     bed.kill_operator();
@@ -372,6 +468,21 @@ async fn a_restart_writes_nothing(bed: &mut Bed) -> Result<()> {
     .await?;
     let writes = bed.operator_requests(mark).await?.writes();
     ensure!(writes.is_empty(), "after a restart the operator wrote:\n{writes}");
+    Ok(())
+}
+
+/// Secrets are watched by name. The one list is of metadata, in the driver's own namespace before that goes.
+async fn secrets_are_watched_by_name(bed: &Bed) -> Result<()> {
+    let asked = bed
+        .cluster
+        .audit()
+        .requests(|e| e.user == OPERATOR && e.resource == "secrets")
+        .await?;
+    ensure!(!asked.is_empty(), "the operator has never asked for a Secret");
+    let by_name = |uri: &str| uri.contains("fieldSelector=metadata.name");
+    let last_look = |e: &vdo_testbed::Entry| e.verb == "list" && e.namespace == "vmware-system-csi";
+    let listed = asked.only(|e| matches!(e.verb.as_str(), "list" | "watch") && !by_name(&e.uri) && !last_look(e));
+    ensure!(listed.is_empty(), "Secrets were listed:\n{listed}");
     Ok(())
 }
 

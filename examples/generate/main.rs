@@ -1,9 +1,10 @@
-//! Writes the generated files of the repository: `cargo run --example generate -- crds matrix rbac`.
+//! Writes the generated files of the repository: `cargo run --example generate -- crds matrix rbac docs`.
 //!
 //! Generated files are committed, and a test fails when one is out of date.
 #![allow(clippy::print_stdout, reason = "a tool for people")]
 
 mod crds;
+mod docs;
 mod matrix;
 mod rbac;
 mod renders;
@@ -15,7 +16,7 @@ type Outcome = Result<(), Box<dyn Error>>;
 type Part = (&'static str, fn() -> Outcome);
 
 /// What can be generated, by the word on the command line, in the order in which one needs the other.
-const PARTS: [Part; 3] = [("crds", crds::crds), ("matrix", matrix), ("rbac", rbac::rbac)];
+const PARTS: [Part; 4] = [("crds", crds::crds), ("matrix", matrix), ("rbac", rbac::rbac), ("docs", docs::docs)];
 
 fn main() -> Outcome {
     let wanted: Vec<String> = std::env::args().skip(1).collect();

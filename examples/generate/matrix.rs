@@ -1,6 +1,8 @@
-//! The generated parts of `matrix-index/index.yaml`: the digest of every chart package and the images it renders.
+//! `matrix-index/index.yaml`: what is known of the drivers (`facts.yaml`), for every version that `charts/` has a release of, with the
+//! digest of its package and the images it renders.
 
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use vdo::chart::{self, Context, Source};
@@ -28,39 +30,84 @@ pub(crate) fn source(folder: &Path) -> Result<Source, Failure> {
     Ok(source)
 }
 
-/// The index as it should be: what is written by hand is taken over, what is generated is made anew.
-pub(crate) fn refreshed(root: &Path) -> Result<String, Failure> {
-    let text = fs::read_to_string(root.join("matrix-index/index.yaml"))?;
-    let mut index = yaml::load_value(&text)?;
-    let drivers = index
-        .get_mut("drivers")
-        .and_then(Value::as_object_mut)
-        .ok_or("the index has no drivers")?;
-    for (name, driver) in drivers {
-        let source = source(&root.join("charts").join(name))?;
-        let entries = driver
-            .get_mut("versions")
-            .and_then(Value::as_array_mut)
-            .ok_or("a driver has no versions")?;
-        for entry in entries {
-            refresh(&source, entry)?;
-        }
-    }
-    let header: String = text
-        .lines()
-        .take_while(|line| line.starts_with('#'))
-        .map(|line| format!("{line}\n"))
-        .collect();
-    Ok(header + &yaml::dump(&index)?)
+/// What a chart adds to an entry: the digest of its package, and its images.
+pub(crate) struct Packed {
+    pub sha256: String,
+    pub images: Vec<Value>,
 }
 
-fn refresh(source: &Source, entry: &mut Value) -> Result<(), Failure> {
-    let version: DriverVersion = entry
-        .get("version")
-        .and_then(Value::as_str)
-        .ok_or("an entry has no version")?
-        .parse()?;
-    let package = chart::package(source, &version)?;
+/// The index as it should be.
+pub(crate) fn refreshed(root: &Path) -> Result<String, Failure> {
+    let facts = yaml::load_value(&fs::read_to_string(root.join("matrix-index/facts.yaml"))?)?;
+    let mut sources: BTreeMap<String, Source> = BTreeMap::new();
+    let index = assembled(&facts, |driver, version| {
+        if !sources.contains_key(driver) {
+            sources.insert(driver.to_owned(), source(&root.join("charts").join(driver))?);
+        }
+        packed(&sources[driver], version)
+    })?;
+    for (driver, source) in &sources {
+        let known = |version: &DriverVersion| {
+            let entries = index["drivers"][driver]["versions"].as_array().into_iter().flatten();
+            entries.into_iter().any(|entry| entry["version"] == version.to_string().as_str())
+        };
+        if let Some(version) = source.versions().iter().find(|version| !known(version)) {
+            return Err(format!("charts/{driver} has a release {version}, of which matrix-index/facts.yaml says nothing").into());
+        }
+    }
+    let header = "# Generated from facts.yaml and charts/: `cargo run --example generate -- matrix`. Do not edit.\n";
+    Ok(header.to_owned() + &yaml::dump(&index)?)
+}
+
+/// Lays out one entry for every version of the facts that has a chart.
+pub(crate) fn assembled(
+    facts: &Value,
+    mut chart: impl FnMut(&str, &DriverVersion) -> Result<Option<Packed>, Failure>,
+) -> Result<Value, Failure> {
+    let mut index = facts.clone();
+    let drivers = index.get_mut("drivers").and_then(Value::as_object_mut).ok_or("the facts have no drivers")?;
+    for (name, driver) in drivers {
+        let driver = driver.as_object_mut().ok_or("a driver is not a map")?;
+        let lines = driver.shift_remove("lines").ok_or("a driver has no lines")?;
+        let mut entries = Vec::new();
+        for line in lines.as_array().ok_or("lines is not a list")? {
+            for version in line["versions"].as_array().ok_or("a line has no versions")? {
+                let text = version.as_str().ok_or("a version is not text; put it in quotes")?;
+                let version: DriverVersion = text.parse()?;
+                if let Some(packed) = chart(name, &version)? {
+                    entries.push((version, entry(name, text, line, packed)?));
+                }
+            }
+        }
+        entries.sort_by(|(left, _), (right, _)| right.cmp(left));
+        let entries: Vec<Value> = entries.into_iter().map(|(_, entry)| entry).collect();
+        driver.insert("versions".to_owned(), entries.into());
+    }
+    Ok(index)
+}
+
+fn entry(driver: &str, version: &str, line: &Value, packed: Packed) -> Result<Value, Failure> {
+    let mut fields = line.as_object().ok_or("a line is not a map")?.clone();
+    fields.shift_remove("versions");
+    let except = fields.shift_remove("except").unwrap_or_default();
+    let mut entry = Map::new();
+    entry.insert("version".to_owned(), version.into());
+    let url = format!("charts/{driver}-{version}.tgz");
+    entry.insert("chart".to_owned(), json!({"urls": [url], "sha256": packed.sha256}));
+    entry.extend(fields);
+    if let Some(own) = except.get(version) {
+        entry.extend(own.as_object().ok_or("an exception is not a map")?.clone());
+    }
+    entry.insert("images".to_owned(), packed.images.into());
+    Ok(entry.into())
+}
+
+/// What the release of a version says; nothing while there is no release.
+fn packed(source: &Source, version: &DriverVersion) -> Result<Option<Packed>, Failure> {
+    if !source.versions().contains(version) {
+        return Ok(None);
+    }
+    let package = chart::package(source, version)?;
     let opened = chart::open(&package)?;
     let rendered = chart::images(&chart::render(&opened, &Value::Null, &Context::default())?);
     let mut images = Vec::new();
@@ -76,9 +123,8 @@ fn refresh(source: &Source, entry: &mut Value) -> Result<(), Failure> {
     if let Some(image) = missing {
         return Err(format!("{version} renders {image}, which its release does not list").into());
     }
-    let entry = entry.as_object_mut().ok_or("an entry is not a map")?;
-    let chart = entry.entry("chart").or_insert_with(|| Map::new().into());
-    chart["sha256"] = Digest::of(&package).hex().into();
-    entry.insert("images".to_owned(), images.into());
-    Ok(())
+    Ok(Some(Packed {
+        sha256: Digest::of(&package).hex().to_owned(),
+        images,
+    }))
 }

@@ -100,7 +100,12 @@ fn collect() -> Result<Rights, Failure> {
     for (_, source) in vdo::fetch::embedded::sources() {
         for version in source.versions() {
             let opened = chart::open(&chart::package(&source, &version)?)?;
-            for object in chart::render(&opened, &Value::Null, &Context::default())? {
+            // Objects that a chart renders only when it is asked to.
+            let values = match opened.values.get("webhook") {
+                Some(_) => json!({"webhook": {"enabled": true, "caBundle": "Q0E="}}),
+                None => Value::Null,
+            };
+            for object in chart::render(&opened, &values, &Context::default())? {
                 object_rights(&mut rights, &object);
             }
         }
@@ -144,6 +149,13 @@ fn own(rights: &mut Rights) {
             cluster.add(group, kind, &[], &["list"]);
         }
     }
+    // StorageClasses have the names that the VDOConfig gives them.
+    cluster.add(
+        "storage.k8s.io",
+        "storageclasses",
+        &[],
+        &["list", "watch", "create", "delete", "patch"],
+    );
     let home = rights.written.entry(NAMESPACE.to_owned()).or_default();
     home.add("", "secrets", &[], &watch);
     home.add("", "configmaps", &[], &["get", "list", "watch", "create", "patch", "delete"]);

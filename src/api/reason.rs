@@ -42,6 +42,10 @@ reasons! {
     Progressing,
     /// The object is being removed.
     Deleting,
+    /// Management is paused: what is found is reported, and nothing is written.
+    Paused,
+    /// The drivers are removed, as the specification asks for.
+    Removed,
     /// This driver is not asked for.
     NotRequested,
     /// It could not be found out, because an earlier step failed.

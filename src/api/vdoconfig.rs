@@ -36,6 +36,13 @@ use std::collections::BTreeMap;
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("default" = {}))]
 pub struct VDOConfigSpec {
+    /// Managed: installed, kept and repaired. Paused: looked at and reported, but nothing is written. Removed: the drivers go,
+    /// this object stays.
+    #[serde(default)]
+    pub management_state: ManagementState,
+    /// What becomes of the drivers when this object is deleted. Delete: they go first; Orphan: they stay as they are.
+    #[serde(default)]
+    pub deletion_policy: DeletionPolicy,
     /// When installed drivers change by themselves. Compatible: only when what runs no longer fits or is withdrawn;
     /// Latest: whenever a newer version fits; Disabled: never.
     #[serde(default)]
@@ -49,6 +56,28 @@ pub struct VDOConfigSpec {
     /// The CSI driver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_provider: Option<StorageProvider>,
+}
+
+/// What is done for the drivers.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ManagementState {
+    /// They are installed, kept and repaired.
+    #[default]
+    Managed,
+    /// They are looked at and reported on; nothing is written.
+    Paused,
+    /// They are removed; the VDOConfig stays.
+    Removed,
+}
+
+/// What becomes of the drivers when the VDOConfig is deleted.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeletionPolicy {
+    /// They are removed before it is gone.
+    #[default]
+    Delete,
+    /// They stay as they are.
+    Orphan,
 }
 
 /// When installed drivers change by themselves.
@@ -158,6 +187,13 @@ pub struct StorageProvider {
     /// Whether the node driver for Windows is installed; default: as the driver ships it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub windows: Option<bool>,
+    /// StorageClasses to create; none unless listed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
+    #[x_kube(validation = Rule::new("self.filter(c, has(c.default) && c.default).size() < 2")
+        .message("only one StorageClass can be the default; remove default: true from the others"))]
+    pub storage_classes: Vec<super::StorageClass>,
     /// Values for the chart, for what has no field here. The schema of the chart checks them.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_object")]

@@ -4,7 +4,7 @@
 //! exist. That keeps a chart honest about what it changes.
 
 use super::document::{DocumentError, object_id};
-use crate::types::ObjectId;
+use crate::types::{DriverVersion, ObjectId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -67,6 +67,31 @@ pub struct Deviation {
     pub kind: Kind,
     /// Why it is intended.
     pub reason: String,
+    /// The versions of the driver that have it; empty means all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<DriverVersion>,
+    /// A value of the chart, as `webhook.enabled`, without which the difference is not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<String>,
+}
+
+impl Deviation {
+    /// Whether this is the deviation that a difference was listed as.
+    #[must_use]
+    pub fn intends(&self, difference: &Difference) -> bool {
+        self.object == difference.object && self.path == difference.path && self.kind == difference.kind
+    }
+
+    fn applies(&self, version: &DriverVersion, values: &Value) -> bool {
+        let is_on = |path: &String| values.pointer(&format!("/{}", path.replace('.', "/"))) == Some(&Value::Bool(true));
+        (self.versions.is_empty() || self.versions.contains(version)) && self.when.as_ref().is_none_or(is_on)
+    }
+}
+
+/// The deviations of a chart that one version has with these values, defaults included.
+#[must_use]
+pub fn applicable(deviations: &[Deviation], version: &DriverVersion, values: &Value) -> Vec<Deviation> {
+    deviations.iter().filter(|d| d.applies(version, values)).cloned().collect()
 }
 
 #[derive(Deserialize)]
@@ -105,18 +130,15 @@ pub fn compare(original: &[Value], rendered: &[Value]) -> Result<Vec<Difference>
 /// Separates mistakes from intentions.
 #[must_use]
 pub fn judge(differences: &[Difference], deviations: &[Deviation]) -> Judgement {
-    let same = |difference: &Difference, deviation: &Deviation| {
-        difference.object == deviation.object && difference.path == deviation.path && difference.kind == deviation.kind
-    };
     Judgement {
         unexpected: differences
             .iter()
-            .filter(|difference| !deviations.iter().any(|deviation| same(difference, deviation)))
+            .filter(|difference| !deviations.iter().any(|deviation| deviation.intends(difference)))
             .cloned()
             .collect(),
         stale: deviations
             .iter()
-            .filter(|deviation| !differences.iter().any(|difference| same(difference, deviation)))
+            .filter(|deviation| !differences.iter().any(|difference| deviation.intends(difference)))
             .cloned()
             .collect(),
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 /// The reference of an image as the cluster should pull it.
 ///
-/// `settings` is the value `images` of the chart: `overrides.<name>` wins, `registry` replaces the registry and keeps the path,
-/// `useDigests` adds the digest where the release knows it.
+/// `settings` is the value `images` of the chart: `overrides.<name>` wins, `useRepublished` takes the image from where it was
+/// published again, `registry` replaces the registry and keeps the path, `useDigests` adds the digest where the release knows it.
 pub(super) fn reference(images: &BTreeMap<String, ImageSource>, settings: Option<&Value>, name: &str) -> Result<String, String> {
     let text = |pointer: &str| {
         settings
@@ -24,11 +24,15 @@ pub(super) fn reference(images: &BTreeMap<String, ImageSource>, settings: Option
     if let Some(chosen) = chosen.filter(|s| !s.is_empty()) {
         return Ok(chosen.to_owned());
     }
+    let asked = |key: &str| settings.and_then(|s| s.get(key)).and_then(Value::as_bool).unwrap_or(false);
+    let image = match &image.republished {
+        Some(again) if asked("useRepublished") => again,
+        _ => image,
+    };
     let registry = text("/registry").unwrap_or(&image.registry).trim_end_matches('/');
     let reference = format!("{registry}/{}:{}", image.repository, image.tag);
-    let pinned = settings.and_then(|s| s.get("useDigests")).and_then(Value::as_bool).unwrap_or(false);
     Ok(match &image.digest {
-        Some(digest) if pinned => format!("{reference}@{digest}"),
+        Some(digest) if asked("useDigests") => format!("{reference}@{digest}"),
         _ => reference,
     })
 }
@@ -48,6 +52,13 @@ mod tests {
                 repository: "csi-vsphere/driver".into(),
                 tag: "v3.7.3".into(),
                 digest: Some(digest.clone()),
+                republished: Some(Box::new(ImageSource {
+                    registry: "new.example".into(),
+                    repository: "driver".into(),
+                    tag: "v3.7.3-1".into(),
+                    digest: None,
+                    republished: None,
+                })),
             },
         )]);
         let plain = "registry.k8s.io/csi-vsphere/driver:v3.7.3";
@@ -59,6 +70,11 @@ mod tests {
                 "r.example/m/csi-vsphere/driver:v3.7.3".to_owned(),
             ),
             (json!({"useDigests": true}), format!("{plain}@{digest}")),
+            (
+                json!({"useRepublished": true, "useDigests": true}),
+                "new.example/driver:v3.7.3-1".to_owned(),
+            ),
+            (json!({"useRepublished": true, "registry": "r"}), "r/driver:v3.7.3-1".to_owned()),
             (json!({"registry": "r", "overrides": {"driver": "own:1"}}), "own:1".to_owned()),
         ] {
             assert_eq!(reference(&images, Some(&settings), "driver"), Ok(expected), "{settings}");

@@ -43,4 +43,7 @@ pub struct ImageSource {
     /// The digest of the image index, where it is known.
     #[serde(default)]
     pub digest: Option<crate::types::Digest>,
+    /// Where the same image was published again after its first registry was shut down.
+    #[serde(default)]
+    pub republished: Option<Box<ImageSource>>,
 }

@@ -1,5 +1,6 @@
 //! The command line as it is typed. Every flag has a twin in the environment; the flag wins.
 
+mod matrix;
 mod parse;
 
 use super::completion::Shell;
@@ -9,6 +10,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use matrix::{Explain, Lint, List, Matrix, MatrixFile, MatrixVerb, Platform, Resolve, Show, WhyNot};
 pub use parse::{Ask, Setting, Vcenter};
 
 /// Chooses, shows and checks the vSphere drivers of a Kubernetes cluster.
@@ -170,55 +172,6 @@ pub struct Render {
     pub show_secrets: bool,
 }
 
-/// Arguments of `matrix`.
-#[derive(Debug, Clone, PartialEq, Args)]
-pub struct Matrix {
-    /// The verb.
-    #[command(subcommand)]
-    pub verb: MatrixVerb,
-}
-
-/// The verbs of `matrix`.
-#[derive(Debug, Clone, PartialEq, Subcommand)]
-pub enum MatrixVerb {
-    /// Chooses a version of every driver, and says why this one
-    ///
-    /// Needs no cluster when --kubernetes and --vcenter are given. What is not given is taken from the cluster: its version,
-    /// its vSphere connections, its VDOConfig and what is installed. When nothing fits, every candidate is listed with the
-    /// reason it was rejected, and the exit code is 1.
-    Resolve(Resolve),
-    /// Lists all versions with what they support; needs no cluster
-    List(List),
-}
-
-/// Arguments of `matrix resolve`.
-#[derive(Debug, Clone, PartialEq, Args)]
-pub struct Resolve {
-    /// The Kubernetes version, for example 1.34
-    #[arg(long, env = "VDO_KUBERNETES", value_name = "VERSION")]
-    pub kubernetes: Option<KubernetesVersion>,
-    /// A vCenter version, for example 8.0.3 or vc1=8.0.3; may be repeated
-    #[arg(long, env = "VDO_VCENTER", value_name = "[NAME=]VERSION", value_delimiter = ',')]
-    pub vcenter: Vec<Vcenter>,
-    /// A driver to choose, perhaps pinned, for example csi or csi=3.7.3; may be repeated; default: all
-    #[arg(long, env = "VDO_DRIVER", value_name = "NAME[=VERSION]", value_delimiter = ',')]
-    pub driver: Vec<Ask>,
-    /// The format.
-    #[command(flatten)]
-    pub output: Output,
-}
-
-/// Arguments of `matrix list`.
-#[derive(Debug, Clone, PartialEq, Args)]
-pub struct List {
-    /// Only this driver
-    #[arg(value_name = "DRIVER", env = "VDO_DRIVER")]
-    pub driver: Option<String>,
-    /// The format.
-    #[command(flatten)]
-    pub output: Output,
-}
-
 /// Arguments of `chart`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Chart {
@@ -236,6 +189,11 @@ pub enum ChartVerb {
     Render(ChartRender),
     /// Lists the container images that a chart uses
     Images(ChartRender),
+    /// Compares what a chart renders with the driver's own manifests, field by field
+    ///
+    /// Ends with 0 when nothing differs but what the chart lists as intended, with 1 when something else does or when a listed
+    /// deviation is not there, with more than 1 on an error. The order of objects and fields does not matter, that of lists does.
+    Compare(ChartCompare),
     /// Writes the package of a chart, the same bytes every time
     Package(ChartPackage),
 }
@@ -249,11 +207,14 @@ pub struct ChartName {
     /// The version of the driver, for example 3.7.3
     #[arg(long, env = "VDO_VERSION", value_name = "VERSION")]
     pub version: String,
+    /// A folder with chart sources, one folder for each driver, to use instead of the charts in vdoctl
+    #[arg(long, env = "VDO_CHARTS", value_name = "FOLDER")]
+    pub charts: Option<PathBuf>,
 }
 
-/// Arguments of `chart render` and `chart images`.
+/// A chart with its values.
 #[derive(Debug, Clone, PartialEq, Args)]
-pub struct ChartRender {
+pub struct ChartWith {
     /// The chart.
     #[command(flatten)]
     pub chart: ChartName,
@@ -266,6 +227,28 @@ pub struct ChartRender {
     /// The Kubernetes version to render for; default: the newest that the driver version supports
     #[arg(long, env = "VDO_KUBERNETES", value_name = "VERSION")]
     pub kubernetes: Option<KubernetesVersion>,
+}
+
+/// Arguments of `chart render` and `chart images`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct ChartRender {
+    /// The chart and its values.
+    #[command(flatten)]
+    pub with: ChartWith,
+    /// The format.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Arguments of `chart compare`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct ChartCompare {
+    /// The chart and its values.
+    #[command(flatten)]
+    pub with: ChartWith,
+    /// The driver's own manifests, all that belong to the version; - is stdin
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
     /// The format.
     #[command(flatten)]
     pub output: Output,

@@ -1,14 +1,15 @@
 //! `vdoctl chart`: charts without a cluster.
 
+mod compare;
+mod open;
+
 use super::answer::document;
-use super::args::{Chart as Args, ChartName, ChartPackage, ChartRender, ChartVerb, Format, Global};
-use super::failure::capital;
-use super::{Answer, CliError, Exit, matrix, style};
+use super::args::{Chart as Args, ChartPackage, ChartRender, ChartVerb, ChartWith, Format, Global};
+use super::{Answer, CliError, Exit, style};
 use crate::chart::{self, Chart};
-use crate::fetch::Store;
-use crate::matrix::{Driver, Entry, Index};
-use crate::types::{DriverVersion, KubernetesVersion};
+use crate::types::KubernetesVersion;
 use crate::yaml;
+use open::Opened;
 use serde_json::{Value, json};
 use std::io::Read as _;
 use std::path::Path;
@@ -17,12 +18,13 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     match &args.verb {
         ChartVerb::Render(args) => render(args, global).await,
         ChartVerb::Images(args) => images(args, global).await,
+        ChartVerb::Compare(args) => compare::run(args, global).await,
         ChartVerb::Package(args) => package(args).await,
     }
 }
 
 async fn render(args: &ChartRender, global: &Global) -> Result<Answer, CliError> {
-    let (_, objects) = rendered(args, global).await?;
+    let (_, objects) = rendered(&args.with, global).await?;
     objects_answer(args.output.or_yaml(), &objects)
 }
 
@@ -47,7 +49,7 @@ pub(super) fn objects_answer(format: Format, objects: &[Value]) -> Result<Answer
 }
 
 async fn images(args: &ChartRender, global: &Global) -> Result<Answer, CliError> {
-    let (chart, objects) = rendered(args, global).await?;
+    let (chart, objects) = rendered(&args.with, global).await?;
     let images = chart::images(&objects);
     Answer::formatted(
         args.output.or_table(),
@@ -62,17 +64,12 @@ async fn images(args: &ChartRender, global: &Global) -> Result<Answer, CliError>
 }
 
 async fn package(args: &ChartPackage) -> Result<Answer, CliError> {
-    let index = matrix::index(&Store::Embedded).await?;
-    let (name, entry) = entry(&index, &args.chart)?;
-    let bytes = Store::Embedded
-        .chart(&entry.chart)
-        .await
-        .map_err(|error| CliError::of(Exit::Refused, &error))?;
-    let line = format!("{name} {}, {} bytes, {}", entry.version, bytes.len(), entry.chart.digest);
+    let opened = open::open(&args.chart).await?;
+    let line = opened.line();
     if args.output == Path::new("-") {
-        return Ok(Answer::bytes(bytes).say(line));
+        return Ok(Answer::bytes(opened.bytes).say(line));
     }
-    std::fs::write(&args.output, &bytes).map_err(|error| {
+    std::fs::write(&args.output, &opened.bytes).map_err(|error| {
         CliError::new(
             Exit::Refused,
             format!("{} cannot be written: {error}", args.output.display()),
@@ -83,15 +80,9 @@ async fn package(args: &ChartPackage) -> Result<Answer, CliError> {
 }
 
 /// The chart and its objects.
-async fn rendered(args: &ChartRender, global: &Global) -> Result<(Chart, Vec<Value>), CliError> {
-    let index = matrix::index(&Store::Embedded).await?;
-    let (_, entry) = entry(&index, &args.chart)?;
-    let bytes = Store::Embedded
-        .chart(&entry.chart)
-        .await
-        .map_err(|error| CliError::of(Exit::Refused, &error))?;
-    let chart = chart::open(&bytes).map_err(|error| CliError::of(Exit::Refused, &error))?;
-    let kubernetes = kubernetes(args, entry)?;
+async fn rendered(args: &ChartWith, global: &Global) -> Result<(Chart, Vec<Value>), CliError> {
+    let opened = open::open(&args.chart).await?;
+    let kubernetes = kubernetes(args, &opened)?;
     let context = chart::Context {
         cluster: chart::Cluster {
             version: kubernetes.raw().into(),
@@ -101,21 +92,13 @@ async fn rendered(args: &ChartRender, global: &Global) -> Result<(Chart, Vec<Val
         connections: Vec::new(),
         namespace: global.namespace.clone(),
     };
-    let objects = chart::render(&chart, &values(args)?, &context).map_err(|error| CliError::of(Exit::Refused, &error))?;
-    Ok((chart, objects))
+    let objects = chart::render(&opened.chart, &values(args)?, &context).map_err(|error| CliError::of(Exit::Refused, &error))?;
+    Ok((opened.chart, objects))
 }
 
 /// The version to render for: the newest that is supported, unless another one is named.
-fn kubernetes(args: &ChartRender, entry: &Entry) -> Result<KubernetesVersion, CliError> {
-    let newest = || {
-        entry
-            .kubernetes
-            .range
-            .max()
-            .or(entry.kubernetes.range.min())
-            .unwrap_or("1.34")
-            .parse()
-    };
+fn kubernetes(args: &ChartWith, opened: &Opened) -> Result<KubernetesVersion, CliError> {
+    let newest = || opened.kubernetes.as_deref().unwrap_or("1.34").parse();
     args.kubernetes
         .clone()
         .map_or_else(newest, Ok)
@@ -123,7 +106,7 @@ fn kubernetes(args: &ChartRender, entry: &Entry) -> Result<KubernetesVersion, Cl
 }
 
 /// The values of all files in their order, then the single settings.
-fn values(args: &ChartRender) -> Result<Value, CliError> {
+fn values(args: &ChartWith) -> Result<Value, CliError> {
     let mut values = json!({});
     for path in &args.values {
         let wrong = |problem: String| CliError::new(Exit::Refused, format!("values file {}: {problem}", path.display()), "");
@@ -167,57 +150,4 @@ fn read(path: &Path) -> std::io::Result<String> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text)?;
     Ok(text)
-}
-
-/// The entry of the matrix that was named; a wrong name is answered with what there is.
-fn entry<'a>(index: &'a Index, name: &ChartName) -> Result<(&'a str, &'a Entry), CliError> {
-    let (driver, all) = matrix::driver(index, &name.driver)?;
-    let version = name.version.parse::<DriverVersion>();
-    if let Some(entry) = version.as_ref().ok().and_then(|version| all.entry(version)) {
-        return Ok((driver, entry));
-    }
-    let near = match &version {
-        Ok(version) => all.nearest(version),
-        Err(_) => beginning_with(all, &name.version),
-    };
-    let near: Vec<String> = near
-        .iter()
-        .filter_map(|version| all.entry(version))
-        .map(|entry| {
-            format!(
-                "{} (Kubernetes {}, vSphere {})",
-                entry.version, entry.kubernetes.range, entry.vsphere.range
-            )
-        })
-        .collect();
-    let remedy = match near.as_slice() {
-        [] => String::new(),
-        [one] => format!("The nearest is {one}.\n"),
-        many => capital(&format!("the nearest are {}.\n", many.join(" and ")))
-            .trim_end_matches('.')
-            .to_owned(),
-    };
-    Err(CliError::new(
-        Exit::NotFound,
-        format!("{driver} has no version {:?} in the matrix of this vdoctl", name.version),
-        format!("{remedy}All versions: vdoctl matrix list {driver}"),
-    ))
-}
-
-/// The newest versions that begin with what was typed, or the newest of all.
-fn beginning_with(driver: &Driver, typed: &str) -> Vec<DriverVersion> {
-    let typed = typed.trim_start_matches('v');
-    let mut all: Vec<&DriverVersion> = driver.versions.iter().map(|entry| &entry.version).collect();
-    all.sort_by(|a, b| b.cmp(a));
-    let fits: Vec<DriverVersion> = all
-        .iter()
-        .filter(|v| format!("{v}.").starts_with(&format!("{typed}.")))
-        .take(2)
-        .map(|v| (*v).clone())
-        .collect();
-    if fits.is_empty() {
-        all.into_iter().take(1).cloned().collect()
-    } else {
-        fits
-    }
 }

@@ -4,12 +4,14 @@ use super::answer::document;
 use super::args::{Diff as Args, Global};
 use super::session::{Decided, Session, id};
 use super::{Answer, CliError, Exit, style};
+use crate::api::APPLIED_ANNOTATION;
 use crate::cluster::ClusterError;
 use crate::manifest::{Difference, Object, differences};
-use crate::plan::{Change, Plan, Step};
+use crate::plan::{Change, Desired, Plan, Step};
 use crate::types::ObjectId;
 use futures::StreamExt;
 use futures::stream;
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -19,13 +21,15 @@ const CONCURRENCY: usize = 8;
 /// What would become of one object.
 struct Line<'a> {
     action: Action,
+    because: Because,
     id: ObjectId,
     api_version: &'a str,
     driver: &'a str,
     fields: Vec<Difference>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 enum Action {
     Create,
     Change,
@@ -33,23 +37,34 @@ enum Action {
     Remove,
 }
 
-impl Action {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Change => "change",
-            Self::Adopt => "adopt",
-            Self::Remove => "remove",
-        }
-    }
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Because {
+    /// It has never been there.
+    New,
+    /// Somebody deleted it.
+    Deleted,
+    /// Something else is wanted than was applied.
+    Outdated,
+    /// Somebody changed it.
+    Drifted,
+    /// It does not bear our marks.
+    Unmarked,
+    /// Nobody wants it any more.
+    Unwanted,
 }
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     let session = Session::open(global).await?;
     let mut decided = session.decide().await?;
     let (rehearsed, note) = rehearse(&session, &decided).await?;
-    let same = rehearsed.iter().filter(|(_, fields)| fields.is_empty());
-    decided.prepared.observed.settled.extend(same.map(|(id, _)| id.clone()));
+    let recorded = |d: &&Desired| {
+        let live = decided.prepared.observed.live.get(&d.object.id());
+        live.is_some_and(|live| live.annotation(APPLIED_ANNOTATION) == d.object.annotation(APPLIED_ANNOTATION))
+    };
+    let same = decided.prepared.desired.iter().filter(recorded).map(|d| d.object.id());
+    let same: Vec<ObjectId> = same.filter(|id| rehearsed.get(id).is_some_and(Vec::is_empty)).collect();
+    decided.prepared.observed.settled.extend(same);
     let mut plan = decided.whole_plan();
     for step in &mut plan.steps {
         if let Step::Apply {
@@ -122,12 +137,14 @@ async fn rehearse(session: &Session, decided: &Decided) -> Result<(BTreeMap<Obje
     Ok((all, note))
 }
 
-/// What an apply would change: fields that get another value, and fields that go.
+/// What an apply would change: fields that get another value, and fields that go. What the server counts for itself, and our
+/// own record of what was applied last, say nothing to people.
 fn changes(result: &Object, live: &Object) -> Vec<Difference> {
-    const SERVERS: [&str; 4] = [
+    const COUNTED: [&str; 5] = [
         "metadata.generation",
         "metadata.resourceVersion",
         "metadata.managedFields",
+        "metadata.annotations[deprecated.daemonset.template.generation]",
         "status",
     ];
     let mut all = differences(result.value(), live.value());
@@ -137,7 +154,10 @@ fn changes(result: &Object, live: &Object) -> Vec<Difference> {
         wanted: Value::Null,
         found: d.wanted,
     }));
-    all.retain(|d| !SERVERS.iter().any(|field| d.path.starts_with(field)));
+    all.retain(|d| !COUNTED.iter().any(|field| d.path.starts_with(field)));
+    if live.annotation(APPLIED_ANNOTATION).is_some() {
+        all.retain(|d| !d.path.ends_with(&format!("[{APPLIED_ANNOTATION}]")));
+    }
     all
 }
 
@@ -145,11 +165,14 @@ fn lines<'a>(decided: &'a Decided, plan: &'a Plan) -> Vec<Line<'a>> {
     let line = |step: &'a Step| match step {
         Step::Apply { object, change, .. } => {
             let live = decided.prepared.observed.live.get(&object.id());
-            let (action, fields) = match change {
-                Change::Create | Change::Restore => (Action::Create, Vec::new()),
-                Change::Update(fields) | Change::Repair(fields) => (Action::Change, fields.clone()),
+            let (action, because, fields) = match change {
+                Change::Create => (Action::Create, Because::New, Vec::new()),
+                Change::Restore => (Action::Create, Because::Deleted, Vec::new()),
+                Change::Update(fields) => (Action::Change, Because::Outdated, fields.clone()),
+                Change::Repair(fields) => (Action::Change, Because::Drifted, fields.clone()),
                 Change::Adopt => (
                     Action::Adopt,
+                    Because::Unmarked,
                     live.map(|live| differences(object.value(), live.value())).unwrap_or_default(),
                 ),
             };
@@ -161,6 +184,7 @@ fn lines<'a>(decided: &'a Decided, plan: &'a Plan) -> Vec<Line<'a>> {
                 .map_or("", |d| d.driver.as_str());
             Some(Line {
                 action,
+                because,
                 id: object.id(),
                 api_version: object.api_version(),
                 driver,
@@ -171,6 +195,7 @@ fn lines<'a>(decided: &'a Decided, plan: &'a Plan) -> Vec<Line<'a>> {
             let driver = decided.survey.inventory.objects.get(id).map_or("", |entry| entry.driver.as_str());
             Some(Line {
                 action: Action::Remove,
+                because: Because::Unwanted,
                 id: id.clone(),
                 api_version,
                 driver,
@@ -203,11 +228,13 @@ fn text(plan: &Plan, lines: &[Line<'_>]) -> String {
     let mut text = String::new();
     for line in lines {
         let name = format!("{} {}", line.id, style::faint(&format!("({})", line.driver)));
-        text.push_str(&match line.action {
-            Action::Create => format!("{} {name} would be created\n", style::good("+")),
-            Action::Change => format!("{} {name}\n", style::warn("~")),
-            Action::Adopt => format!("{} {name} is not marked as ours and would be taken over\n", style::warn("~")),
-            Action::Remove => format!("{} {name} would be removed\n", style::bad("-")),
+        text.push_str(&match (line.action, line.because) {
+            (Action::Create, Because::Deleted) => format!("{} {name} was deleted by somebody and would be made again\n", style::good("+")),
+            (Action::Create, _) => format!("{} {name} would be created\n", style::good("+")),
+            (Action::Change, Because::Drifted) => format!("{} {name} was changed by somebody\n", style::warn("~")),
+            (Action::Change, _) => format!("{} {name}\n", style::warn("~")),
+            (Action::Adopt, _) => format!("{} {name} is not marked as ours and would be taken over\n", style::warn("~")),
+            (Action::Remove, _) => format!("{} {name} would be removed\n", style::bad("-")),
         });
         for field in &line.fields {
             text.push_str(&format!("    {}\n", field.path));
@@ -246,7 +273,8 @@ fn json(decided: &Decided, plan: &Plan, lines: &[Line<'_>]) -> Value {
                 .map(|f| json!({"path": f.path, "found": f.found, "wanted": f.wanted}))
                 .collect();
             json!({
-                "action": line.action.word(),
+                "action": line.action,
+                "because": line.because,
                 "object": {"apiVersion": line.api_version, "kind": line.id.kind(), "namespace": line.id.namespace, "name": line.id.name},
                 "driver": line.driver,
                 "fields": fields,
@@ -273,4 +301,30 @@ fn json(decided: &Decided, plan: &Plan, lines: &[Line<'_>]) -> Value {
             "waiting": waiting,
         }),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret(data: &Value, generation: i64) -> Object {
+        let metadata = json!({"name": "s", "namespace": "n", "generation": generation, "labels": {"l": generation.to_string()}});
+        Object::new(json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})).expect("an object")
+    }
+
+    #[test]
+    fn fields_that_go_are_there_and_nothing_of_a_secret_is() {
+        let wanted = secret(&json!({"kept": "aaaa", "new": "bbbb"}), 2);
+        let found = masked(&wanted, changes(&wanted, &secret(&json!({"kept": "cccc", "old": "dddd"}), 1)));
+        let shown: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            shown,
+            [
+                "metadata.labels.l: wanted \"2\", found \"1\"",
+                "data.kept: wanted \"******\", found \"******\"",
+                "data.new: wanted \"******\", found null",
+                "data.old: wanted null, found \"******\"",
+            ]
+        );
+    }
 }

@@ -1,6 +1,11 @@
 //! `vdoctl matrix`: what fits, and why.
 
+mod ahead;
+mod explain;
+mod lint;
+mod question;
 mod resolve;
+mod show;
 
 use super::answer::document;
 use super::args::{Format, Global, List, Matrix as Args, MatrixVerb};
@@ -10,11 +15,16 @@ use crate::fetch::Store;
 use crate::matrix::{Confidence, Driver, Entry, Index, State, Support};
 use crate::types::{Digest, VersionRange};
 use serde_json::{Value, json};
+use std::path::Path;
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     match &args.verb {
         MatrixVerb::Resolve(args) => resolve::run(args, global).await,
+        MatrixVerb::Explain(args) => explain::explain(args, global).await,
+        MatrixVerb::WhyNot(args) => explain::why_not(args, global).await,
         MatrixVerb::List(args) => list(args).await,
+        MatrixVerb::Show(args) => show::run(args).await,
+        MatrixVerb::Lint(args) => lint::run(args).await,
     }
 }
 
@@ -22,6 +32,62 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
 pub(super) async fn index(store: &Store) -> Result<Index, CliError> {
     let bytes = store.index().await.map_err(|error| CliError::of(Exit::Refused, &error))?;
     Index::parse(&bytes).map_err(|error| CliError::of(Exit::Refused, &error))
+}
+
+/// An index and where it came from.
+struct Loaded {
+    index: Index,
+    source: String,
+    digest: Digest,
+}
+
+impl Loaded {
+    /// The index in a file or folder, or the one of this binary. A file of the original operator borrows the charts of this binary.
+    async fn read(path: Option<&Path>) -> Result<Self, CliError> {
+        let Some(path) = path else {
+            return Ok(Self {
+                index: index(&Store::Embedded).await?,
+                source: Store::Embedded.to_string(),
+                digest: Digest::of(crate::fetch::embedded::index()),
+            });
+        };
+        let bytes = bytes(path)?;
+        let parsed = Index::parse(&bytes).map_err(|error| {
+            let error = CliError::of(Exit::Refused, &error);
+            CliError {
+                what: format!("{}: {}", path.display(), error.what),
+                remedy: format!("All mistakes: vdoctl matrix lint {}", path.display()),
+                ..error
+            }
+        })?;
+        let bare = parsed.drivers.values().flat_map(|d| &d.versions).any(|entry| entry.chart.urls.is_empty());
+        let index = if bare { parsed.with_charts_of(&index(&Store::Embedded).await?) } else { parsed };
+        Ok(Self {
+            index,
+            source: path.display().to_string(),
+            digest: Digest::of(&bytes),
+        })
+    }
+
+    /// Which index it is, for programs.
+    fn identity(&self) -> Value {
+        json!({
+            "source": self.source,
+            "version": self.index.version,
+            "generated": self.index.generated,
+            "expires": self.index.expires,
+            "digest": self.digest,
+        })
+    }
+}
+
+/// The bytes of an index: a file, or `index.yaml` in a folder.
+fn bytes(path: &Path) -> Result<Vec<u8>, CliError> {
+    let file = if path.is_dir() { path.join("index.yaml") } else { path.to_owned() };
+    std::fs::read(&file).map_err(|error| {
+        let what = format!("cannot read {}: {error}", file.display());
+        CliError::new(Exit::NotFound, what, "Name a matrix index, or a folder with index.yaml")
+    })
 }
 
 /// Which index it is, for programs.
@@ -49,11 +115,12 @@ pub(super) fn driver<'a>(index: &'a Index, typed: &str) -> Result<(&'a str, &'a 
 }
 
 async fn list(args: &List) -> Result<Answer, CliError> {
-    let index = index(&Store::Embedded).await?;
+    let loaded = Loaded::read(args.index.matrix.as_deref()).await?;
+    let index = &loaded.index;
     let only = args
         .driver
         .as_ref()
-        .map(|typed| driver(&index, typed))
+        .map(|typed| driver(index, typed))
         .transpose()?
         .map(|(name, _)| name);
     let entries: Vec<(&str, &Entry)> = index
@@ -68,7 +135,7 @@ async fn list(args: &List) -> Result<Answer, CliError> {
         || {
             document(
                 "MatrixList",
-                json!({"matrix": identity(&index), "versions": entries.iter().map(|(name, e)| json(name, e)).collect::<Vec<_>>()}),
+                json!({"matrix": loaded.identity(), "versions": entries.iter().map(|(name, e)| json(name, e)).collect::<Vec<_>>()}),
             )
         },
         || {

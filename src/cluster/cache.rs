@@ -1,4 +1,4 @@
-use super::read::object;
+use super::read::typed;
 use super::{ClusterError, api};
 use crate::api::APPLIED_ANNOTATION;
 use crate::manifest::{Object, differences};
@@ -290,13 +290,7 @@ fn version(object: &Object) -> u64 {
 
 /// Takes an event in; whether anything changed that somebody may care about.
 fn take_in(content: &mut Content, watch: &Watch, event: Result<Event<kube::api::DynamicObject>, watcher::Error>) -> bool {
-    let own = |mut found: kube::api::DynamicObject| {
-        found.types.get_or_insert_with(|| kube::api::TypeMeta {
-            api_version: watch.api_version.clone(),
-            kind: watch.kind.clone(),
-        });
-        object(found).map(|o| trim(&o).unwrap_or(o))
-    };
+    let own = |found: kube::api::DynamicObject| typed(found, watch).map(|o| trim(&o).unwrap_or(o));
     match event {
         Ok(Event::Init) => {
             content.incoming = Some(BTreeMap::new());

@@ -4,7 +4,7 @@ use crate::manifest::Object;
 use kube::Client;
 
 /// Whether a namespace holds objects that neither we nor Kubernetes itself put there. Asked only before a namespace is
-/// deleted, because everything in it would go too.
+/// deleted, because everything in it would go too. Only metadata is read: what is in a Secret is nobody's business here.
 ///
 /// # Errors
 /// When one of the kinds cannot be listed: then it is not known, and the namespace must stay.
@@ -21,7 +21,7 @@ pub async fn occupied(client: &Client, namespace: &str) -> Result<bool, ClusterE
         ("apps/v1", "StatefulSet"),
     ];
     for (api_version, kind) in KINDS {
-        let found = read::list(client, &Watch::new(api_version, kind, namespace, Select::All)).await?;
+        let found = read::list_metadata(client, &Watch::new(api_version, kind, namespace, Select::All)).await?;
         if found.iter().any(|object| !expected(object)) {
             return Ok(true);
         }

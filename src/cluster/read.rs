@@ -2,7 +2,8 @@ use super::{ClusterError, Select, Watch, api};
 use crate::manifest::Object;
 use crate::types::{KubernetesVersion, ObjectId};
 use kube::Client;
-use kube::api::{DynamicObject, ListParams};
+use kube::api::{DynamicObject, ListParams, TypeMeta};
+use kube::core::PartialObjectMeta;
 use std::time::Duration;
 
 /// The deadline of a single request.
@@ -39,21 +40,41 @@ pub async fn get(client: &Client, api_version: &str, id: &ObjectId) -> Result<Op
 /// # Errors
 /// When the request fails.
 pub async fn list(client: &Client, watch: &Watch) -> Result<Vec<Object>, ClusterError> {
-    let params = match &watch.select {
+    let api = api(client, &watch.api_version, &watch.kind, &watch.namespace);
+    let found = timed("list", &watch.api_version, &watch.id(), api.list(&params(watch))).await?;
+    Ok(found.items.into_iter().filter_map(|item| typed(item, watch)).collect())
+}
+
+/// The same objects with nothing but their metadata.
+///
+/// # Errors
+/// When the request fails.
+pub async fn list_metadata(client: &Client, watch: &Watch) -> Result<Vec<Object>, ClusterError> {
+    let api = api(client, &watch.api_version, &watch.kind, &watch.namespace);
+    let found = timed("list", &watch.api_version, &watch.id(), api.list_metadata(&params(watch))).await?;
+    let bare = |item: PartialObjectMeta<DynamicObject>| DynamicObject {
+        types: None,
+        metadata: item.metadata,
+        data: serde_json::json!({}),
+    };
+    Ok(found.items.into_iter().filter_map(|item| typed(bare(item), watch)).collect())
+}
+
+fn params(watch: &Watch) -> ListParams {
+    match &watch.select {
         Select::All => ListParams::default(),
         Select::Labels(selector) => ListParams::default().labels(selector),
         Select::Name(name) => ListParams::default().fields(&format!("metadata.name={name}")),
-    };
-    let api = api(client, &watch.api_version, &watch.kind, &watch.namespace);
-    let found = timed("list", &watch.api_version, &watch.id(), api.list(&params)).await?;
-    let fill = |mut item: DynamicObject| {
-        item.types.get_or_insert_with(|| kube::api::TypeMeta {
-            api_version: watch.api_version.clone(),
-            kind: watch.kind.clone(),
-        });
-        object(item)
-    };
-    Ok(found.items.into_iter().filter_map(fill).collect())
+    }
+}
+
+/// Items of a list do not say what they are.
+pub(super) fn typed(mut item: DynamicObject, watch: &Watch) -> Option<Object> {
+    item.types.get_or_insert_with(|| TypeMeta {
+        api_version: watch.api_version.clone(),
+        kind: watch.kind.clone(),
+    });
+    object(item)
 }
 
 /// What the API server says of its version.

@@ -1,6 +1,7 @@
-use crate::types::{ChartRef, Digest, DriverName, DriverRole, DriverVersion, VersionRange};
+use crate::types::{ChartRef, Digest, DriverName, DriverRole, DriverVersion, VcenterVersion, VersionRange};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// A compatibility matrix, checked as a whole.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,6 +14,10 @@ pub struct Index {
     pub expires: Option<jiff::Timestamp>,
     /// Where the facts come from, by the name used as evidence.
     pub sources: BTreeMap<String, Source>,
+    /// What must hold before certain upgrades, in words, by the name used in [`UpgradesFrom::preconditions`].
+    pub preconditions: BTreeMap<String, String>,
+    /// vCenter builds whose reported version says less than it should.
+    pub vcenter_builds: Vec<BuildFloor>,
     /// The drivers by name.
     pub drivers: BTreeMap<DriverName, Driver>,
     /// Fields this build does not know, by path. A newer index may have them; a misspelt one too.
@@ -25,6 +30,41 @@ impl Index {
     pub fn is_stale(&self, now: jiff::Timestamp) -> bool {
         self.expires.is_some_and(|expires| expires < now)
     }
+
+    /// The version a vCenter is to be compared by: 6.7 Update 3 reports 6.7.0, and only its build tells the difference.
+    ///
+    /// The build is the one given, or the one behind the version as in `6.7.0-14367737`.
+    #[must_use]
+    pub fn vcenter(&self, reported: &VcenterVersion, build: Option<&str>) -> VcenterVersion {
+        let suffix = || reported.raw().split_once(['-', '+', ' ']).map(|(_, rest)| rest.trim_start_matches("build "));
+        let build = build.or_else(suffix).and_then(|text| text.trim().parse::<u64>().ok());
+        let floor = build.and_then(|build| {
+            let floors = self.vcenter_builds.iter();
+            floors
+                .filter(|floor| floor.reported.numbers() == reported.numbers() && floor.build <= build)
+                .max_by_key(|floor| floor.build)
+                .map(|floor| format!("{} (it reports {}, build {build})", floor.means, floor.reported))
+        });
+        floor.and_then(|text| text.parse().ok()).unwrap_or_else(|| reported.clone())
+    }
+}
+
+/// From which build on a vCenter is newer than the version it reports.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BuildFloor {
+    /// What it reports.
+    pub reported: VcenterVersion,
+    /// The first build that is more than that.
+    pub build: u64,
+    /// What it really is.
+    pub means: VcenterVersion,
+    /// Names of [`Source`]s.
+    #[serde(default)]
+    pub evidence: Vec<String>,
+    /// What else to know.
+    #[serde(default)]
+    pub note: Option<String>,
 }
 
 /// Where a fact was read.
@@ -71,8 +111,10 @@ impl Driver {
 pub struct Entry {
     /// The version.
     pub version: DriverVersion,
-    /// Its chart.
+    /// Its chart. An entry of the original format names none: it has no locations then, and is never chosen.
     pub chart: ChartRef,
+    /// Plain manifests, as the original format names them. For people to compare; never applied.
+    pub manifests: Vec<String>,
     /// The Kubernetes versions it supports.
     pub kubernetes: Support,
     /// The vCenter versions it supports.
@@ -120,9 +162,42 @@ pub enum Confidence {
 pub struct Requirement {
     /// The other driver.
     pub driver: DriverName,
+    /// Its oldest version that will do.
+    #[serde(default)]
+    pub min: Option<DriverVersion>,
+    /// Its newest version that will do.
+    #[serde(default)]
+    pub max: Option<DriverVersion>,
     /// Why.
     #[serde(default)]
     pub reason: Option<String>,
+}
+
+impl Requirement {
+    /// Whether a version of the other driver will do.
+    #[must_use]
+    pub fn accepts(&self, version: &DriverVersion) -> bool {
+        self.min.as_ref().is_none_or(|min| version >= min) && self.max.as_ref().is_none_or(|max| version <= max)
+    }
+
+    /// Whether only some versions of the other driver will do.
+    #[must_use]
+    pub fn is_choosy(&self) -> bool {
+        self.min.is_some() || self.max.is_some()
+    }
+}
+
+impl fmt::Display for Requirement {
+    /// `vsphere-cpi 1.33.0 and newer`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.min, &self.max) {
+            (None, None) => write!(f, "{}", self.driver),
+            (Some(min), None) => write!(f, "{} {min} and newer", self.driver),
+            (None, Some(max)) => write!(f, "{} up to {max}", self.driver),
+            (Some(min), Some(max)) if min == max => write!(f, "{} {min}", self.driver),
+            (Some(min), Some(max)) => write!(f, "{} {min} to {max}", self.driver),
+        }
+    }
 }
 
 /// What a version can do.
@@ -132,15 +207,18 @@ pub struct Feature {
     pub vsphere: VersionRange,
     /// Names of [`Source`]s.
     pub evidence: Vec<String>,
+    /// What else to know.
+    pub note: Option<String>,
 }
 
 /// From which versions an upgrade is supported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UpgradesFrom {
-    /// The oldest version.
-    pub min: DriverVersion,
-    /// Checks that must hold first, by name.
+    /// The oldest version. Absent: no lower end is known.
+    #[serde(default)]
+    pub min: Option<DriverVersion>,
+    /// What must hold first, by names of [`Index::preconditions`].
     #[serde(default)]
     pub preconditions: Vec<String>,
 }

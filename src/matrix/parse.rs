@@ -1,6 +1,7 @@
 //! From bytes to an [`Index`]: everything is checked here, so nothing has to be checked later.
 
-use super::index::{Confidence, Driver, Entry, Feature, Image, Index, Requirement, Source, State, Support, UpgradesFrom, Verdict};
+use super::index::{BuildFloor, Confidence, Driver, Entry, Feature, Image, Index, Requirement, Source, State, Support, UpgradesFrom, Verdict};
+use super::original;
 use crate::types::{ChartRef, DriverName, DriverRole, DriverVersion, VersionRange};
 use crate::yaml::{self, YamlError};
 use serde::Deserialize;
@@ -41,6 +42,7 @@ pub enum IndexError {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct RawIndex {
     version: u64,
     #[serde(default)]
@@ -49,6 +51,10 @@ struct RawIndex {
     expires: Option<jiff::Timestamp>,
     #[serde(default)]
     sources: BTreeMap<String, Source>,
+    #[serde(default)]
+    preconditions: BTreeMap<String, String>,
+    #[serde(default)]
+    vcenter_builds: Vec<BuildFloor>,
     drivers: BTreeMap<DriverName, RawDriver>,
     #[serde(flatten)]
     rest: BTreeMap<String, Value>,
@@ -109,6 +115,8 @@ struct RawFeature {
     vsphere: RawRange,
     #[serde(default)]
     evidence: Vec<String>,
+    #[serde(default)]
+    note: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -128,7 +136,7 @@ enum RawState {
 }
 
 impl Index {
-    /// Reads an index from YAML or JSON.
+    /// Reads an index from YAML or JSON, also one of the original operator (`CSI` and `CPI` at the top).
     ///
     /// # Errors
     /// When it is not an index of a known `apiVersion`, lacks a digest, repeats a version, has an empty range, or names evidence or
@@ -136,6 +144,9 @@ impl Index {
     pub fn parse(bytes: &[u8]) -> Result<Self, IndexError> {
         let text = std::str::from_utf8(bytes).map_err(|_| IndexError::NotText)?;
         let mut value = yaml::load_value(text).map_err(IndexError::Yaml)?;
+        if original::is(&value) {
+            return original::index(value);
+        }
         for (field, expected) in [("apiVersion", API_VERSION), ("kind", KIND)] {
             let found = value.as_object_mut().and_then(|fields| fields.shift_remove(field));
             let found = found.as_ref().and_then(Value::as_str).unwrap_or_default();
@@ -148,13 +159,14 @@ impl Index {
             }
         }
         let raw: RawIndex = typed(value, "the top")?;
-        let sources = raw.sources;
+        let (sources, preconditions) = (raw.sources, raw.preconditions);
         let names: BTreeSet<String> = raw.drivers.keys().cloned().collect();
         let mut unknown_fields: Vec<String> = raw.rest.into_keys().collect();
         let mut drivers = BTreeMap::new();
         for (name, driver) in raw.drivers {
             unknown_fields.extend(driver.rest.into_keys().map(|key| format!("drivers.{name}.{key}")));
-            let mut versions = Vec::new();
+            let mut versions = Vec::with_capacity(driver.versions.len());
+            let mut seen = BTreeSet::new();
             for value in driver.versions {
                 let at = match value.get("version").and_then(Value::as_str) {
                     Some(version) => format!("drivers.{name} {version}"),
@@ -162,9 +174,9 @@ impl Index {
                 };
                 let raw: RawEntry = typed(value, &at)?;
                 unknown_fields.extend(raw.rest.keys().map(|key| format!("{at}.{key}")));
-                let entry = entry(raw).and_then(|entry| consistent(entry, &sources, &names));
+                let entry = entry(raw).and_then(|entry| consistent(entry, &sources, &preconditions, &names));
                 let entry = entry.map_err(|problem| IndexError::Invalid { at: at.clone(), problem })?;
-                if versions.iter().any(|other: &Entry| other.version == entry.version) {
+                if !seen.insert(entry.version.clone()) {
                     return Err(IndexError::Invalid {
                         at,
                         problem: "the version is listed twice; keep one entry".to_owned(),
@@ -186,13 +198,15 @@ impl Index {
             generated: raw.generated,
             expires: raw.expires,
             sources,
+            preconditions,
+            vcenter_builds: raw.vcenter_builds,
             drivers,
             unknown_fields,
         })
     }
 }
 
-fn typed<T: DeserializeOwned>(value: Value, at: &str) -> Result<T, IndexError> {
+pub(super) fn typed<T: DeserializeOwned>(value: Value, at: &str) -> Result<T, IndexError> {
     serde_json::from_value(value).map_err(|error| {
         let mut problem = error.to_string();
         if problem.contains("floating point") {
@@ -227,6 +241,7 @@ fn entry(raw: RawEntry) -> Result<Entry, String> {
             Feature {
                 vsphere,
                 evidence: raw.evidence,
+                note: raw.note,
             },
         ))
     });
@@ -236,6 +251,7 @@ fn entry(raw: RawEntry) -> Result<Entry, String> {
             urls: raw.chart.urls,
             digest,
         },
+        manifests: Vec::new(),
         kubernetes: support(raw.kubernetes, "kubernetes")?,
         vsphere: support(raw.vsphere, "vsphere")?,
         requires: raw.requires,
@@ -259,7 +275,7 @@ fn support(raw: RawSupport, what: &str) -> Result<Support, String> {
     })
 }
 
-fn range(min: Option<&str>, max: Option<&str>, what: &str) -> Result<VersionRange, String> {
+pub(super) fn range(min: Option<&str>, max: Option<&str>, what: &str) -> Result<VersionRange, String> {
     let range = VersionRange::new(min, max).map_err(|error| format!("{what}: {error}"))?;
     if range.is_empty() {
         return Err(format!("{what}: no version lies in the range {range}; swap min and max"));
@@ -268,7 +284,12 @@ fn range(min: Option<&str>, max: Option<&str>, what: &str) -> Result<VersionRang
 }
 
 /// What one entry says about other parts of the index must be true.
-fn consistent(entry: Entry, sources: &BTreeMap<String, Source>, drivers: &BTreeSet<DriverName>) -> Result<Entry, String> {
+fn consistent(
+    entry: Entry,
+    sources: &BTreeMap<String, Source>,
+    preconditions: &BTreeMap<String, String>,
+    drivers: &BTreeSet<DriverName>,
+) -> Result<Entry, String> {
     let features = entry.features.values().flat_map(|feature| &feature.evidence);
     let evidence = entry.kubernetes.evidence.iter().chain(&entry.vsphere.evidence).chain(features);
     if let Some(name) = evidence.into_iter().find(|name| !sources.contains_key(*name)) {
@@ -276,6 +297,10 @@ fn consistent(entry: Entry, sources: &BTreeMap<String, Source>, drivers: &BTreeS
     }
     if let Some(required) = entry.requires.iter().find(|required| !drivers.contains(&required.driver)) {
         return Err(format!("it requires {:?}, which is no driver of this index", required.driver));
+    }
+    let mut named = entry.upgrades_from.iter().flat_map(|from| &from.preconditions);
+    if let Some(name) = named.find(|name| !preconditions.contains_key(*name)) {
+        return Err(format!("the precondition {name:?} is not under preconditions; say there what it means"));
     }
     Ok(entry)
 }

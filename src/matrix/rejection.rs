@@ -38,6 +38,46 @@ pub enum Rejection {
         /// Why.
         reason: Option<String>,
     },
+    /// It needs another version of another driver than any that fits.
+    #[error("needs {needs}, and no such version fits{}", reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default())]
+    RequiresVersion {
+        /// The other driver and its versions, in words.
+        needs: String,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// It fits by itself, but not together with any choice of the other drivers.
+    #[error("fits alone, but not together with any version of the other drivers that fits")]
+    Apart,
+    /// It cannot do something that is required.
+    #[error("cannot do {feature}")]
+    Feature {
+        /// What is required.
+        feature: String,
+    },
+    /// It can do what is required only with another vCenter.
+    #[error("can do {feature} only with vCenter {supported}, {connection} has {actual}")]
+    FeatureVsphere {
+        /// What is required.
+        feature: String,
+        /// The vCenters it takes.
+        supported: VersionRange,
+        /// The connection.
+        connection: String,
+        /// What that vCenter has.
+        actual: VcenterVersion,
+    },
+    /// There is no chart of it.
+    #[error("has no chart, only manifests, which are never applied")]
+    NoChart,
+    /// No supported steps lead to it from what is installed.
+    #[error("upgrades only from {from} and newer; {installed} is installed, and no version in between fits")]
+    NoPath {
+        /// What is installed.
+        installed: DriverVersion,
+        /// From which version it can be reached.
+        from: DriverVersion,
+    },
     /// It is a pre-release.
     #[error("is a pre-release, which is chosen only when pinned")]
     Prerelease,
@@ -110,11 +150,18 @@ pub struct NoFit {
     pub platform: String,
     /// The smallest change that would help, when there is one.
     pub advice: Option<String>,
+    /// The other drivers for which no choice is possible either.
+    pub others: Vec<NoFit>,
 }
 
 impl std::error::Error for NoFit {}
 
 impl NoFit {
+    /// This driver and the others without a choice.
+    pub fn all(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.others)
+    }
+
     /// The rejected versions, those that came closest to fitting first; newest first among equals.
     #[must_use]
     pub fn nearest(&self) -> Vec<&Rejected> {
@@ -128,14 +175,22 @@ impl Rejection {
     /// How far the version is from fitting: nothing but a decision, something smaller than the cluster, minors of the cluster, never.
     fn distance(&self) -> u64 {
         match self {
-            Self::Downgrade { .. } | Self::Prerelease | Self::Requires { .. } | Self::Vsphere { .. } => 0,
+            Self::Downgrade { .. }
+            | Self::Prerelease
+            | Self::Requires { .. }
+            | Self::RequiresVersion { .. }
+            | Self::Apart
+            | Self::Feature { .. }
+            | Self::FeatureVsphere { .. }
+            | Self::NoPath { .. }
+            | Self::Vsphere { .. } => 0,
             Self::Kubernetes { supported, actual } => {
                 let minor = |bound: Option<&str>| Some(*bound?.parse::<KubernetesVersion>().ok()?.numbers().get(1)?);
                 let actual = actual.numbers().get(1).copied().unwrap_or(0);
                 let ends = [supported.min(), supported.max()].into_iter().filter_map(minor);
                 1 + ends.map(|end| end.abs_diff(actual)).min().unwrap_or(0)
             }
-            Self::Withdrawn { .. } => u64::MAX,
+            Self::Withdrawn { .. } | Self::NoChart => u64::MAX,
         }
     }
 }
@@ -174,9 +229,9 @@ impl fmt::Display for NoFit {
                 "{driver} {installed} is installed, updates are disabled, and the matrix does not know that version"
             )?,
         }
-        match &self.advice {
-            Some(advice) => write!(f, ". {advice}"),
-            None => Ok(()),
+        if let Some(advice) = &self.advice {
+            write!(f, ". {advice}")?;
         }
+        self.others.iter().try_for_each(|other| write!(f, ". Also, {other}"))
     }
 }

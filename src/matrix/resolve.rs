@@ -1,6 +1,8 @@
 use super::advice::{advice, platform};
-use super::index::{Driver, Entry, Index, State};
+use super::index::{Driver, Entry, Index, Requirement, State};
+use super::judge::{judge, misfit, wanted};
 use super::rejection::{Cause, NoFit, Rejected, Rejection};
+use super::steps::steps;
 use crate::types::{ChartRef, DriverName, DriverRole, DriverVersion, KubernetesVersion, VcenterVersion};
 use std::collections::BTreeMap;
 
@@ -23,6 +25,8 @@ pub struct DriverRequest {
     pub pin: Option<DriverVersion>,
     /// Take the pin although it does not fit.
     pub allow_incompatible: bool,
+    /// What the version must be able to do, by the names of features in the index.
+    pub features: Vec<String>,
 }
 
 /// Everything the choice depends on.
@@ -44,13 +48,19 @@ pub struct Query<'a> {
 /// One chosen version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pick {
-    /// The version.
+    /// The version to install now.
     pub version: DriverVersion,
+    /// Where it leads: another version than [`Pick::version`] when that is only a step on the way.
+    pub target: DriverVersion,
+    /// The versions from what is installed to the target, in order; empty when nothing is installed or nothing changes.
+    pub path: Vec<DriverVersion>,
+    /// What must hold before the next step, by name.
+    pub preconditions: Vec<String>,
     /// Its chart.
     pub chart: ChartRef,
     /// Why this one, as the end of "chosen because".
     pub because: String,
-    /// The newest version that fits, whether or not it is the chosen one. `None` only beside an overridden pin.
+    /// The best version that fits, whether or not it is the chosen one. `None` only beside an overridden pin.
     pub newest: Option<DriverVersion>,
     /// Why the pinned version does not fit, when it is taken all the same.
     pub overridden: Option<String>,
@@ -65,148 +75,232 @@ pub struct Resolution {
     pub picks: BTreeMap<DriverName, Pick>,
 }
 
-/// Chooses a version for every driver together: each fits the cluster, every vCenter, and the other drivers.
-///
-/// The order of the index and of the vCenters does not matter.
-///
-/// # Errors
-/// For the first driver, by name, that has no choice: every version with the reason it was rejected.
-pub fn resolve(index: &Index, query: &Query<'_>) -> Result<Resolution, Box<NoFit>> {
-    let pick = |(name, request): (&DriverName, &DriverRequest)| Ok((name.clone(), choose(index, query, name, request)?));
-    let picks = query.drivers.iter().map(pick).collect::<Result<_, Box<NoFit>>>()?;
-    Ok(Resolution { picks })
+/// Every version of a driver, newest first, each with the reason it is not to be chosen without being asked for.
+pub type Candidates = BTreeMap<DriverName, Vec<(DriverVersion, Option<Rejection>)>>;
+
+/// What may be chosen for every driver asked for, each looked at by itself.
+#[must_use]
+pub fn candidates(index: &Index, query: &Query<'_>) -> Candidates {
+    let each = query.drivers.iter().filter_map(|(name, request)| {
+        let driver = index.drivers.get(name)?;
+        let judged = judge(driver, query, &wanted(driver, query, request), query.installed.get(name));
+        let owned = judged.into_iter().map(|(entry, reason)| (entry.version.clone(), reason)).collect();
+        Some((name.clone(), owned))
+    });
+    each.collect()
 }
 
-fn choose(index: &Index, query: &Query<'_>, name: &DriverName, request: &DriverRequest) -> Result<Pick, Box<NoFit>> {
+/// Chooses a version for every driver together: each fits the cluster, every vCenter, and the other drivers.
+///
+/// What is installed stays, as far as the policy says so; otherwise the newest goes before older ones, and what is not deprecated
+/// before what is. Where drivers need certain versions of each other, the first driver by name has the first choice. The order of
+/// the index and of the vCenters does not matter.
+///
+/// # Errors
+/// When a driver has no choice: every version with the reason it was rejected, and the same for every other such driver.
+pub fn resolve(index: &Index, query: &Query<'_>) -> Result<Resolution, Box<NoFit>> {
+    let mut options = Vec::new();
+    let mut failures = Vec::new();
+    for (name, request) in query.drivers {
+        match choices(index, query, name, request) {
+            Ok(found) => options.push(found),
+            Err(error) => failures.push(*error),
+        }
+    }
+    if failures.is_empty() {
+        match together(&options) {
+            Ok(chosen) => return Ok(finish(&options, &chosen, query)),
+            Err(reasons) => failures.extend(options.iter().zip(reasons).map(|(options, reasons)| apart(options, reasons, query))),
+        }
+    }
+    let mut first = failures.remove(0);
+    first.others = failures;
+    Err(Box::new(first))
+}
+
+/// A version that may be taken.
+struct Choice<'a> {
+    entry: &'a Entry,
+    /// Taken whatever it needs: somebody insisted.
+    forced: bool,
+    because: Option<String>,
+    overridden: Option<String>,
+}
+
+/// The choices for one driver, best first; never empty.
+struct Options<'a> {
+    name: &'a DriverName,
+    driver: &'a Driver,
+    judged: Vec<(&'a Entry, Option<Rejection>)>,
+    choices: Vec<Choice<'a>>,
+    newest: Option<DriverVersion>,
+}
+
+fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, request: &DriverRequest) -> Result<Options<'a>, Box<NoFit>> {
     let Some(driver) = index.drivers.get(name) else {
         let known = index.drivers.keys().cloned().collect();
         return Err(no_fit(query, name, Cause::UnknownDriver { known }, Vec::new(), None));
     };
+    let wanted = wanted(driver, query, request);
     let installed = query.installed.get(name);
-    let judged = judge(driver, query, installed);
-    let newest = judged.iter().find(|(_, reason)| reason.is_none()).map(|(entry, _)| *entry);
-    let newest_version = newest.map(|entry| entry.version.clone());
-    let take = |entry: &Entry, because: String| Pick {
+    let judged = judge(driver, query, &wanted, installed);
+    let mut good: Vec<&Entry> = judged.iter().filter(|(_, reason)| reason.is_none()).map(|(entry, _)| *entry).collect();
+    // stable: newest first among the good, then newest first among the deprecated
+    good.sort_by_key(|entry| matches!(entry.state, State::Deprecated(_)));
+    let newest = good.first().map(|entry| entry.version.clone());
+    let fail = |cause| no_fit(query, name, cause, rejections(&judged), Some(driver));
+    let one = |entry, forced, because: &str, overridden| {
+        vec![Choice {
+            entry,
+            forced,
+            because: Some(because.to_owned()),
+            overridden,
+        }]
+    };
+    let plain = |entry| Choice {
+        entry,
+        forced: false,
+        because: None,
+        overridden: None,
+    };
+    let choices = if let Some(pin) = &request.pin {
+        let Some(entry) = driver.entry(pin) else {
+            let nearest = driver.nearest(pin);
+            return Err(fail(Cause::UnknownPin { pin: pin.clone(), nearest }));
+        };
+        let barred = |reason: &Rejection| matches!(reason, Rejection::NoPath { .. });
+        let path = || judged.iter().find(|(other, _)| other.version == *pin).and_then(|(_, reason)| reason.clone()).filter(barred);
+        match misfit(entry, query, &wanted).or_else(path) {
+            None => one(entry, false, "pinned in spec", None),
+            Some(reason) if request.allow_incompatible && reason != Rejection::NoChart => {
+                one(entry, true, "pinned in spec, although it does not fit", Some(reason.to_string()))
+            }
+            Some(reason) => {
+                let fits = newest.clone();
+                return Err(fail(Cause::PinRejected { pin: pin.clone(), reason, fits }));
+            }
+        }
+    } else {
+        let known = installed.map(|version| (version, driver.entry(version)));
+        match (query.policy, known) {
+            (UpdatePolicy::Disabled, Some((_, Some(entry)))) => one(entry, true, "installed, and updates are disabled", None),
+            (UpdatePolicy::Disabled, Some((version, None))) => {
+                return Err(fail(Cause::InstalledUnknown { installed: version.clone() }));
+            }
+            (UpdatePolicy::Compatible, Some((_, Some(entry)))) if misfit(entry, query, &wanted).is_none() => {
+                let mut choices = one(entry, false, "installed and still fits", None);
+                choices.extend(good.into_iter().filter(|other| other.version != entry.version).map(plain));
+                choices
+            }
+            _ => good.into_iter().map(plain).collect(),
+        }
+    };
+    if choices.is_empty() {
+        return Err(fail(Cause::NothingFits));
+    }
+    Ok(Options {
+        name,
+        driver,
+        judged,
+        choices,
+        newest,
+    })
+}
+
+/// The first combination, by the order of the choices, in which every driver has the versions of the others that it needs.
+/// Without one: for each driver the choices that fail, with the reason.
+fn together(options: &[Options<'_>]) -> Result<Vec<usize>, Vec<Vec<Rejected>>> {
+    let choosy = |choice: &Choice<'_>| !choice.forced && choice.entry.requires.iter().any(Requirement::is_choosy);
+    if !options.iter().any(|options| options.choices.iter().any(choosy)) {
+        return Ok(vec![0; options.len()]);
+    }
+    let mut chosen = Vec::new();
+    if extend(options, &mut chosen) {
+        return Ok(chosen);
+    }
+    let reasons = options.iter().map(|own| {
+        let why = |choice: &Choice<'_>| {
+            let lacking = choice.entry.requires.iter().filter(|_| !choice.forced).find(|required| {
+                let other = options.iter().find(|other| *other.name == required.driver);
+                other.is_some_and(|other| !other.choices.iter().any(|choice| required.accepts(&choice.entry.version)))
+            });
+            lacking.map_or(Rejection::Apart, |required| Rejection::RequiresVersion {
+                needs: required.to_string(),
+                reason: required.reason.clone(),
+            })
+        };
+        let rejected = |choice: &Choice<'_>| Rejected {
+            version: choice.entry.version.clone(),
+            reason: why(choice),
+        };
+        own.choices.iter().map(rejected).collect()
+    });
+    Err(reasons.collect())
+}
+
+/// Completes a combination, driver after driver.
+fn extend(options: &[Options<'_>], chosen: &mut Vec<usize>) -> bool {
+    let Some(own) = options.get(chosen.len()) else { return true };
+    for (i, choice) in own.choices.iter().enumerate() {
+        let before = options.iter().zip(chosen.iter()).map(|(options, i)| (options.name, &options.choices[*i]));
+        let agrees = before.clone().all(|(name, other)| needs_met(choice, name, other) && needs_met(other, own.name, choice));
+        // a need that nothing in the rest can meet ends the search here and not at its leaves
+        let possible = || {
+            let rest = options.iter().skip(chosen.len() + 1);
+            rest.into_iter().all(|rest| rest.choices.iter().any(|other| needs_met(choice, rest.name, other)))
+        };
+        if agrees && possible() {
+            chosen.push(i);
+            if extend(options, chosen) {
+                return true;
+            }
+            chosen.pop();
+        }
+    }
+    false
+}
+
+fn needs_met(choice: &Choice<'_>, other: &DriverName, version: &Choice<'_>) -> bool {
+    let mut needs = choice.entry.requires.iter().filter(|required| required.driver == *other);
+    choice.forced || needs.all(|required| required.accepts(&version.entry.version))
+}
+
+fn finish(options: &[Options<'_>], chosen: &[usize], query: &Query<'_>) -> Resolution {
+    let pick = |(options, i): (&Options<'_>, &usize)| (options.name.clone(), taken(options, &options.choices[*i], query));
+    Resolution {
+        picks: options.iter().zip(chosen).map(pick).collect(),
+    }
+}
+
+fn taken(options: &Options<'_>, choice: &Choice<'_>, query: &Query<'_>) -> Pick {
+    let target = choice.entry;
+    let installed = query.installed.get(options.name);
+    let way = installed.map(|installed| steps(&options.judged, installed, target)).unwrap_or_default();
+    let entry = way.first().copied().unwrap_or(target);
+    let mut because = choice.because.clone().unwrap_or_else(|| reason_for(options.driver, target, query));
+    if entry.version != target.version {
+        because = format!("a step on the way to {}: {because}", target.version);
+    }
+    let changes = installed.is_some_and(|installed| *installed < entry.version);
+    Pick {
         version: entry.version.clone(),
+        target: target.version.clone(),
+        path: way.iter().map(|entry| entry.version.clone()).collect(),
+        preconditions: entry
+            .upgrades_from
+            .iter()
+            .filter(|_| changes)
+            .flat_map(|from| from.preconditions.clone())
+            .collect(),
         chart: entry.chart.clone(),
         because,
-        newest: newest_version.clone(),
-        overridden: None,
+        newest: options.newest.clone(),
+        overridden: choice.overridden.clone(),
         deprecated: match &entry.state {
             State::Deprecated(verdict) => Some(verdict.reason.clone()),
             State::Good | State::Withdrawn(_) => None,
         },
-    };
-    let fail = |cause| {
-        let rejected = judged.iter().filter_map(|(entry, reason)| {
-            Some(Rejected {
-                version: entry.version.clone(),
-                reason: reason.clone()?,
-            })
-        });
-        no_fit(query, name, cause, rejected.collect(), Some(driver))
-    };
-
-    if let Some(pin) = &request.pin {
-        let Some(entry) = driver.entry(pin) else {
-            return Err(fail(Cause::UnknownPin {
-                pin: pin.clone(),
-                nearest: driver.nearest(pin),
-            }));
-        };
-        return match misfit(entry, query) {
-            None => Ok(take(entry, "pinned in spec".to_owned())),
-            Some(reason) if request.allow_incompatible => Ok(Pick {
-                overridden: Some(reason.to_string()),
-                ..take(entry, "pinned in spec, although it does not fit".to_owned())
-            }),
-            Some(reason) => Err(fail(Cause::PinRejected {
-                pin: pin.clone(),
-                reason,
-                fits: newest_version.clone(),
-            })),
-        };
     }
-    if let Some(version) = installed {
-        let entry = driver.entry(version);
-        match (query.policy, entry) {
-            (UpdatePolicy::Disabled, Some(entry)) => {
-                return Ok(take(entry, "installed, and updates are disabled".to_owned()));
-            }
-            (UpdatePolicy::Disabled, None) => {
-                return Err(fail(Cause::InstalledUnknown {
-                    installed: version.clone(),
-                }));
-            }
-            (UpdatePolicy::Compatible, Some(entry)) if misfit(entry, query).is_none() => {
-                return Ok(take(entry, "installed and still fits".to_owned()));
-            }
-            (UpdatePolicy::Compatible | UpdatePolicy::Latest, _) => {}
-        }
-    }
-    match newest {
-        Some(entry) => Ok(take(entry, reason_for(driver, entry, query))),
-        None => Err(fail(Cause::NothingFits)),
-    }
-}
-
-/// Every version, newest first, with the reason it is not to be chosen without being asked for.
-fn judge<'a>(driver: &'a Driver, query: &Query<'_>, installed: Option<&DriverVersion>) -> Vec<(&'a Entry, Option<Rejection>)> {
-    let mut entries: Vec<&Entry> = driver.versions.iter().collect();
-    entries.sort_by(|left, right| right.version.cmp(&left.version));
-    let judged = entries.into_iter().map(|entry| {
-        let is_installed = installed == Some(&entry.version);
-        let prerelease = (entry.version.is_prerelease() && !is_installed).then_some(Rejection::Prerelease);
-        let reason = misfit(entry, query)
-            .or(prerelease)
-            .or_else(|| downgrade(driver, entry, query, installed));
-        (entry, reason)
-    });
-    judged.collect()
-}
-
-/// Why the version does not fit the platform and the other drivers.
-fn misfit(entry: &Entry, query: &Query<'_>) -> Option<Rejection> {
-    if let State::Withdrawn(verdict) = &entry.state {
-        return Some(Rejection::Withdrawn {
-            reason: verdict.reason.clone(),
-            instead: verdict.instead.clone(),
-        });
-    }
-    if !entry.kubernetes.range.contains(query.kubernetes.numbers()) {
-        return Some(Rejection::Kubernetes {
-            supported: entry.kubernetes.range.clone(),
-            actual: query.kubernetes.clone(),
-        });
-    }
-    let outside = query
-        .vcenters
-        .iter()
-        .filter(|(_, version)| !entry.vsphere.range.contains(version.numbers()));
-    if let Some((connection, actual)) = outside.min() {
-        return Some(Rejection::Vsphere {
-            supported: entry.vsphere.range.clone(),
-            connection: connection.clone(),
-            actual: actual.clone(),
-        });
-    }
-    let missing = entry
-        .requires
-        .iter()
-        .find(|required| !query.drivers.contains_key(&required.driver))?;
-    Some(Rejection::Requires {
-        driver: missing.driver.clone(),
-        reason: missing.reason.clone(),
-    })
-}
-
-/// Going back is refused while the installed version fits, or while the matrix knows nothing about it.
-fn downgrade(driver: &Driver, entry: &Entry, query: &Query<'_>, installed: Option<&DriverVersion>) -> Option<Rejection> {
-    let installed = installed.filter(|installed| **installed > entry.version)?;
-    let must_leave = driver.entry(installed).is_some_and(|entry| misfit(entry, query).is_some());
-    (!must_leave).then(|| Rejection::Downgrade {
-        installed: installed.clone(),
-    })
 }
 
 fn reason_for(driver: &Driver, entry: &Entry, query: &Query<'_>) -> String {
@@ -217,6 +311,24 @@ fn reason_for(driver: &Driver, entry: &Entry, query: &Query<'_>) -> String {
     format!("newest that supports {}", platform(query))
 }
 
+fn rejections(judged: &[(&Entry, Option<Rejection>)]) -> Vec<Rejected> {
+    let rejected = judged.iter().filter_map(|(entry, reason)| {
+        Some(Rejected {
+            version: entry.version.clone(),
+            reason: reason.clone()?,
+        })
+    });
+    rejected.collect()
+}
+
+/// A driver that has choices, none of which goes with the other drivers.
+fn apart(options: &Options<'_>, mut reasons: Vec<Rejected>, query: &Query<'_>) -> NoFit {
+    reasons.extend(rejections(&options.judged));
+    reasons.sort_by(|left, right| right.version.cmp(&left.version));
+    reasons.dedup_by(|left, right| left.version == right.version);
+    *no_fit(query, options.name, Cause::NothingFits, reasons, Some(options.driver))
+}
+
 fn no_fit(query: &Query<'_>, name: &DriverName, cause: Cause, rejected: Vec<Rejected>, driver: Option<&Driver>) -> Box<NoFit> {
     let advice = driver.and_then(|driver| advice(driver, query, &cause, &rejected));
     Box::new(NoFit {
@@ -225,5 +337,6 @@ fn no_fit(query: &Query<'_>, name: &DriverName, cause: Cause, rejected: Vec<Reje
         rejected,
         platform: platform(query),
         advice,
+        others: Vec::new(),
     })
 }

@@ -4,13 +4,14 @@ use super::{Input, Observed, Plan, Step, build};
 /// is pruned last is there too. For people who ask what would change; it is never carried out.
 #[must_use]
 pub fn whole(input: &Input<'_>) -> Plan {
-    let mut plan = build(at_once(input, input.observed));
+    let mut plan = at_once(input, input.observed);
     plan.steps.retain(|step| matches!(step, Step::Apply { .. }));
     // The state that the applies lead to, in which only what nobody wants any more is left to do, wave by wave.
     let mut after = input.observed.clone();
+    after.live.retain(|_, live| live.text("/metadata/deletionTimestamp").is_empty());
     after.live.extend(input.desired.iter().map(|d| (d.object.id(), d.object.clone())));
     loop {
-        let rest = build(at_once(input, &after));
+        let rest = at_once(input, &after);
         let deletes: Vec<Step> = rest.steps.into_iter().filter(|step| matches!(step, Step::Delete { .. })).collect();
         if deletes.is_empty() {
             plan.skipped = rest.skipped;
@@ -25,14 +26,14 @@ pub fn whole(input: &Input<'_>) -> Plan {
     }
 }
 
-/// The same question about this state, with nothing to wait for.
-fn at_once<'a>(input: &Input<'a>, observed: &'a Observed) -> Input<'a> {
-    Input {
+/// The increment from a state, as if nothing had to be waited for.
+fn at_once(input: &Input<'_>, observed: &Observed) -> Plan {
+    build(Input {
         observed,
         hold: None,
         unproven: Vec::new(),
         ..*input
-    }
+    })
 }
 
 #[cfg(test)]

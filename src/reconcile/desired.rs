@@ -96,6 +96,11 @@ fn values(wanted: &Wanted<'_>, chart: &Chart) -> Value {
     let spec = wanted.spec;
     let mut values = json!({});
     let mut set = |path: &[&str], value: Value| put(&mut values, path, value);
+    // A mirror holds what the matrix lists. Without one, an image whose first registry is gone comes from where it is now.
+    let mirrored = spec.images.as_ref().is_some_and(|images| images.registry.is_some());
+    if !mirrored && chart.values.pointer("/images/useRepublished").is_some() {
+        set(&["images", "useRepublished"], true.into());
+    }
     if let Some(images) = &spec.images {
         if let Some(registry) = &images.registry {
             set(&["images", "registry"], registry.clone().into());
@@ -117,6 +122,9 @@ fn values(wanted: &Wanted<'_>, chart: &Chart) -> Value {
             }
             if let Some(windows) = csi.windows {
                 set(&["windows", "enabled"], windows.into());
+            }
+            if !csi.storage_classes.is_empty() {
+                set(&["storageClasses"], json!(csi.storage_classes));
             }
             for (feature, on) in &csi.features {
                 set(&["featureStates", feature], (*on).into());

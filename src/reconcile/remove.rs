@@ -3,9 +3,9 @@
 use super::error::ReconcileError;
 use super::execute::{Place, execute};
 use super::prepare::sparing;
-use super::survey::survey;
+use super::survey::{Survey, survey};
 use super::{Occasion, World, set_finalizers};
-use crate::api::FINALIZER;
+use crate::api::{DeletionPolicy, FINALIZER};
 use crate::plan::{self, Observed, Step};
 use crate::status::{Report, Trouble};
 use crate::types::ObjectId;
@@ -14,12 +14,19 @@ use kube::ResourceExt;
 /// Removes one more wave, or lets go.
 pub(super) async fn remove(occasion: &Occasion<'_>, world: &World, report: &mut Report) -> Result<(), ReconcileError> {
     let config = occasion.config;
-    if !config.finalizers().iter().any(|f| f == FINALIZER) {
-        report.gone = true;
-        return Ok(());
-    }
     let survey = survey(&world.reader, config, occasion.kubernetes.clone()).await?;
     survey.tell(report);
+    if !config.finalizers().iter().any(|f| f == FINALIZER) {
+        report.gone = true;
+        report.removed = true;
+        return Ok(());
+    }
+    report.deleting = true;
+    let deleted = config.metadata.deletion_timestamp.is_some();
+    if deleted && config.spec.deletion_policy == DeletionPolicy::Orphan {
+        tracing::info!(objects = survey.inventory.objects.len(), "the drivers stay, as deletionPolicy says");
+        return let_go(occasion, world, &survey, report).await;
+    }
     let namespace = config.namespace().unwrap_or_default();
     let observed = Observed {
         live: survey.live.clone(),
@@ -47,12 +54,22 @@ pub(super) async fn remove(occasion: &Occasion<'_>, world: &World, report: &mut 
         report.troubles.extend(outcome.failures.iter().map(Trouble::from));
         return Ok(());
     }
-    let id = ObjectId::new("", "ConfigMap", &namespace, &survey.inventory_name);
+    let_go(occasion, world, &survey, report).await
+}
+
+/// Forgets the inventory and releases the VDOConfig.
+async fn let_go(occasion: &Occasion<'_>, world: &World, survey: &Survey, report: &mut Report) -> Result<(), ReconcileError> {
+    let config = occasion.config;
+    let id = ObjectId::new("", "ConfigMap", config.namespace().unwrap_or_default(), &survey.inventory_name);
     if let Some(map) = crate::cluster::get(&world.client, "v1", &id).await? {
         world.writer.delete("v1", &id, map.uid()).await?;
+        if let Some(cache) = world.reader.cache() {
+            cache.deleted(&id);
+        }
     }
     let rest: Vec<String> = config.finalizers().iter().filter(|f| *f != FINALIZER).cloned().collect();
     set_finalizers(config, &world.writer, &rest).await?;
     report.gone = true;
+    report.removed = true;
     Ok(())
 }

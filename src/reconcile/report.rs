@@ -27,7 +27,7 @@ impl Next {
         match report.troubles.first().map(|t| t.class) {
             Some(Class::Retry) => Self::Backoff,
             Some(Class::Wait | Class::Terminal) => Self::Steady,
-            None if report.waiting.is_empty() && !report.deleting => Self::Steady,
+            None if report.waiting.is_empty() && (!report.deleting || report.removed) => Self::Steady,
             None => Self::Soon,
         }
     }

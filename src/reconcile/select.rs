@@ -72,7 +72,11 @@ fn request(field: &str, version: Option<&str>, allow_incompatible: bool) -> Resu
             field: format!("spec.{field}.version"),
             problem: error.to_string(),
         })?;
-    Ok(DriverRequest { pin, allow_incompatible })
+    Ok(DriverRequest {
+        pin,
+        allow_incompatible,
+        ..DriverRequest::default()
+    })
 }
 
 fn connections(field: &'static str, mut names: Vec<String>, existing: &BTreeSet<String>) -> Result<Vec<String>, ReconcileError> {

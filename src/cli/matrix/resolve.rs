@@ -1,191 +1,32 @@
-//! `vdoctl matrix resolve`: the choice with its reasons, or why there is none.
+//! `vdoctl matrix resolve`: the choice with its reasons, or why there is none; and what an upgrade of the platform would do.
 
 use super::super::answer::document;
 use super::super::args::{Global, Resolve as Args};
-use super::super::failure::parts;
-use super::super::session::{Deployed, Session};
 use super::super::{Answer, CliError, Exit, style};
-use crate::api::{ConditionType, Conditions};
-use crate::fetch::Store;
-use crate::matrix::{self, DriverRequest, Index, NoFit, Query, Resolution, UpdatePolicy};
-use crate::reconcile;
-use crate::types::{DriverName, DriverVersion, KubernetesVersion, VcenterVersion};
-use kube::ResourceExt;
+use super::question::{self, Question};
+use super::{Loaded, ahead};
+use crate::matrix::{self, NoFit, Resolution};
+use crate::types::DriverName;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-
-/// Everything that is asked, whether it was typed or found.
-struct Question {
-    kubernetes: KubernetesVersion,
-    vcenters: Vec<(String, VcenterVersion)>,
-    drivers: BTreeMap<DriverName, DriverRequest>,
-    installed: BTreeMap<DriverName, DriverVersion>,
-    policy: UpdatePolicy,
-}
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
-    let index = super::index(&Store::Embedded).await?;
-    let typed = typed_drivers(args, &index)?;
-    let question = match &args.kubernetes {
-        Some(kubernetes) if !args.vcenter.is_empty() => Question {
-            kubernetes: kubernetes.clone(),
-            vcenters: typed_vcenters(args),
-            drivers: typed.unwrap_or_else(|| all(&index)),
-            installed: BTreeMap::new(),
-            policy: UpdatePolicy::Compatible,
-        },
-        _ => ask_cluster(args, global, typed, &index).await?,
-    };
-    let result = matrix::resolve(
-        &index,
-        &Query {
-            kubernetes: &question.kubernetes,
-            vcenters: &question.vcenters,
-            drivers: &question.drivers,
-            installed: &question.installed,
-            policy: question.policy,
-        },
-    );
+    let loaded = Loaded::read(args.index.matrix.as_deref()).await?;
+    let question = question::question(&args.platform, global, &loaded.index).await?;
+    if args.what_if_kubernetes.is_some() || !args.what_if_vcenter.is_empty() {
+        return ahead::answer(args, &loaded, &question);
+    }
+    let result = matrix::resolve(&loaded.index, &question.query());
     let exit = if result.is_ok() { Exit::Ok } else { Exit::Differences };
     let answer = Answer::formatted(
         args.output.or_table(),
-        || json(&index, &question, &result),
+        || json(&loaded, &question, &result),
         || text(&question, &result),
     )?;
     Ok(answer.exit(exit))
 }
 
-fn all(index: &Index) -> BTreeMap<DriverName, DriverRequest> {
-    index.drivers.keys().map(|name| (name.clone(), DriverRequest::default())).collect()
-}
-
-fn typed_drivers(args: &Args, index: &Index) -> Result<Option<BTreeMap<DriverName, DriverRequest>>, CliError> {
-    let mut drivers = BTreeMap::new();
-    for ask in &args.driver {
-        let (name, _) = super::driver(index, &ask.driver)?;
-        drivers.insert(
-            name.to_owned(),
-            DriverRequest {
-                pin: ask.pin.clone(),
-                allow_incompatible: false,
-            },
-        );
-    }
-    Ok(Some(drivers).filter(|drivers| !drivers.is_empty()))
-}
-
-/// What the one vCenter is called that was given no name.
-const ONLY: &str = "the vCenter";
-
-fn typed_vcenters(args: &Args) -> Vec<(String, VcenterVersion)> {
-    let name = |i: usize| {
-        if args.vcenter.len() == 1 {
-            ONLY.to_owned()
-        } else {
-            format!("vCenter {}", i + 1)
-        }
-    };
-    args.vcenter
-        .iter()
-        .enumerate()
-        .map(|(i, v)| (v.name.clone().unwrap_or_else(|| name(i)), v.version.clone()))
-        .collect()
-}
-
-/// Fills in from the cluster what was not typed.
-async fn ask_cluster(
-    args: &Args,
-    global: &Global,
-    typed: Option<BTreeMap<DriverName, DriverRequest>>,
-    index: &Index,
-) -> Result<Question, CliError> {
-    let session = Session::open(global).await?;
-    let reader = &session.world.reader;
-    let deployed = session.deployed().await?;
-    if args.vcenter.is_empty() && matches!(deployed, Deployed::Nothing) {
-        let remedy = "Name the vCenters instead: --vcenter 8.0.3";
-        return Err(CliError {
-            remedy: remedy.into(),
-            ..session.missing(&deployed)
-        });
-    }
-    let objects = if args.vcenter.is_empty() {
-        reconcile::connection_objects(reader, &global.namespace).await?
-    } else {
-        Vec::new()
-    };
-    let existing = objects.iter().map(ResourceExt::name_any).collect();
-    let mut question = Question {
-        kubernetes: args.kubernetes.clone().unwrap_or_else(|| session.kubernetes.clone()),
-        vcenters: typed_vcenters(args),
-        drivers: all(index),
-        installed: BTreeMap::new(),
-        policy: UpdatePolicy::Compatible,
-    };
-    let mut used = None;
-    if let Deployed::Config(config, _) = &deployed {
-        question.policy = reconcile::policy(config.spec.update_policy);
-        question.installed = reconcile::survey(reader, config, session.kubernetes.clone()).await?.versions();
-        if args.vcenter.is_empty() {
-            let asked = reconcile::asked(&config.spec, &global.namespace, &existing)?;
-            used = Some(asked.used().into_iter().map(str::to_owned).collect::<Vec<_>>());
-            question.drivers = asked.drivers;
-        }
-    }
-    if let Some(typed) = typed {
-        question.drivers = typed;
-    }
-    for object in objects
-        .iter()
-        .filter(|o| used.as_ref().is_none_or(|used| used.contains(&o.name_any())))
-    {
-        question.vcenters.push((object.name_any(), version(object)?));
-    }
-    if question.vcenters.is_empty() {
-        let what = format!(
-            "there is no vSphere connection in namespace {} of cluster {}",
-            global.namespace, session.name
-        );
-        return Err(CliError::new(Exit::NotFound, what, "Name the vCenters instead: --vcenter 8.0.3"));
-    }
-    Ok(question)
-}
-
-fn version(object: &crate::api::VsphereCloudConfig) -> Result<VcenterVersion, CliError> {
-    reconcile::vcenter_version(object).ok_or_else(|| {
-        let conditions = object
-            .status
-            .as_ref()
-            .map(|status| status.conditions.as_slice())
-            .unwrap_or_default();
-        let message = Conditions::find(conditions, ConditionType::Ready).map_or("it has not been checked yet", |c| c.message.as_str());
-        let what = format!(
-            "the version of vSphere connection {} ({}) is not known: {}",
-            object.name_any(),
-            object.spec.vc_ip,
-            parts(message).0
-        );
-        CliError::new(
-            Exit::Vcenter,
-            what,
-            format!("Name it instead: --vcenter {}=8.0.3", object.name_any()),
-        )
-    })
-}
-
 fn text(question: &Question, result: &Result<Resolution, Box<NoFit>>) -> String {
-    let vcenters: Vec<String> = question
-        .vcenters
-        .iter()
-        .map(|(name, version)| {
-            if name == ONLY {
-                version.to_string()
-            } else {
-                format!("{version} ({name})")
-            }
-        })
-        .collect();
-    let mut text = format!("Kubernetes {}, vCenter {}\n\n", question.kubernetes, vcenters.join(", "));
+    let mut text = format!("{}\n\n", question.title());
     match result {
         Ok(resolution) => {
             let rows: Vec<Vec<String>> = resolution
@@ -193,6 +34,12 @@ fn text(question: &Question, result: &Result<Resolution, Box<NoFit>>) -> String 
                 .iter()
                 .map(|(name, pick)| {
                     let mut because = pick.because.clone();
+                    if let Some(reason) = &pick.overridden {
+                        because.push_str(&format!("; {}: it {reason}", style::warn("overridden")));
+                    }
+                    if !pick.preconditions.is_empty() {
+                        because.push_str(&format!("; check first: {}", pick.preconditions.join(", ")));
+                    }
                     if let Some(reason) = &pick.deprecated {
                         because.push_str(&format!("; {}: {reason}", style::warn("deprecated")));
                     }
@@ -202,7 +49,19 @@ fn text(question: &Question, result: &Result<Resolution, Box<NoFit>>) -> String 
                 .collect();
             text.push_str(&style::table(&["DRIVER", "VERSION", "NEWEST FIT", "BECAUSE"], &rows));
         }
-        Err(error) => {
+        Err(all) => text.push_str(&refusals(all)),
+    }
+    text
+}
+
+/// Every driver without a choice, with its candidates.
+pub(super) fn refusals(error: &NoFit) -> String {
+    let mut text = String::new();
+    for (i, error) in error.all().enumerate() {
+        {
+            if i > 0 {
+                text.push('\n');
+            }
             text.push_str(&format!("{} {}\n\n", style::bad("✗"), headline(error)));
             let rows: Vec<Vec<String>> = error
                 .rejected
@@ -221,18 +80,19 @@ fn text(question: &Question, result: &Result<Resolution, Box<NoFit>>) -> String 
 }
 
 /// What could not be chosen, without the candidates: they are in the table.
-fn headline(error: &NoFit) -> String {
+pub(super) fn headline(error: &NoFit) -> String {
     match &error.cause {
         matrix::Cause::NothingFits => format!("no version of {} fits {}", error.driver, error.platform),
         _ => NoFit {
             advice: None,
+            others: Vec::new(),
             ..error.clone()
         }
         .to_string(),
     }
 }
 
-fn json(index: &Index, question: &Question, result: &Result<Resolution, Box<NoFit>>) -> Value {
+fn json(loaded: &Loaded, question: &Question, result: &Result<Resolution, Box<NoFit>>) -> Value {
     let vcenters: Vec<Value> = question
         .vcenters
         .iter()
@@ -244,29 +104,35 @@ fn json(index: &Index, question: &Question, result: &Result<Resolution, Box<NoFi
             "name": name,
             "version": pick.version,
             "newest": pick.newest,
+            "target": pick.target,
+            "path": pick.path,
+            "preconditions": pick.preconditions,
             "because": pick.because,
+            "overridden": pick.overridden,
             "deprecated": pick.deprecated,
             "chart": {"urls": pick.chart.urls, "digest": pick.chart.digest},
         })
     };
     let drivers: Vec<Value> = picks.map(driver).collect();
-    let failure = result.as_ref().err().map(|error| {
+    let failure = |error: &NoFit| {
         let rejected: Vec<Value> = error
             .rejected
             .iter()
             .map(|r| json!({"version": r.version, "reason": r.reason.to_string()}))
             .collect();
         json!({"driver": error.driver, "message": headline(error), "advice": error.advice, "rejected": rejected})
-    });
+    };
+    let failures: Vec<Value> = result.as_ref().err().into_iter().flat_map(|error| error.all()).map(failure).collect();
     document(
         "Resolution",
         json!({
-            "matrix": super::identity(index),
+            "matrix": loaded.identity(),
             "kubernetes": question.kubernetes,
             "vcenters": vcenters,
             "fits": result.is_ok(),
             "drivers": drivers,
-            "failure": failure,
+            "failure": failures.first(),
+            "failures": failures,
         }),
     )
 }

@@ -1,0 +1,121 @@
+//! What the operator costs on a real control plane, beside `kubectl` and `helm` in the same run. docs/benchmarks.md reads it.
+//!
+//! Nothing here judges: it fails only when it could not measure.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it prints its figures")]
+
+#[path = "../../tests/bed/mod.rs"]
+mod bed;
+mod helm;
+mod install;
+mod process;
+mod render;
+mod report;
+mod rest;
+
+use anyhow::Result;
+use install::{Ours, Theirs};
+use report::{Report, median, seconds, spread};
+use vdo_testbed::{Binaries, KUBERNETES_VERSION, Part};
+
+/// How often the drivers are installed, each time into a new cluster.
+const ROUNDS: usize = 3;
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    if !std::env::args().any(|arg| arg == "--bench") {
+        println!("it measures only as `cargo bench --bench cluster`");
+        return Ok(());
+    }
+    bed::prepare();
+    let binaries = tokio::task::spawn_blocking(Binaries::ensure_all).await??;
+    let mut rest = Report::default();
+    let mut rounds = Vec::new();
+    for number in 1..=ROUNDS {
+        eprintln!("installation {number} of {ROUNDS}: the operator, in a new cluster");
+        let mut bed = install::cluster(None).await?;
+        let ours = install::by_operator(&mut bed).await?;
+        if number == ROUNDS {
+            eprintln!("the operator at rest: resyncs, memory, restarts");
+            rest = rest::measure(&mut bed).await?;
+        }
+        let objects = install::applicable(&bed).await?;
+        eprintln!("installation {number} of {ROUNDS}: kubectl apply of the same objects, in a new cluster");
+        let bed = install::cluster(Some(install::end(bed))).await?;
+        let theirs = install::by_kubectl(&bed, &binaries.path(Part::Kubectl), &objects).await?;
+        rounds.push((ours, theirs));
+    }
+    let mut report = Report::default();
+    installs(&rounds, &mut report);
+    report.append(rest);
+    eprintln!("rendering: in process, helm, vdoctl");
+    render::measure(&binaries.path(Part::Helm), &mut report)?;
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    println!(
+        "\nvdo {}, optimised build; {cores} cores; Kubernetes {KUBERNETES_VERSION}; {} nodes; medians of {ROUNDS} installations\n",
+        env!("CARGO_PKG_VERSION"),
+        install::NODES,
+    );
+    println!("{report}");
+    Ok(())
+}
+
+/// The two ways of installing, side by side.
+fn installs(rounds: &[(Ours, Theirs)], report: &mut Report) {
+    requests(rounds, report);
+    report.section("Time to install, from the VDOConfig's arrival or kubectl's start");
+    let ours = |pick: fn(&Ours) -> f64| rounds.iter().map(move |(ours, _)| pick(ours));
+    let theirs = |pick: fn(&Theirs) -> f64| rounds.iter().map(move |(_, theirs)| pick(theirs));
+    let mut beside = |what: &str, mine: fn(&Ours) -> f64, other: fn(&Theirs) -> f64| {
+        let (us, them) = (median(ours(mine)), median(theirs(other)));
+        let remark = format!("vdo/kubectl {:.2}; {}, {}", us / them, spread(ours(mine)), spread(theirs(other)));
+        report.row(what, seconds(us), format!("kubectl {}", seconds(them)), remark);
+    };
+    beside("to the first object created", |o| o.first, |t| t.first);
+    beside("to the last object created", |o| o.created, |t| t.created);
+    beside(
+        "  without the wait for nodes between the drivers",
+        |o| o.created - o.pause,
+        |t| t.created,
+    );
+    beside("to all there: nodes initialised, pods ready, CSI nodes", |o| o.works, |t| t.works);
+    beside("to Ready=True; kubectl: to all there", |o| o.ready, |t| t.works);
+    let mut alone = |what: &str, mine: fn(&Ours) -> f64| {
+        report.row(what, seconds(median(ours(mine))), "", spread(ours(mine)));
+    };
+    alone("wait for nodes: longest time between two creations", |o| o.pause);
+    alone("operator: exec to ready, nothing installed", |o| o.start);
+    let process = median(theirs(|t| t.process));
+    report.row("kubectl: the whole process", "", format!("kubectl {}", seconds(process)), "");
+}
+
+/// How much was asked of the API server; of several installations the one that asked most.
+fn requests(rounds: &[(Ours, Theirs)], report: &mut Report) {
+    let ours = |pick: fn(&Ours) -> usize| rounds.iter().map(|(ours, _)| pick(ours)).max().unwrap_or_default();
+    let theirs = |pick: fn(&Theirs) -> usize| rounds.iter().map(|(_, theirs)| pick(theirs)).max().unwrap_or_default();
+    let objects = ours(|o| o.objects);
+    let (asked, bound) = (ours(|o| o.requests), objects + install::BOUND);
+    report.section("Requests");
+    report.row(
+        &format!("first install of {objects} objects, all but list and watch"),
+        asked,
+        format!("kubectl {}", theirs(|t| t.requests)),
+        format!("bound {bound}{}", if asked > bound { ": EXCEEDED" } else { "" }),
+    );
+    report.row(
+        "  of which writes",
+        ours(|o| o.writes),
+        format!("kubectl {}", theirs(|t| t.writes)),
+        format!(
+            "{} to the status, {} events, {} to the inventory",
+            ours(|o| o.status),
+            ours(|o| o.events),
+            ours(|o| o.inventory)
+        ),
+    );
+    report.row(
+        "lists and watches since the operator's start",
+        ours(|o| o.watches),
+        "",
+        format!("for {} kinds of objects", ours(|o| o.kinds)),
+    );
+}

@@ -1,0 +1,146 @@
+//! Rendering the CSI chart: a function call, and whole processes.
+
+use crate::helm;
+use crate::report::{Report, median, seconds};
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+use std::hint::black_box;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+use vdo::chart::{self, Context};
+use vdo::fetch::embedded;
+use vdo::types::CSI;
+use vdo::yaml;
+
+const VERSION: &str = "3.7.3";
+const CALLS: usize = 100;
+const PROCESSES: usize = 15;
+
+pub fn measure(helm: &Path, report: &mut Report) -> Result<()> {
+    let sources = embedded::sources();
+    let package = chart::package(sources.get(CSI).context("the CSI chart")?, &VERSION.parse()?)?;
+    let chart = chart::open(&package)?;
+    let render = || chart::render(&chart, &Value::Null, &Context::default());
+    let objects = render()?;
+    let whole = || -> Result<String> {
+        let chart = chart::open(&package)?;
+        Ok(yaml::dump_all(&chart::render(&chart, &Value::Null, &Context::default())?))
+    };
+
+    let folder = tempfile::tempdir()?;
+    let equivalent = folder.path().join(CSI);
+    helm::write(&equivalent, &chart, &objects)?;
+    let helm = |args: &[&str]| {
+        let mut command = Command::new(helm);
+        for (variable, name) in [
+            ("HELM_CACHE_HOME", "cache"),
+            ("HELM_CONFIG_HOME", "config"),
+            ("HELM_DATA_HOME", "data"),
+        ] {
+            command.env(variable, folder.path().join(name));
+        }
+        command.args(args).current_dir(folder.path());
+        command
+    };
+    let template = || helm(&["template", CSI, CSI]);
+    let vdoctl = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_vdoctl"));
+        command.args(args);
+        command
+    };
+    let ours = || vdoctl(&["chart", "render", CSI, "--version", VERSION, "--output", "yaml"]);
+    ensure!(same(&objects, &stdout(template())?)?, "helm renders other objects than we do");
+    let ours_can = stdout(ours()).is_ok_and(|text| same(&objects, &text).unwrap_or(false));
+
+    let call = timed(CALLS, || Ok(render()?))?;
+    let whole = timed(CALLS, whole)?;
+    let mut times: [Vec<f64>; 4] = Default::default();
+    // By turns, so that what else the machine does meets all alike.
+    for _ in 0..PROCESSES {
+        let commands = [
+            Some(template()),
+            Some(helm(&["version"])),
+            ours_can.then(ours),
+            ours_can.then(|| vdoctl(&["--version"])),
+        ];
+        for (times, command) in times.iter_mut().zip(commands) {
+            if let Some(command) = command {
+                let before = Instant::now();
+                stdout(command)?;
+                times.push(before.elapsed().as_secs_f64());
+            }
+        }
+    }
+    let [template, helm_start, vdoctl, vdoctl_start] = times.map(median);
+
+    report.section(&format!("Render of {} objects, {CSI} {VERSION}", objects.len()));
+    report.row(
+        "function call: check values, render, parse",
+        seconds(call),
+        format!("helm template {}", seconds(template)),
+        format!("helm/vdo {:.0}; a call beside a whole process", template / call),
+    );
+    report.row(
+        "function call: unpack and open the chart, render, write YAML",
+        seconds(whole),
+        format!("helm template {}", seconds(template)),
+        format!("helm/vdo {:.0}; a call beside a whole process", template / whole),
+    );
+    report.row(
+        "the same, without the start of helm's process",
+        seconds(whole),
+        format!("helm {}", seconds(template - helm_start)),
+        format!(
+            "helm/vdo {:.1}; helm version takes {}",
+            (template - helm_start) / whole,
+            seconds(helm_start)
+        ),
+    );
+    if ours_can {
+        report.row(
+            "whole process: vdoctl chart render",
+            seconds(vdoctl),
+            format!("helm template {}", seconds(template)),
+            format!(
+                "helm/vdo {:.1}; vdoctl --version takes {}",
+                template / vdoctl,
+                seconds(vdoctl_start)
+            ),
+        );
+    } else {
+        report.row(
+            "whole process: vdoctl chart render",
+            "-",
+            "",
+            "not measured: this vdoctl does not render the chart",
+        );
+    }
+    Ok(())
+}
+
+fn timed<T>(times: usize, work: impl Fn() -> Result<T>) -> Result<f64> {
+    let mut taken = Vec::new();
+    for _ in 0..times {
+        let before = Instant::now();
+        black_box(work()?);
+        taken.push(before.elapsed().as_secs_f64());
+    }
+    Ok(median(taken))
+}
+
+fn stdout(mut command: Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("{command:?}"))?;
+    ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Whether a manifest holds these objects and no others.
+fn same(objects: &[Value], manifest: &str) -> Result<bool> {
+    let sorted = |mut all: Vec<(vdo::types::ObjectId, Value)>| {
+        all.sort_by(|left, right| left.0.cmp(&right.0));
+        all
+    };
+    let named = |all: Vec<Value>| all.into_iter().map(|o| Ok((chart::object_id(&o)?, o))).collect::<Result<Vec<_>>>();
+    Ok(sorted(named(objects.to_vec())?) == sorted(named(yaml::load_all(manifest)?)?))
+}

@@ -1,0 +1,130 @@
+//! A page for each chart with every value: its default, what is allowed, and what it means.
+
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+type Failure = Box<dyn std::error::Error>;
+
+/// Writes them to docs/values.
+#[allow(dead_code, reason = "the test that compares the files includes this module and writes nothing")]
+pub(crate) fn docs() -> Result<(), Failure> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    fs::create_dir_all(root.join("docs/values"))?;
+    for (file, text) in files(root)? {
+        fs::write(root.join(file), text)?;
+    }
+    Ok(())
+}
+
+/// The path of every page, with its content.
+pub(crate) fn files(root: &Path) -> Result<Vec<(String, String)>, Failure> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(root.join("charts"))? {
+        let folder = entry?.path();
+        if folder.is_dir() {
+            let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            all.push((format!("docs/values/{name}.md"), page(&name, &folder)?));
+        }
+    }
+    all.sort();
+    Ok(all)
+}
+
+fn page(name: &str, folder: &Path) -> Result<String, Failure> {
+    let defaults = vdo::yaml::load_value(&fs::read_to_string(folder.join("values.yaml"))?)?;
+    let schema: Value = serde_json::from_str(&fs::read_to_string(folder.join("values.schema.json"))?)?;
+    let mut page = Page {
+        schema: &schema,
+        defaults: String::new(),
+        items: String::new(),
+    };
+    page.object("", &schema, Some(&defaults));
+    let mut text = format!(
+        "# Values of {name}\n\n\
+         Generated from charts/{name} by `cargo run --example generate -- docs`. Do not edit.\n\n\
+         Set them in a VDOConfig under `values` of the driver, or with `vdoctl chart render {name} --version … --set key=value`.\n\n\
+         | value | default | allowed | what |\n|---|---|---|---|\n{}",
+        page.defaults
+    );
+    if !page.items.is_empty() {
+        write!(
+            text,
+            "\nIn lists and maps:\n\n| value | allowed | what |\n|---|---|---|\n{}",
+            page.items
+        )?;
+    }
+    Ok(text)
+}
+
+struct Page<'a> {
+    schema: &'a Value,
+    defaults: String,
+    items: String,
+}
+
+impl<'a> Page<'a> {
+    /// The rows of all fields of an object; without defaults it is an item of a list or a part of one.
+    fn object(&mut self, path: &str, schema: &'a Value, defaults: Option<&Value>) {
+        for (key, field) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            self.field(&path, field, defaults.and_then(|d| d.get(key)));
+        }
+    }
+
+    fn field(&mut self, path: &str, written: &'a Value, default: Option<&Value>) {
+        let field = self.resolved(written);
+        let required = field.get("required").is_some();
+        if field.get("properties").is_some() && required && default.is_some() {
+            return self.object(path, field, default);
+        }
+        let what = cell(field.get("description").and_then(Value::as_str).unwrap_or_default());
+        let allowed = cell(&self.allowed(field));
+        let _ = match default {
+            Some(default) => writeln!(self.defaults, "| `{path}` | `{default}` | {allowed} | {what} |"),
+            None => writeln!(self.items, "| `{path}` | {allowed} | {what} |"),
+        };
+        if let Some(items) = field.get("items").map(|items| self.resolved(items)) {
+            self.object(&format!("{path}[]"), items, None);
+        }
+        // What many fields share is the part of Kubernetes that its description names.
+        if written.get("$ref").is_none() {
+            self.object(path, field, None);
+        }
+    }
+
+    fn resolved(&self, schema: &'a Value) -> &'a Value {
+        let reference = schema.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix('#'));
+        reference.and_then(|pointer| self.schema.pointer(pointer)).unwrap_or(schema)
+    }
+
+    fn allowed(&self, schema: &'a Value) -> String {
+        let list = |values: &Vec<Value>| values.iter().map(|v| format!("`{v}`")).collect::<Vec<_>>().join(", ");
+        if let Some(values) = schema.get("enum").and_then(Value::as_array) {
+            return list(values);
+        }
+        if let Some(value) = schema.get("const") {
+            return format!("`{value}`");
+        }
+        if let Some(choices) = schema.get("anyOf").and_then(Value::as_array) {
+            return choices.iter().map(|choice| self.allowed(choice)).collect::<Vec<_>>().join(" or ");
+        }
+        let kind = match schema.get("type") {
+            Some(Value::String(kind)) => kind.replace("array", "list").replace("object", "map"),
+            Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
+            _ => String::new(),
+        };
+        let number = |key: &str| schema.get(key).map(ToString::to_string);
+        match (number("minimum"), number("maximum"), schema.get("pattern").and_then(Value::as_str)) {
+            (Some(least), Some(most), _) => format!("{kind} from {least} to {most}"),
+            (_, _, Some(pattern)) => format!("{kind} like `{pattern}`"),
+            _ => kind,
+        }
+    }
+}
+
+/// Text that stays inside its cell.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}

@@ -1,0 +1,163 @@
+//! `vdoctl matrix` as it is typed.
+
+use super::{Ask, Output, Vcenter};
+use crate::types::KubernetesVersion;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// Arguments of `matrix`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Matrix {
+    /// The verb.
+    #[command(subcommand)]
+    pub verb: MatrixVerb,
+}
+
+/// The verbs of `matrix`.
+#[derive(Debug, Clone, PartialEq, Subcommand)]
+pub enum MatrixVerb {
+    /// Chooses a version of every driver, and says why this one
+    ///
+    /// Needs no cluster when --kubernetes and --vcenter are given. What is not given is taken from the cluster: its version,
+    /// its vSphere connections, its VDOConfig and what is installed. When nothing fits, every candidate is listed with the
+    /// reason it was rejected, and the exit code is 1.
+    ///
+    /// With --what-if-kubernetes or --what-if-vcenter it tells what an upgrade of the platform would do, step by step.
+    Resolve(Resolve),
+    /// Shows the choice, the facts it rests on, and why every other version was not chosen
+    Explain(Explain),
+    /// Says what keeps a version from being chosen; the exit code is 1 when something does
+    WhyNot(WhyNot),
+    /// Lists all versions with what they support; needs no cluster
+    List(List),
+    /// Shows everything that is known of a version; needs no cluster
+    Show(Show),
+    /// Finds every mistake in an index; needs no cluster
+    ///
+    /// Charts are looked for beside the index, and in this vdoctl. The exit code is 1 when there is a mistake.
+    Lint(Lint),
+}
+
+/// Another index than the one of this vdoctl.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct MatrixFile {
+    /// A matrix index, or a folder with index.yaml, instead of the one of this vdoctl
+    #[arg(long, env = "VDO_MATRIX", value_name = "FILE")]
+    pub matrix: Option<PathBuf>,
+}
+
+/// What a choice is made for.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Platform {
+    /// The Kubernetes version, for example 1.34
+    #[arg(long, env = "VDO_KUBERNETES", value_name = "VERSION")]
+    pub kubernetes: Option<KubernetesVersion>,
+    /// A vCenter version, for example 8.0.3, vc1=8.0.3, or with its build 6.7.0-14367737; may be repeated
+    #[arg(long, env = "VDO_VCENTER", value_name = "[NAME=]VERSION", value_delimiter = ',')]
+    pub vcenter: Vec<Vcenter>,
+    /// A driver to choose, perhaps pinned, for example csi or csi=3.7.3; may be repeated; default: all
+    #[arg(long, env = "VDO_DRIVER", value_name = "NAME[=VERSION]", value_delimiter = ',')]
+    pub driver: Vec<Ask>,
+    /// A version that is installed, for example csi=3.6.3; may be repeated; default: what the cluster has
+    #[arg(long, env = "VDO_INSTALLED", value_name = "NAME=VERSION", value_delimiter = ',')]
+    pub installed: Vec<Ask>,
+    /// Something the storage driver must be able to do, for example snapshots; may be repeated
+    #[arg(long, env = "VDO_FEATURE", value_name = "NAME", value_delimiter = ',')]
+    pub feature: Vec<String>,
+}
+
+/// Arguments of `matrix resolve`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Resolve {
+    /// The platform.
+    #[command(flatten)]
+    pub platform: Platform,
+    /// Looks ahead to this Kubernetes version, for example 1.35
+    #[arg(long, env = "VDO_WHAT_IF_KUBERNETES", value_name = "VERSION")]
+    pub what_if_kubernetes: Option<KubernetesVersion>,
+    /// Looks ahead to this vCenter version, for example 8.0.4 or vc1=8.0.4; may be repeated
+    #[arg(long, env = "VDO_WHAT_IF_VCENTER", value_name = "[NAME=]VERSION", value_delimiter = ',')]
+    pub what_if_vcenter: Vec<Vcenter>,
+    /// The index.
+    #[command(flatten)]
+    pub index: MatrixFile,
+    /// The format.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Arguments of `matrix explain`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Explain {
+    /// The platform.
+    #[command(flatten)]
+    pub platform: Platform,
+    /// The index.
+    #[command(flatten)]
+    pub index: MatrixFile,
+    /// The format.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Arguments of `matrix why-not`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct WhyNot {
+    /// The driver: vsphere-cpi or cpi, vsphere-csi or csi
+    #[arg(value_name = "DRIVER")]
+    pub name: String,
+    /// Its version, for example 3.5.1
+    #[arg(value_name = "VERSION")]
+    pub version: String,
+    /// The platform.
+    #[command(flatten)]
+    pub platform: Platform,
+    /// The index.
+    #[command(flatten)]
+    pub index: MatrixFile,
+    /// The format.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Arguments of `matrix list`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct List {
+    /// Only this driver
+    #[arg(value_name = "DRIVER", env = "VDO_DRIVER")]
+    pub driver: Option<String>,
+    /// The index.
+    #[command(flatten)]
+    pub index: MatrixFile,
+    /// The format.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Arguments of `matrix show`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Show {
+    /// The driver: vsphere-cpi or cpi, vsphere-csi or csi
+    #[arg(value_name = "DRIVER")]
+    pub driver: String,
+    /// Its version, for example 3.7.3
+    #[arg(value_name = "VERSION")]
+    pub version: String,
+    /// The index.
+    #[command(flatten)]
+    pub index: MatrixFile,
+    /// The format.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Arguments of `matrix lint`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Lint {
+    /// The index; default: the one of this vdoctl
+    #[arg(value_name = "FILE", env = "VDO_MATRIX")]
+    pub file: Option<PathBuf>,
+    /// The format.
+    #[command(flatten)]
+    pub output: Output,
+}

@@ -1,0 +1,100 @@
+//! `vdoctl matrix show`: everything that is known of a version.
+
+use super::super::answer::document;
+use super::super::args::Show as Args;
+use super::super::{Answer, CliError, Exit, style};
+use super::{Loaded, confidence, driver, state};
+use crate::matrix::{Driver, Entry, Index, Support};
+use crate::types::DriverVersion;
+use serde_json::{Value, json};
+
+/// An entry by what was typed; a wrong version is answered with its neighbours.
+pub(super) fn entry<'a>(index: &'a Index, name: &str, version: &str) -> Result<(&'a str, &'a Driver, &'a Entry), CliError> {
+    let (name, driver) = driver(index, name)?;
+    let parsed = version.parse::<DriverVersion>();
+    if let Some(entry) = parsed.as_ref().ok().and_then(|version| driver.entry(version)) {
+        return Ok((name, driver, entry));
+    }
+    let near: Vec<String> = parsed.iter().flat_map(|version| driver.nearest(version)).map(|v| v.to_string()).collect();
+    let near = if near.is_empty() { String::new() } else { format!("The nearest: {}.\n", near.join(" and ")) };
+    Err(CliError::new(
+        Exit::NotFound,
+        format!("{name} has no version {version:?} in this matrix"),
+        format!("{near}All versions: vdoctl matrix list {name}"),
+    ))
+}
+
+pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
+    let loaded = Loaded::read(args.index.matrix.as_deref()).await?;
+    let (name, _, entry) = entry(&loaded.index, &args.driver, &args.version)?;
+    Answer::formatted(
+        args.output.or_table(),
+        || document("MatrixEntry", json!({"matrix": loaded.identity(), "entry": whole(name, entry)})),
+        || text(&loaded.index, name, entry),
+    )
+}
+
+fn whole(name: &str, entry: &Entry) -> Value {
+    let mut all = super::json(name, entry);
+    let features: serde_json::Map<String, Value> = entry
+        .features
+        .iter()
+        .map(|(name, f)| {
+            let range = json!({"min": f.vsphere.min(), "max": f.vsphere.max()});
+            (name.clone(), json!({"vsphere": range, "evidence": f.evidence, "note": f.note}))
+        })
+        .collect();
+    all["features"] = features.into();
+    all["upgradesFrom"] = json!(entry.upgrades_from);
+    all["images"] = json!(entry.images);
+    all["requires"] = json!(entry.requires);
+    all["manifests"] = json!(entry.manifests);
+    all
+}
+
+fn text(index: &Index, name: &str, entry: &Entry) -> String {
+    let mut text = format!("{}  {}\n\n", style::head(&format!("{name} {}", entry.version)), state(entry));
+    let support = |what: &str, support: &Support| vec![what.to_owned(), support.range.to_string(), confidence(support.confidence).to_owned(), support.evidence.join(", ")];
+    let mut rows = vec![support("Kubernetes", &entry.kubernetes), support("vCenter", &entry.vsphere)];
+    for (name, feature) in &entry.features {
+        rows.push(vec![name.clone(), format!("vCenter {}", feature.vsphere), String::new(), feature.evidence.join(", ")]);
+    }
+    text.push_str(&style::table(&["WHAT", "WITH", "CONFIDENCE", "EVIDENCE"], &rows));
+    let notes = [("Kubernetes", &entry.kubernetes.note), ("vCenter", &entry.vsphere.note)];
+    for (what, note) in notes.iter().filter_map(|(what, note)| Some((what, note.as_ref()?))) {
+        text.push_str(&format!("\n{what}: {note}"));
+    }
+    for (what, note) in entry.features.iter().filter_map(|(what, feature)| Some((what, feature.note.as_ref()?))) {
+        text.push_str(&format!("\n{what}: {note}"));
+    }
+    text.push('\n');
+    entry.requires.iter().for_each(|required| text.push_str(&format!("needs {required}\n")));
+    if let Some(from) = &entry.upgrades_from {
+        let min = from.min.as_ref().map_or_else(|| "any version, as far as is known".to_owned(), |min| format!("{min} and newer"));
+        text.push_str(&format!("\nUpgrades from {min}. Check first:\n"));
+        for name in &from.preconditions {
+            text.push_str(&format!("  {name}: {}\n", index.preconditions.get(name).map(String::as_str).unwrap_or_default()));
+        }
+    }
+    let sources = |support: &Support| support.evidence.clone();
+    let mut named: Vec<String> = sources(&entry.kubernetes).into_iter().chain(sources(&entry.vsphere)).collect();
+    named.extend(entry.features.values().flat_map(|feature| feature.evidence.clone()));
+    named.sort();
+    named.dedup();
+    text.push_str("\nSources\n");
+    for name in &named {
+        if let Some(source) = index.sources.get(name) {
+            text.push_str(&format!("  {name}  {}\n", source.url));
+        }
+    }
+    text.push_str("\nImages\n");
+    let rows = entry.images.iter().map(|image| {
+        let digest = image.digest.as_ref().map_or_else(|| "-".to_owned(), |digest| digest.short());
+        vec![format!("  {}", image.name), image.reference.clone(), digest]
+    });
+    text.push_str(&style::table(&["  NAME", "REFERENCE", "DIGEST"], &rows.collect::<Vec<_>>()));
+    for manifest in &entry.manifests {
+        text.push_str(&format!("manifest {manifest}\n"));
+    }
+    text
+}

@@ -1,0 +1,57 @@
+//! Upgrade edges: a version may say from which one on it can be reached; then the way leads through versions in between.
+
+use super::index::Entry;
+use super::rejection::Rejection;
+use crate::types::DriverVersion;
+
+type Judged<'a> = Vec<(&'a Entry, Option<Rejection>)>;
+
+fn from(entry: &Entry) -> Option<&DriverVersion> {
+    entry.upgrades_from.as_ref()?.min.as_ref()
+}
+
+/// Rejects, of versions newest first, those that no steps lead to.
+///
+/// An edge has only a lower end, so a version is in reach when the newest one in reach below it is new enough.
+pub(super) fn close(judged: &mut Judged<'_>, installed: &DriverVersion) {
+    let mut newest = installed;
+    for (entry, reason) in judged.iter_mut().rev() {
+        let entry: &Entry = entry;
+        if entry.version <= *installed || reason.is_some() {
+            continue;
+        }
+        match from(entry).filter(|from| *from > newest) {
+            Some(from) => {
+                *reason = Some(Rejection::NoPath {
+                    installed: installed.clone(),
+                    from: from.clone(),
+                });
+            }
+            None => newest = &entry.version,
+        }
+    }
+}
+
+/// The versions to be installed one after the other, the target last: as few as possible, through versions that fit.
+/// Nothing when the target is installed, or older, or the way is barred.
+pub(super) fn steps<'a>(judged: &Judged<'a>, installed: &DriverVersion, target: &'a Entry) -> Vec<&'a Entry> {
+    let mut way: Vec<&Entry> = Vec::new();
+    if target.version <= *installed {
+        return way;
+    }
+    loop {
+        let here = way.last().map_or(installed, |entry| &entry.version);
+        let open = |entry: &Entry| from(entry).is_none_or(|from| from <= here);
+        if open(target) {
+            way.push(target);
+            return way;
+        }
+        let between = judged.iter().filter(|(entry, reason)| {
+            reason.is_none() && entry.version > *here && entry.version < target.version && open(entry)
+        });
+        match between.map(|(entry, _)| *entry).max_by(|a, b| a.version.cmp(&b.version)) {
+            Some(next) => way.push(next),
+            None => return Vec::new(),
+        }
+    }
+}
