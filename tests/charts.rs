@@ -180,15 +180,17 @@ fn values_reach_their_places() {
         "/var/snap/kubelet/plugins/csi.vsphere.vmware.com"
     );
 
-    let one = Context {
-        cluster: chart::Cluster {
-            control_plane: chart::ControlPlane { count: 1 },
+    for (count, replicas) in [(0, 1), (1, 1), (2, 2), (3, 3), (5, 3)] {
+        let context = Context {
+            cluster: chart::Cluster {
+                control_plane: chart::ControlPlane { count },
+                ..Default::default()
+            },
             ..Default::default()
-        },
-        ..Default::default()
-    };
-    let objects = chart::render(&CSI, &json!({"controller": {"replicas": "auto"}}), &one).unwrap();
-    assert_eq!(find(&objects, "Deployment", "vsphere-csi-controller")["spec"]["replicas"], 1);
+        };
+        let objects = chart::render(&CSI, &json!({"controller": {"replicas": "auto"}}), &context).unwrap();
+        assert_eq!(find(&objects, "Deployment", "vsphere-csi-controller")["spec"]["replicas"], replicas);
+    }
 
     let objects = render(
         &CPI,

@@ -237,3 +237,74 @@ fn csi_options(cluster_id: &str, spec: &StorageProvider) -> csi::CsiOptions {
         .and_then(|n| u32::try_from(n).ok());
     options
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::{BindingMode, Images, StorageClass};
+
+    fn chart(name: &str, version: &str) -> Result<Chart, Box<dyn std::error::Error>> {
+        let sources = crate::fetch::embedded::sources();
+        let (_, source) = sources
+            .iter()
+            .find(|(driver, _)| driver.to_string() == name)
+            .ok_or("no such chart")?;
+        Ok(chart::open(&chart::package(source, &version.parse()?)?)?)
+    }
+
+    fn values_of(spec: &VDOConfigSpec, chart: &Chart) -> Result<Value, Box<dyn std::error::Error>> {
+        let cluster = Cluster {
+            version: "v1.34.4".parse()?,
+            uid: "uid".into(),
+            nodes: Vec::new(),
+        };
+        let asked = Asked {
+            drivers: BTreeMap::new(),
+            connections: BTreeMap::new(),
+        };
+        let wanted = Wanted {
+            spec,
+            asked: &asked,
+            cluster: &cluster,
+            connections: &[],
+            charts: &BTreeMap::new(),
+            cluster_id: "id",
+            apply_set: "set",
+            namespace: "ns",
+        };
+        let values = values(&wanted, chart);
+        chart::values::effective(chart, &values)?;
+        Ok(values)
+    }
+
+    #[test]
+    fn fields_of_the_specification_become_values() -> Result<(), Box<dyn std::error::Error>> {
+        let csi = chart("vsphere-csi", "3.7.3")?;
+        let cpi = chart("vsphere-cpi", "1.34.0")?;
+        let mut spec = VDOConfigSpec::default();
+        let plain = json!({"images": {"useRepublished": true}, "controller": {"replicas": "auto"}});
+        assert_eq!(values_of(&spec, &csi)?, plain);
+        assert_eq!(values_of(&spec, &cpi)?, json!({"images": {"useRepublished": true}}));
+
+        // A mirror holds the references that the matrix lists.
+        spec.images = Some(Images {
+            registry: Some("mirror.example".into()),
+            ..Images::default()
+        });
+        assert_eq!(values_of(&spec, &cpi)?, json!({"images": {"registry": "mirror.example"}}));
+
+        spec.storage_provider = Some(StorageProvider {
+            storage_classes: vec![StorageClass {
+                name: "gold".into(),
+                storage_policy: Some("Gold".into()),
+                binding_mode: Some(BindingMode::Immediate),
+                ..StorageClass::default()
+            }],
+            ..StorageProvider::default()
+        });
+        let values = values_of(&spec, &csi)?;
+        let expected = json!([{"name": "gold", "storagePolicy": "Gold", "bindingMode": "Immediate"}]);
+        assert_eq!(values["storageClasses"], expected);
+        Ok(())
+    }
+}
