@@ -36,6 +36,9 @@ fn lasting(text: &str) -> String {
         .collect()
 }
 
+/// A matrix that does not grow with the charts of this build.
+const FROZEN: &str = "tests/fixtures/matrix.yaml";
+
 /// A snapshot named after what was typed, without what changes with every matrix.
 fn snap(name: &str, arguments: &[&str]) {
     with_settings!({
@@ -51,13 +54,17 @@ fn code(arguments: &[&str]) -> i32 {
 #[test]
 fn help_of_every_verb() {
     snap("help", &["--help"]);
-    let verbs: [&[&str]; 12] = [
+    let verbs: [&[&str]; 16] = [
         &["status"],
         &["diff"],
         &["render"],
         &["matrix"],
         &["matrix", "resolve"],
+        &["matrix", "explain"],
+        &["matrix", "why-not"],
         &["matrix", "list"],
+        &["matrix", "show"],
+        &["matrix", "lint"],
         &["chart"],
         &["chart", "render"],
         &["chart", "images"],
@@ -204,13 +211,24 @@ fn a_package_is_the_one_of_the_matrix() {
 fn what_the_matrix_chooses() {
     snap(
         "resolve_fits",
-        &["matrix", "resolve", "--kubernetes", "v1.34.4", "--vcenter", "8.0.3"],
+        &[
+            "matrix",
+            "resolve",
+            "--matrix",
+            FROZEN,
+            "--kubernetes",
+            "v1.34.4",
+            "--vcenter",
+            "8.0.3",
+        ],
     );
     snap(
         "resolve_fits_json",
         &[
             "matrix",
             "resolve",
+            "--matrix",
+            FROZEN,
             "--kubernetes",
             "1.34",
             "--vcenter",
@@ -225,17 +243,39 @@ fn what_the_matrix_chooses() {
     );
     snap(
         "resolve_nothing_fits",
-        &["matrix", "resolve", "--kubernetes", "1.20", "--vcenter", "8.0.3"],
+        &[
+            "matrix",
+            "resolve",
+            "--matrix",
+            FROZEN,
+            "--kubernetes",
+            "1.20",
+            "--vcenter",
+            "8.0.3",
+        ],
     );
     snap(
         "resolve_nothing_fits_json",
-        &["matrix", "resolve", "--kubernetes", "1.20", "--vcenter", "8.0.3", "-o", "json"],
+        &[
+            "matrix",
+            "resolve",
+            "--matrix",
+            FROZEN,
+            "--kubernetes",
+            "1.20",
+            "--vcenter",
+            "8.0.3",
+            "-o",
+            "json",
+        ],
     );
     snap(
         "resolve_vcenter_too_old",
         &[
             "matrix",
             "resolve",
+            "--matrix",
+            FROZEN,
             "--kubernetes",
             "1.34",
             "--vcenter",
@@ -249,6 +289,8 @@ fn what_the_matrix_chooses() {
         &[
             "matrix",
             "resolve",
+            "--matrix",
+            FROZEN,
             "--kubernetes",
             "1.34",
             "--vcenter",
@@ -259,7 +301,7 @@ fn what_the_matrix_chooses() {
             "cpi",
         ],
     );
-    snap("matrix_list", &["matrix", "list", "-o", "wide"]);
+    snap("matrix_list", &["matrix", "list", "--matrix", FROZEN, "-o", "wide"]);
 }
 
 #[test]
