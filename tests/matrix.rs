@@ -13,10 +13,16 @@ use vdo::matrix::{Cause, DriverRequest, Index, NoFit, Query, Rejection, Resoluti
 use vdo::types::{CPI, CSI, DriverName, DriverVersion, KubernetesVersion, VcenterVersion};
 
 #[path = "../examples/generate/matrix.rs"]
+#[allow(dead_code, reason = "the generator's other parts are not needed here")]
 mod generate;
 
 /// The index with every version of the facts, whichever charts there are by now.
 fn full_index() -> Index {
+    static INDEX: std::sync::OnceLock<Index> = std::sync::OnceLock::new();
+    INDEX.get_or_init(read_full_index).clone()
+}
+
+fn read_full_index() -> Index {
     let facts = include_str!("../matrix-index/facts.yaml");
     let any = |_: &str, _: &DriverVersion| {
         Ok(Some(generate::Packed {
@@ -163,7 +169,7 @@ fn refusals_say_what_why_and_what_would_help() {
     let questions = [
         ("Kubernetes too new for CPI", ask("v1.37.0", &["8.0.3"])),
         ("Kubernetes too new for CSI", csi(ask("v1.36.0", &["8.0.3"]))),
-        ("Kubernetes too old", csi(ask("v1.28.3", &["8.0.3"]))),
+        ("Kubernetes too old", csi(ask("v1.20.3", &["8.0.3"]))),
         ("vCenter too old", csi(ask("v1.34.4", &["8.0.3", "6.7.0"]))),
         ("pin unknown", pin("3.7.9", false)),
         ("pin newer than all", pin("4.0.0", true)),
