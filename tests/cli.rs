@@ -181,8 +181,8 @@ fn values_come_from_files_and_settings_and_the_last_one_wins() {
 #[test]
 fn a_wrong_driver_or_version_gets_the_nearest() {
     snap("chart_wrong_driver", &["chart", "render", "vsphere-cis", "--version", "3.7.3"]);
-    snap("chart_wrong_version", &["chart", "render", "csi", "--version", "3.7.0"]);
-    snap("chart_minor_only", &["chart", "render", "csi", "--version", "3.7"]);
+    snap("chart_wrong_version", &["chart", "render", "csi", "--version", "3.7.9"]);
+    snap("chart_minor_only", &["chart", "render", "csi", "--version", "3.4"]);
     snap(
         "chart_wrong_value",
         &["chart", "render", "csi", "--version", "3.7.3", "--set", "controler.replicas=1"],
@@ -306,7 +306,17 @@ fn what_the_matrix_chooses() {
 
 #[test]
 fn what_version_says() {
-    snap("version", &["version"]);
+    let text = seen(vdoctl(&["version"]));
+    for part in [
+        "vdoctl  ",
+        "matrix  version ",
+        "vsphere-cpi  ",
+        " to 1.36.0 ",
+        "vsphere-csi  ",
+        " to 3.7.3 ",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
     snap("version_short", &["version", "--short"]);
     let output = vdoctl(&["version", "-o", "json"]).output().expect("it runs");
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");

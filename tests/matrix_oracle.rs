@@ -1,10 +1,12 @@
 //! The resolver against an oracle that tries everything: 10,000 small matrices, each asked with its parts in another order.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a failing test should stop where it fails")]
 
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use vdo::matrix::{DriverRequest, Index, Query, UpdatePolicy, resolve};
-use vdo::types::{DriverName, DriverVersion, KubernetesVersion, VcenterVersion};
+use vdo::matrix::{
+    Confidence, Driver, DriverRequest, Entry, Feature, Index, Query, Requirement, State, Support, UpdatePolicy, UpgradesFrom, Verdict,
+    resolve,
+};
+use vdo::types::{ChartRef, Digest, DriverName, DriverRole, DriverVersion, KubernetesVersion, VcenterVersion, VersionRange};
 
 /// A generator of numbers that needs no crate: xorshift.
 struct Dice(u64);
@@ -57,17 +59,17 @@ fn some(dice: &mut Dice, chance: u64, value: impl FnOnce(&mut Dice) -> u64) -> O
 
 fn case(dice: &mut Dice) -> Case {
     let driver = |dice: &mut Dice, needy: bool| -> Vec<Plain> {
-        let count = 1 + dice.roll(5);
+        let count = 2 + dice.roll(4);
         let one = |minor: u64, dice: &mut Dice| {
-            let low = dice.roll(4);
-            let from = dice.roll(7);
+            let low = dice.roll(3);
+            let from = dice.roll(5);
             Plain {
                 minor,
-                kubernetes: (low, low + dice.roll(3)),
-                vcenter: some(dice, 2, |d| d.roll(3)),
-                needs: (needy && dice.roll(2) == 0).then(|| (from, from + dice.roll(3))),
+                kubernetes: (low, low + 1 + dice.roll(3)),
+                vcenter: some(dice, 4, |d| d.roll(3)),
+                needs: (needy && dice.roll(3) == 0).then(|| (from, from + dice.roll(3))),
                 from: (minor > 0).then(|| some(dice, 2, |d| d.roll(minor))).flatten(),
-                snapshots: some(dice, 2, |d| d.roll(3)),
+                snapshots: (dice.roll(4) != 0).then(|| dice.roll(2)),
                 withdrawn: dice.roll(8) == 0,
                 deprecated: dice.roll(5) == 0,
             }
@@ -78,11 +80,11 @@ fn case(dice: &mut Dice) -> Case {
     Case {
         drivers: [driver(dice, false), driver(dice, true)],
         asked: [both || dice.roll(2) == 0, true],
-        kubernetes: dice.roll(6),
+        kubernetes: 1 + dice.roll(4),
         vcenters: (0..dice.roll(3)).map(|_| dice.roll(3)).collect(),
-        installed: [some(dice, 2, |d| d.roll(7)), some(dice, 2, |d| d.roll(7))],
-        pins: [some(dice, 6, |d| d.roll(6)), some(dice, 6, |d| d.roll(6))],
-        snapshots: dice.roll(4) == 0,
+        installed: [some(dice, 2, |d| d.roll(5)), some(dice, 2, |d| d.roll(5))],
+        pins: [some(dice, 12, |d| d.roll(5)), some(dice, 12, |d| d.roll(5))],
+        snapshots: dice.roll(8) == 0,
         policy: [UpdatePolicy::Compatible, UpdatePolicy::Latest, UpdatePolicy::Disabled][usize::try_from(dice.roll(3)).unwrap()],
     }
 }
@@ -159,41 +161,83 @@ impl Case {
     }
 
     fn index(&self, dice: &mut Dice) -> Index {
-        let mut drivers = serde_json::Map::new();
+        let mut drivers = BTreeMap::new();
         for (name, entries) in NAMES.iter().zip(&self.drivers) {
-            let mut versions: Vec<Value> = entries.iter().map(|entry| written(entry)).collect();
-            // the feature is known to the driver, so that asking for it means something
+            let mut versions: Vec<Entry> = entries.iter().map(entry).collect();
             dice.shuffle(&mut versions);
-            drivers.insert((*name).to_owned(), json!({"role": "other", "versions": versions}));
+            let role = DriverRole::Other;
+            drivers.insert((*name).to_owned(), Driver { role, versions });
         }
-        let index = json!({"apiVersion": "vdo.vmware.com/matrix/v1", "kind": "CompatibilityMatrix", "version": 1, "drivers": drivers});
-        Index::parse(index.to_string().as_bytes()).unwrap()
+        Index {
+            version: 1,
+            generated: None,
+            expires: None,
+            sources: BTreeMap::new(),
+            preconditions: BTreeMap::new(),
+            vcenter_builds: Vec::new(),
+            drivers,
+            unknown_fields: Vec::new(),
+        }
     }
 }
 
-fn written(entry: &Plain) -> Value {
-    let version = |minor: u64| format!("1.{minor}.0");
-    let mut value = json!({
-        "version": version(entry.minor),
-        "chart": {"urls": ["charts/x.tgz"], "sha256": "0".repeat(64)},
-        "kubernetes": {"min": format!("1.{}", entry.kubernetes.0), "max": format!("1.{}", entry.kubernetes.1), "confidence": "unverified"},
-        "vsphere": {"min": entry.vcenter.map(|v| format!("8.0.{v}")), "max": null, "confidence": "unverified"},
+fn version(minor: u64) -> DriverVersion {
+    format!("1.{minor}.0").parse().unwrap()
+}
+
+fn range(min: Option<String>, max: Option<String>) -> VersionRange {
+    VersionRange::new(min.as_deref(), max.as_deref()).unwrap()
+}
+
+fn entry(plain: &Plain) -> Entry {
+    let support = |range| Support {
+        range,
+        evidence: Vec::new(),
+        confidence: Confidence::Unverified,
+        note: None,
+    };
+    let vcenter = |min: Option<u64>| range(min.map(|v| format!("8.0.{v}")), None);
+    let requires = plain.needs.map(|(min, max)| Requirement {
+        driver: "a".to_owned(),
+        min: Some(version(min)),
+        max: Some(version(max)),
+        reason: None,
     });
-    if let Some((min, max)) = entry.needs {
-        value["requires"] = json!([{"driver": "a", "min": version(min), "max": version(max)}]);
+    let snapshots = plain.snapshots.map(|min| Feature {
+        vsphere: vcenter(Some(min)),
+        evidence: Vec::new(),
+        note: None,
+    });
+    let verdict = Verdict {
+        reason: "old".to_owned(),
+        since: None,
+        instead: None,
+    };
+    Entry {
+        version: version(plain.minor),
+        chart: ChartRef {
+            urls: vec!["charts/x.tgz".to_owned()],
+            digest: Digest::of(b""),
+        },
+        manifests: Vec::new(),
+        kubernetes: support(range(
+            Some(format!("1.{}", plain.kubernetes.0)),
+            Some(format!("1.{}", plain.kubernetes.1)),
+        )),
+        vsphere: support(vcenter(plain.vcenter)),
+        requires: requires.into_iter().collect(),
+        features: snapshots.map(|feature| ("snapshots".to_owned(), feature)).into_iter().collect(),
+        upgrades_from: plain.from.map(|from| UpgradesFrom {
+            min: Some(version(from)),
+            preconditions: Vec::new(),
+        }),
+        images: Vec::new(),
+        state: match (plain.withdrawn, plain.deprecated) {
+            (true, _) => State::Withdrawn(verdict),
+            (false, true) => State::Deprecated(verdict),
+            (false, false) => State::Good,
+        },
     }
-    if let Some(from) = entry.from {
-        value["upgradesFrom"] = json!({"min": version(from)});
-    }
-    if let Some(min) = entry.snapshots {
-        value["features"] = json!({"snapshots": {"vsphere": {"min": format!("8.0.{min}")}}});
-    }
-    if entry.withdrawn {
-        value["state"] = json!({"kind": "withdrawn", "reason": "bad"});
-    } else if entry.deprecated {
-        value["state"] = json!({"kind": "deprecated", "reason": "old"});
-    }
-    value
 }
 
 #[test]
@@ -203,7 +247,6 @@ fn the_oracle_agrees_on_ten_thousand_matrices() {
     for round in 0..10_000 {
         let case = case(&mut dice);
         let index = case.index(&mut dice);
-        let version = |minor: u64| format!("1.{minor}.0").parse::<DriverVersion>().unwrap();
         let kubernetes: KubernetesVersion = format!("v1.{}.3", case.kubernetes).parse().unwrap();
         let mut vcenters: Vec<(String, VcenterVersion)> = case
             .vcenters

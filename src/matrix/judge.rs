@@ -40,7 +40,7 @@ fn each<'a>(entry: &'a Entry, query: &'a Query<'a>, wanted: &'a [String]) -> imp
         }),
         State::Good | State::Deprecated(_) => None,
     };
-    let platform = || kubernetes(entry, query).into_iter().chain(vsphere(entry, query));
+    let platform = kubernetes(entry, query).into_iter().chain(vsphere(entry, query));
     let requires = entry
         .requires
         .iter()
@@ -50,7 +50,7 @@ fn each<'a>(entry: &'a Entry, query: &'a Query<'a>, wanted: &'a [String]) -> imp
         reason: missing.reason.clone(),
     });
     let features = wanted.iter().filter_map(move |feature| cannot(entry, query, feature));
-    chart.into_iter().chain(withdrawn).chain(platform()).chain(requires).chain(features)
+    withdrawn.into_iter().chain(platform).chain(requires).chain(features).chain(chart)
 }
 
 fn kubernetes(entry: &Entry, query: &Query<'_>) -> Option<Rejection> {

@@ -182,7 +182,7 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
         };
         match misfit(entry, query, &wanted).or_else(path) {
             None => one(entry, false, "pinned in spec", None),
-            Some(reason) if request.allow_incompatible && reason != Rejection::NoChart => {
+            Some(reason) if request.allow_incompatible && !entry.chart.urls.is_empty() => {
                 one(entry, true, "pinned in spec, although it does not fit", Some(reason.to_string()))
             }
             Some(reason) => {
