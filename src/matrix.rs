@@ -18,9 +18,7 @@ mod rejection;
 mod resolve;
 mod steps;
 
-pub use index::{
-    BuildFloor, Confidence, Driver, Entry, Feature, Image, Index, Requirement, Source, State, Support, UpgradesFrom, Verdict,
-};
+pub use index::{BuildFloor, Confidence, Driver, Entry, Feature, Image, Index, Requirement, Source, State, Support, UpgradesFrom, Verdict};
 pub use judge::{MULTI_VCENTER, misfits};
 pub use outlook::{Change, Outlook, Stage, Upgradeable, When, next_minor, outlook, upgradeable};
 pub use parse::IndexError;

@@ -13,6 +13,7 @@
 //!
 //! Layer 3: may use everything below; not `controller`, `cli` or `runtime`.
 
+mod ahead;
 pub mod connection;
 mod desired;
 mod error;

@@ -52,6 +52,17 @@ pub struct DriverReport {
     pub health: Option<DriverHealth>,
 }
 
+/// Whether the next Kubernetes minor fits, in the words of a condition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Upgradeable {
+    /// Whether it fits.
+    pub fits: bool,
+    /// Why not.
+    pub reason: Reason,
+    /// The sentence.
+    pub message: String,
+}
+
 /// Everything a reconcile has to say. Parts that were not reached stay empty.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
@@ -63,6 +74,8 @@ pub struct Report {
     pub connections: Vec<Connection>,
     /// The matrix in use.
     pub matrix: Option<MatrixStatus>,
+    /// Whether the next Kubernetes minor fits.
+    pub upgradeable: Option<Upgradeable>,
     /// The drivers asked for.
     pub drivers: Vec<DriverReport>,
     /// What is waited for.
@@ -102,6 +115,10 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
     let connections = connections(&mut conditions, report);
     drivers(&mut conditions, report);
     nodes_condition(&mut conditions, report);
+    match &report.upgradeable {
+        Some(next) => conditions.set(ConditionType::Upgradeable, Some(next.fits), next.reason, next.message.clone()),
+        None => conditions.keep(ConditionType::Upgradeable, Reason::NotChecked, "not looked at yet"),
+    }
     let summary = summary(report, trouble, connections, running(old, report));
     conditions.set(ConditionType::Ready, summary.ready, summary.reason, summary.message.clone());
     let working = summary.ready != Some(true) && trouble.is_none_or(|t| t.class != Class::Terminal);

@@ -36,6 +36,9 @@ fn lasting(text: &str) -> String {
         .collect()
 }
 
+/// A matrix that does not grow with the charts of this build.
+const FROZEN: &str = "tests/fixtures/matrix.yaml";
+
 /// A snapshot named after what was typed, without what changes with every matrix.
 fn snap(name: &str, arguments: &[&str]) {
     with_settings!({
@@ -51,13 +54,17 @@ fn code(arguments: &[&str]) -> i32 {
 #[test]
 fn help_of_every_verb() {
     snap("help", &["--help"]);
-    let verbs: [&[&str]; 13] = [
+    let verbs: [&[&str]; 17] = [
         &["status"],
         &["diff"],
         &["render"],
         &["matrix"],
         &["matrix", "resolve"],
+        &["matrix", "explain"],
+        &["matrix", "why-not"],
         &["matrix", "list"],
+        &["matrix", "show"],
+        &["matrix", "lint"],
         &["chart"],
         &["chart", "render"],
         &["chart", "images"],
@@ -175,8 +182,8 @@ fn values_come_from_files_and_settings_and_the_last_one_wins() {
 #[test]
 fn a_wrong_driver_or_version_gets_the_nearest() {
     snap("chart_wrong_driver", &["chart", "render", "vsphere-cis", "--version", "3.7.3"]);
-    snap("chart_wrong_version", &["chart", "render", "csi", "--version", "3.7.0"]);
-    snap("chart_minor_only", &["chart", "render", "csi", "--version", "3.7"]);
+    snap("chart_wrong_version", &["chart", "render", "csi", "--version", "3.7.9"]);
+    snap("chart_minor_only", &["chart", "render", "csi", "--version", "3.4"]);
     snap(
         "chart_wrong_value",
         &["chart", "render", "csi", "--version", "3.7.3", "--set", "controler.replicas=1"],
@@ -205,13 +212,24 @@ fn a_package_is_the_one_of_the_matrix() {
 fn what_the_matrix_chooses() {
     snap(
         "resolve_fits",
-        &["matrix", "resolve", "--kubernetes", "v1.34.4", "--vcenter", "8.0.3"],
+        &[
+            "matrix",
+            "resolve",
+            "--matrix",
+            FROZEN,
+            "--kubernetes",
+            "v1.34.4",
+            "--vcenter",
+            "8.0.3",
+        ],
     );
     snap(
         "resolve_fits_json",
         &[
             "matrix",
             "resolve",
+            "--matrix",
+            FROZEN,
             "--kubernetes",
             "1.34",
             "--vcenter",
@@ -226,17 +244,39 @@ fn what_the_matrix_chooses() {
     );
     snap(
         "resolve_nothing_fits",
-        &["matrix", "resolve", "--kubernetes", "1.20", "--vcenter", "8.0.3"],
+        &[
+            "matrix",
+            "resolve",
+            "--matrix",
+            FROZEN,
+            "--kubernetes",
+            "1.20",
+            "--vcenter",
+            "8.0.3",
+        ],
     );
     snap(
         "resolve_nothing_fits_json",
-        &["matrix", "resolve", "--kubernetes", "1.20", "--vcenter", "8.0.3", "-o", "json"],
+        &[
+            "matrix",
+            "resolve",
+            "--matrix",
+            FROZEN,
+            "--kubernetes",
+            "1.20",
+            "--vcenter",
+            "8.0.3",
+            "-o",
+            "json",
+        ],
     );
     snap(
         "resolve_vcenter_too_old",
         &[
             "matrix",
             "resolve",
+            "--matrix",
+            FROZEN,
             "--kubernetes",
             "1.34",
             "--vcenter",
@@ -250,6 +290,8 @@ fn what_the_matrix_chooses() {
         &[
             "matrix",
             "resolve",
+            "--matrix",
+            FROZEN,
             "--kubernetes",
             "1.34",
             "--vcenter",
@@ -260,12 +302,22 @@ fn what_the_matrix_chooses() {
             "cpi",
         ],
     );
-    snap("matrix_list", &["matrix", "list", "-o", "wide"]);
+    snap("matrix_list", &["matrix", "list", "--matrix", FROZEN, "-o", "wide"]);
 }
 
 #[test]
 fn what_version_says() {
-    snap("version", &["version"]);
+    let text = seen(vdoctl(&["version"]));
+    for part in [
+        "vdoctl  ",
+        "matrix  version ",
+        "vsphere-cpi  ",
+        " to 1.36.0 ",
+        "vsphere-csi  ",
+        " to 3.7.3 ",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
     snap("version_short", &["version", "--short"]);
     let output = vdoctl(&["version", "-o", "json"]).output().expect("it runs");
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");

@@ -9,12 +9,29 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use vdo::fetch::embedded;
 use vdo::matrix::{Cause, DriverRequest, Index, NoFit, Query, Rejection, Resolution, UpdatePolicy, resolve};
 use vdo::types::{CPI, CSI, DriverName, DriverVersion, KubernetesVersion, VcenterVersion};
 
-fn embedded_index() -> Index {
-    Index::parse(embedded::index()).unwrap()
+#[path = "../examples/generate/matrix.rs"]
+#[allow(dead_code, reason = "the generator's other parts are not needed here")]
+mod generate;
+
+/// The index with every version of the facts, whichever charts there are by now.
+fn full_index() -> Index {
+    static INDEX: std::sync::OnceLock<Index> = std::sync::OnceLock::new();
+    INDEX.get_or_init(read_full_index).clone()
+}
+
+fn read_full_index() -> Index {
+    let facts = include_str!("../matrix-index/facts.yaml");
+    let any = |_: &str, _: &DriverVersion| {
+        Ok(Some(generate::Packed {
+            sha256: "0".repeat(64),
+            images: Vec::new(),
+        }))
+    };
+    let index = generate::assembled(&vdo::yaml::load_value(facts).unwrap(), any).unwrap();
+    Index::parse(index.to_string().as_bytes()).unwrap()
 }
 
 /// A question in test shorthand.
@@ -47,6 +64,7 @@ impl Ask {
             let request = DriverRequest {
                 pin: pin.map(|(_, version, _)| version.parse().unwrap()),
                 allow_incompatible: pin.is_some_and(|(_, _, allow)| allow),
+                features: Vec::new(),
             };
             ((*driver).to_owned(), request)
         };
@@ -71,7 +89,7 @@ fn versions(resolution: &Resolution) -> Vec<String> {
 
 #[test]
 fn real_platforms_get_the_newest_that_fits_all() {
-    let index = embedded_index();
+    let index = full_index();
     for (kubernetes, vcenters, cpi, csi) in [
         ("v1.34.4", &["8.0.3"][..], "1.34.0", "3.7.3"),
         ("v1.35.0", &["9.0.0.0"], "1.35.1", "3.7.3"),
@@ -87,7 +105,7 @@ fn real_platforms_get_the_newest_that_fits_all() {
 
 #[test]
 fn the_reason_is_part_of_the_choice() {
-    let index = embedded_index();
+    let index = full_index();
     let because = |ask: Ask, driver: &str| ask.of(&index).unwrap().picks[driver].because.clone();
     let base = ask("v1.34.4", &["8.0.3", "7.0.3"]);
     assert_eq!(because(base.clone(), CPI), "its minor must equal Kubernetes 1.34");
@@ -110,7 +128,7 @@ fn the_reason_is_part_of_the_choice() {
 
 #[test]
 fn installed_versions_stay_or_go_by_policy() {
-    let index = embedded_index();
+    let index = full_index();
     for (policy, kubernetes, installed, expected) in [
         (UpdatePolicy::Compatible, "v1.34.4", "3.6.3", Ok("3.6.3")),
         (UpdatePolicy::Latest, "v1.34.4", "3.6.3", Ok("3.7.3")),
@@ -118,7 +136,7 @@ fn installed_versions_stay_or_go_by_policy() {
         // no longer fits
         (UpdatePolicy::Compatible, "v1.34.4", "3.5.1", Ok("3.7.3")),
         // not in the matrix: older may be left, newer is not walked back from
-        (UpdatePolicy::Compatible, "v1.34.4", "2.7.0", Ok("3.7.3")),
+        (UpdatePolicy::Compatible, "v1.34.4", "2.6.2", Ok("3.7.3")),
         (UpdatePolicy::Compatible, "v1.34.4", "3.8.0", Err(())),
         (UpdatePolicy::Disabled, "v1.34.4", "3.8.0", Err(())),
         // the installed one does not fit, so going back is allowed
@@ -137,7 +155,7 @@ fn installed_versions_stay_or_go_by_policy() {
 
 #[test]
 fn refusals_say_what_why_and_what_would_help() {
-    let index = embedded_index();
+    let index = full_index();
     let csi = |ask: Ask| Ask { drivers: vec![CSI], ..ask };
     let pin = |version, allow| Ask {
         pin: Some((CSI, version, allow)),
@@ -151,7 +169,7 @@ fn refusals_say_what_why_and_what_would_help() {
     let questions = [
         ("Kubernetes too new for CPI", ask("v1.37.0", &["8.0.3"])),
         ("Kubernetes too new for CSI", csi(ask("v1.36.0", &["8.0.3"]))),
-        ("Kubernetes too old", csi(ask("v1.28.3", &["8.0.3"]))),
+        ("Kubernetes too old", csi(ask("v1.20.3", &["8.0.3"]))),
         ("vCenter too old", csi(ask("v1.34.4", &["8.0.3", "6.7.0"]))),
         ("pin unknown", pin("3.7.9", false)),
         ("pin newer than all", pin("4.0.0", true)),
@@ -172,7 +190,7 @@ fn refusals_say_what_why_and_what_would_help() {
 
 #[test]
 fn an_incompatible_pin_is_taken_only_when_insisted_on() {
-    let index = embedded_index();
+    let index = full_index();
     let question = Ask {
         pin: Some((CSI, "3.5.1", true)),
         ..ask("v1.34.4", &["8.0.3"])
@@ -260,12 +278,15 @@ fn withdrawn_prerelease_and_requirements_are_honoured() {
 
 #[test]
 fn every_rejection_is_listed_newest_first() {
-    let error = ask("v1.34.4", &["6.7.0"]).of(&embedded_index()).unwrap_err();
+    let error = ask("v1.34.4", &["6.7.0"]).of(&full_index()).unwrap_err();
     assert_eq!(error.driver, CPI);
     assert!(matches!(error.cause, Cause::NothingFits));
     let found: Vec<String> = error.rejected.iter().map(|r| r.version.to_string()).collect();
-    assert_eq!(found, ["1.36.0", "1.35.1", "1.34.0", "1.33.1", "1.32.3"]);
-    assert!(matches!(error.rejected[2].reason, Rejection::Vsphere { .. }));
+    assert_eq!(found[..5], ["1.36.0", "1.35.1", "1.35.0", "1.34.0", "1.33.1"]);
+    assert_eq!(found.len(), 27);
+    assert!(matches!(error.rejected[3].reason, Rejection::Vsphere { .. }));
+    assert_eq!(error.others.len(), 1, "the other driver is reported too");
+    assert_eq!((error.others[0].driver.as_str(), error.others[0].rejected.len()), (CSI, 25));
 }
 
 /// One mutation of a good index, and what is said about it.
@@ -336,7 +357,7 @@ proptest! {
 
     #[test]
     fn order_does_not_matter(
-        order in Just((0..8).collect::<Vec<usize>>()).prop_shuffle(),
+        order in Just((0..60).collect::<Vec<usize>>()).prop_shuffle(),
         vcenters in Just(vec!["6.7.0", "7.0.3", "8.0.3", "9.0.0.0"]).prop_shuffle(),
         kubernetes in prop_oneof![Just("v1.27.0"), Just("v1.32.1"), Just("v1.34.4"), Just("v1.36.0")],
         count in 0usize..5,
@@ -352,7 +373,7 @@ proptest! {
                 kubernetes: &kubernetes, vcenters: &vcenters, drivers: &drivers, installed: &BTreeMap::new(), policy: UpdatePolicy::Latest,
             })
         };
-        let index = embedded_index();
+        let index = full_index();
         let mut shuffled = index.clone();
         for driver in shuffled.drivers.values_mut() {
             let length = driver.versions.len();
@@ -366,7 +387,7 @@ proptest! {
 
     #[test]
     fn whatever_is_chosen_fits(kubernetes in 25u64..40, vcenter in (6u64..10, 0u64..8), installed in proptest::option::of(0usize..3)) {
-        let index = embedded_index();
+        let index = full_index();
         let kubernetes: KubernetesVersion = format!("v1.{kubernetes}.0").parse().unwrap();
         let vcenters = [("vc".to_owned(), format!("{}.0.{}", vcenter.0, vcenter.1).parse::<VcenterVersion>().unwrap())];
         let drivers: BTreeMap<DriverName, DriverRequest> = BTreeMap::from([(CSI.to_owned(), DriverRequest::default())]);

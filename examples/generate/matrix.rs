@@ -65,7 +65,10 @@ pub(crate) fn assembled(
     mut chart: impl FnMut(&str, &DriverVersion) -> Result<Option<Packed>, Failure>,
 ) -> Result<Value, Failure> {
     let mut index = facts.clone();
-    let drivers = index.get_mut("drivers").and_then(Value::as_object_mut).ok_or("the facts have no drivers")?;
+    let drivers = index
+        .get_mut("drivers")
+        .and_then(Value::as_object_mut)
+        .ok_or("the facts have no drivers")?;
     for (name, driver) in drivers {
         let driver = driver.as_object_mut().ok_or("a driver is not a map")?;
         let lines = driver.shift_remove("lines").ok_or("a driver has no lines")?;

@@ -21,6 +21,8 @@ pub enum ConditionType {
     NodesInitialized,
     /// The compatibility matrix in use is current.
     MatrixFresh,
+    /// The drivers are known to fit the next Kubernetes minor.
+    Upgradeable,
     /// The name of the vCenter resolves.
     Resolved,
     /// The vCenter accepts connections.
@@ -46,6 +48,7 @@ impl ConditionType {
             Self::StorageReady => "StorageReady",
             Self::NodesInitialized => "NodesInitialized",
             Self::MatrixFresh => "MatrixFresh",
+            Self::Upgradeable => "Upgradeable",
             Self::Resolved => "Resolved",
             Self::Connected => "Connected",
             Self::Trusted => "Trusted",

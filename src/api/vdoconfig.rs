@@ -24,6 +24,11 @@ use std::collections::BTreeMap;
     printcolumn(name = "Health", type_ = "string", json_path = ".status.health"),
     printcolumn(name = "CPI", type_ = "string", json_path = ".status.drivers[?(@.name==\"vsphere-cpi\")].version"),
     printcolumn(name = "CSI", type_ = "string", json_path = ".status.drivers[?(@.name==\"vsphere-csi\")].version"),
+    printcolumn(
+        name = "Upgradeable",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Upgradeable\")].status"
+    ),
     printcolumn(name = "Matrix", type_ = "string", json_path = ".status.matrix.source", priority = 1),
     printcolumn(
         name = "Reason",

@@ -60,8 +60,16 @@ impl Loaded {
                 ..error
             }
         })?;
-        let bare = parsed.drivers.values().flat_map(|d| &d.versions).any(|entry| entry.chart.urls.is_empty());
-        let index = if bare { parsed.with_charts_of(&index(&Store::Embedded).await?) } else { parsed };
+        let bare = parsed
+            .drivers
+            .values()
+            .flat_map(|d| &d.versions)
+            .any(|entry| entry.chart.urls.is_empty());
+        let index = if bare {
+            parsed.with_charts_of(&index(&Store::Embedded).await?)
+        } else {
+            parsed
+        };
         Ok(Self {
             index,
             source: path.display().to_string(),

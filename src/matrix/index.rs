@@ -36,7 +36,12 @@ impl Index {
     /// The build is the one given, or the one behind the version as in `6.7.0-14367737`.
     #[must_use]
     pub fn vcenter(&self, reported: &VcenterVersion, build: Option<&str>) -> VcenterVersion {
-        let suffix = || reported.raw().split_once(['-', '+', ' ']).map(|(_, rest)| rest.trim_start_matches("build "));
+        let suffix = || {
+            reported
+                .raw()
+                .split_once(['-', '+', ' '])
+                .map(|(_, rest)| rest.trim_start_matches("build "))
+        };
         let build = build.or_else(suffix).and_then(|text| text.trim().parse::<u64>().ok());
         let floor = build.and_then(|build| {
             let floors = self.vcenter_builds.iter();

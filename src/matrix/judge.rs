@@ -40,14 +40,17 @@ fn each<'a>(entry: &'a Entry, query: &'a Query<'a>, wanted: &'a [String]) -> imp
         }),
         State::Good | State::Deprecated(_) => None,
     };
-    let platform = || kubernetes(entry, query).into_iter().chain(vsphere(entry, query));
-    let requires = entry.requires.iter().filter(|required| !query.drivers.contains_key(&required.driver));
+    let platform = kubernetes(entry, query).into_iter().chain(vsphere(entry, query));
+    let requires = entry
+        .requires
+        .iter()
+        .filter(|required| !query.drivers.contains_key(&required.driver));
     let requires = requires.map(|missing| Rejection::Requires {
         driver: missing.driver.clone(),
         reason: missing.reason.clone(),
     });
     let features = wanted.iter().filter_map(move |feature| cannot(entry, query, feature));
-    chart.into_iter().chain(withdrawn).chain(platform()).chain(requires).chain(features)
+    withdrawn.into_iter().chain(platform).chain(requires).chain(features).chain(chart)
 }
 
 fn kubernetes(entry: &Entry, query: &Query<'_>) -> Option<Rejection> {
@@ -71,9 +74,14 @@ fn vsphere(entry: &Entry, query: &Query<'_>) -> Option<Rejection> {
 
 fn cannot(entry: &Entry, query: &Query<'_>, feature: &str) -> Option<Rejection> {
     let Some(known) = entry.features.get(feature) else {
-        return Some(Rejection::Feature { feature: feature.to_owned() });
+        return Some(Rejection::Feature {
+            feature: feature.to_owned(),
+        });
     };
-    let outside = query.vcenters.iter().filter(|(_, version)| !known.vsphere.contains(version.numbers()));
+    let outside = query
+        .vcenters
+        .iter()
+        .filter(|(_, version)| !known.vsphere.contains(version.numbers()));
     outside.min().map(|(connection, actual)| Rejection::FeatureVsphere {
         feature: feature.to_owned(),
         supported: known.vsphere.clone(),

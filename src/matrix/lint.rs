@@ -67,7 +67,10 @@ pub fn lint(text: &str) -> Report {
 
 fn original(text: &str, report: &mut Report) {
     match super::Index::parse(text.as_bytes()) {
-        Ok(index) => index.unknown_fields.iter().for_each(|field| report.add("", field, "this field is not known")),
+        Ok(index) => index
+            .unknown_fields
+            .iter()
+            .for_each(|field| report.add("", field, "this field is not known")),
         Err(super::IndexError::Invalid { at, problem }) => report.add(&at, "", problem),
         Err(error) => report.add("", "", error.to_string()),
     }
@@ -103,14 +106,21 @@ fn structure(index: &Value, report: &mut Report) {
         let (at, field) = match path.as_slice() {
             ["drivers", driver, "versions", i, rest @ ..] => {
                 let number = i.parse().unwrap_or(0);
-                (place(driver, number, &index["drivers"][*driver]["versions"][number]), rest.join("."))
+                (
+                    place(driver, number, &index["drivers"][*driver]["versions"][number]),
+                    rest.join("."),
+                )
             }
             ["drivers", driver, rest @ ..] => (format!("drivers.{driver}"), rest.join(".")),
             all => (String::new(), all.join(".")),
         };
         if let Kind::AdditionalProperties { unexpected } = error.kind() {
             for name in unexpected {
-                let field = if field.is_empty() { name.clone() } else { format!("{field}.{name}") };
+                let field = if field.is_empty() {
+                    name.clone()
+                } else {
+                    format!("{field}.{name}")
+                };
                 report.add(&at, &field, "this field is not known; docs/matrix.md lists those there are");
             }
             continue;
@@ -177,7 +187,11 @@ fn circles(index: &Value, report: &mut Report) {
 /// The chart an entry names, when what it says about it can be read.
 fn chart(entry: &Value) -> Option<ChartRef> {
     let digest: Digest = format!("sha256:{}", entry["chart"]["sha256"].as_str()?).parse().ok()?;
-    let urls = entry["chart"]["urls"].as_array()?.iter().filter_map(Value::as_str).map(str::to_owned);
+    let urls = entry["chart"]["urls"]
+        .as_array()?
+        .iter()
+        .filter_map(Value::as_str)
+        .map(str::to_owned);
     Some(ChartRef {
         urls: urls.collect(),
         digest,

@@ -64,12 +64,7 @@ pub fn next_minor(version: &KubernetesVersion) -> KubernetesVersion {
 ///
 /// Kubernetes goes up one minor at a time, as clusters do. The first stage is today's platform: what would be done anyway.
 #[must_use]
-pub fn outlook(
-    index: &Index,
-    query: &Query<'_>,
-    kubernetes: Option<&KubernetesVersion>,
-    vcenters: &[(String, VcenterVersion)],
-) -> Outlook {
+pub fn outlook(index: &Index, query: &Query<'_>, kubernetes: Option<&KubernetesVersion>, vcenters: &[(String, VcenterVersion)]) -> Outlook {
     /// No cluster is upgraded by more minors in one plan.
     const MOST: usize = 20;
     let mut platforms = vec![(query.kubernetes.clone(), query.vcenters.to_vec())];
@@ -89,7 +84,11 @@ pub fn outlook(
         let mut now = query.kubernetes.clone();
         while minor(&now) < minor(target) && platforms.len() < MOST {
             now = next_minor(&now);
-            let reached = if minor(&now) == minor(target) { target.clone() } else { now.clone() };
+            let reached = if minor(&now) == minor(target) {
+                target.clone()
+            } else {
+                now.clone()
+            };
             platforms.push((reached, there.clone()));
         }
         if minor(query.kubernetes) > minor(target) {
@@ -108,7 +107,9 @@ pub fn outlook(
         let before = stages.last().map(|stage| (stage.kubernetes.clone(), stage.vcenters.clone()));
         let result = changes(index, &asked, before);
         if let Ok(changes) = &result {
-            let last = changes.iter().filter_map(|change| Some((change.driver.clone(), change.path.last()?.clone())));
+            let last = changes
+                .iter()
+                .filter_map(|change| Some((change.driver.clone(), change.path.last()?.clone())));
             let last: Vec<_> = last.collect();
             runs.extend(last);
         }
@@ -136,7 +137,11 @@ fn changes(index: &Index, query: &Query<'_>, before: Option<Platform>) -> Result
         if from == Some(&pick.target) {
             continue;
         }
-        let mut path = if pick.path.is_empty() { vec![pick.target.clone()] } else { pick.path };
+        let mut path = if pick.path.is_empty() {
+            vec![pick.target.clone()]
+        } else {
+            pick.path
+        };
         let mut when = When::With;
         if let (Some(from), Some((kubernetes, vcenters))) = (from, &before) {
             let earlier = Query {

@@ -1,6 +1,8 @@
 //! From bytes to an [`Index`]: everything is checked here, so nothing has to be checked later.
 
-use super::index::{BuildFloor, Confidence, Driver, Entry, Feature, Image, Index, Requirement, Source, State, Support, UpgradesFrom, Verdict};
+use super::index::{
+    BuildFloor, Confidence, Driver, Entry, Feature, Image, Index, Requirement, Source, State, Support, UpgradesFrom, Verdict,
+};
 use super::original;
 use crate::types::{ChartRef, DriverName, DriverRole, DriverVersion, VersionRange};
 use crate::yaml::{self, YamlError};
@@ -300,7 +302,9 @@ fn consistent(
     }
     let mut named = entry.upgrades_from.iter().flat_map(|from| &from.preconditions);
     if let Some(name) = named.find(|name| !preconditions.contains_key(*name)) {
-        return Err(format!("the precondition {name:?} is not under preconditions; say there what it means"));
+        return Err(format!(
+            "the precondition {name:?} is not under preconditions; say there what it means"
+        ));
     }
     Ok(entry)
 }

@@ -144,7 +144,11 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
     let wanted = wanted(driver, query, request);
     let installed = query.installed.get(name);
     let judged = judge(driver, query, &wanted, installed);
-    let mut good: Vec<&Entry> = judged.iter().filter(|(_, reason)| reason.is_none()).map(|(entry, _)| *entry).collect();
+    let mut good: Vec<&Entry> = judged
+        .iter()
+        .filter(|(_, reason)| reason.is_none())
+        .map(|(entry, _)| *entry)
+        .collect();
     // stable: newest first among the good, then newest first among the deprecated
     good.sort_by_key(|entry| matches!(entry.state, State::Deprecated(_)));
     let newest = good.first().map(|entry| entry.version.clone());
@@ -169,15 +173,25 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
             return Err(fail(Cause::UnknownPin { pin: pin.clone(), nearest }));
         };
         let barred = |reason: &Rejection| matches!(reason, Rejection::NoPath { .. });
-        let path = || judged.iter().find(|(other, _)| other.version == *pin).and_then(|(_, reason)| reason.clone()).filter(barred);
+        let path = || {
+            judged
+                .iter()
+                .find(|(other, _)| other.version == *pin)
+                .and_then(|(_, reason)| reason.clone())
+                .filter(barred)
+        };
         match misfit(entry, query, &wanted).or_else(path) {
             None => one(entry, false, "pinned in spec", None),
-            Some(reason) if request.allow_incompatible && reason != Rejection::NoChart => {
+            Some(reason) if request.allow_incompatible && !entry.chart.urls.is_empty() => {
                 one(entry, true, "pinned in spec, although it does not fit", Some(reason.to_string()))
             }
             Some(reason) => {
                 let fits = newest.clone();
-                return Err(fail(Cause::PinRejected { pin: pin.clone(), reason, fits }));
+                return Err(fail(Cause::PinRejected {
+                    pin: pin.clone(),
+                    reason,
+                    fits,
+                }));
             }
         }
     } else {
@@ -185,7 +199,9 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
         match (query.policy, known) {
             (UpdatePolicy::Disabled, Some((_, Some(entry)))) => one(entry, true, "installed, and updates are disabled", None),
             (UpdatePolicy::Disabled, Some((version, None))) => {
-                return Err(fail(Cause::InstalledUnknown { installed: version.clone() }));
+                return Err(fail(Cause::InstalledUnknown {
+                    installed: version.clone(),
+                }));
             }
             (UpdatePolicy::Compatible, Some((_, Some(entry)))) if misfit(entry, query, &wanted).is_none() => {
                 let mut choices = one(entry, false, "installed and still fits", None);
@@ -242,12 +258,18 @@ fn together(options: &[Options<'_>]) -> Result<Vec<usize>, Vec<Vec<Rejected>>> {
 fn extend(options: &[Options<'_>], chosen: &mut Vec<usize>) -> bool {
     let Some(own) = options.get(chosen.len()) else { return true };
     for (i, choice) in own.choices.iter().enumerate() {
-        let before = options.iter().zip(chosen.iter()).map(|(options, i)| (options.name, &options.choices[*i]));
-        let agrees = before.clone().all(|(name, other)| needs_met(choice, name, other) && needs_met(other, own.name, choice));
+        let before = options
+            .iter()
+            .zip(chosen.iter())
+            .map(|(options, i)| (options.name, &options.choices[*i]));
+        let agrees = before
+            .clone()
+            .all(|(name, other)| needs_met(choice, name, other) && needs_met(other, own.name, choice));
         // a need that nothing in the rest can meet ends the search here and not at its leaves
         let possible = || {
             let rest = options.iter().skip(chosen.len() + 1);
-            rest.into_iter().all(|rest| rest.choices.iter().any(|other| needs_met(choice, rest.name, other)))
+            rest.into_iter()
+                .all(|rest| rest.choices.iter().any(|other| needs_met(choice, rest.name, other)))
         };
         if agrees && possible() {
             chosen.push(i);
@@ -275,7 +297,9 @@ fn finish(options: &[Options<'_>], chosen: &[usize], query: &Query<'_>) -> Resol
 fn taken(options: &Options<'_>, choice: &Choice<'_>, query: &Query<'_>) -> Pick {
     let target = choice.entry;
     let installed = query.installed.get(options.name);
-    let way = installed.map(|installed| steps(&options.judged, installed, target)).unwrap_or_default();
+    let way = installed
+        .map(|installed| steps(&options.judged, installed, target))
+        .unwrap_or_default();
     let entry = way.first().copied().unwrap_or(target);
     let mut because = choice.because.clone().unwrap_or_else(|| reason_for(options.driver, target, query));
     if entry.version != target.version {

@@ -46,9 +46,9 @@ pub(super) fn steps<'a>(judged: &Judged<'a>, installed: &DriverVersion, target: 
             way.push(target);
             return way;
         }
-        let between = judged.iter().filter(|(entry, reason)| {
-            reason.is_none() && entry.version > *here && entry.version < target.version && open(entry)
-        });
+        let between = judged
+            .iter()
+            .filter(|(entry, reason)| reason.is_none() && entry.version > *here && entry.version < target.version && open(entry));
         match between.map(|(entry, _)| *entry).max_by(|a, b| a.version.cmp(&b.version)) {
             Some(next) => way.push(next),
             None => return Vec::new(),

@@ -3,7 +3,7 @@
 use super::desired::{Wanted, desired};
 use super::error::ReconcileError;
 use super::survey::{Survey, watches};
-use super::{Occasion, World, gates, gather, select};
+use super::{Occasion, World, ahead, gates, gather, select};
 use crate::api::{MatrixStatus, UpdatePolicy};
 use crate::chart;
 use crate::cluster::occupied;
@@ -51,18 +51,17 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         version: i64::try_from(index.version).unwrap_or(i64::MAX),
         digest: Digest::of(&bytes).to_string(),
     });
-    let vcenters = vcenters(&connections)?;
+    let vcenters = vcenters(&connections, &index)?;
     let installed = survey.versions();
-    let resolution = matrix::resolve(
-        &index,
-        &Query {
-            kubernetes: &survey.cluster.version,
-            vcenters: &vcenters,
-            drivers: &asked.drivers,
-            installed: &installed,
-            policy: policy(config.spec.update_policy),
-        },
-    )?;
+    let query = Query {
+        kubernetes: &survey.cluster.version,
+        vcenters: &vcenters,
+        drivers: &asked.drivers,
+        installed: &installed,
+        policy: policy(config.spec.update_policy),
+    };
+    report.upgradeable = Some(ahead::upgradeable(&matrix::upgradeable(&index, &query)));
+    let resolution = matrix::resolve(&index, &query)?;
 
     let mut charts = BTreeMap::new();
     for (driver, pick) in &resolution.picks {
@@ -137,11 +136,11 @@ fn cluster_id(occasion: &Occasion<'_>, survey: &Survey) -> Result<String, Reconc
 }
 
 /// The version of every vCenter in use; an old answer counts while there is no new one.
-fn vcenters(connections: &[Connection]) -> Result<Vec<(String, VcenterVersion)>, ReconcileError> {
+fn vcenters(connections: &[Connection], index: &Index) -> Result<Vec<(String, VcenterVersion)>, ReconcileError> {
     connections
         .iter()
         .map(|c| match &c.version {
-            Some(version) => Ok((c.name.clone(), version.clone())),
+            Some(version) => Ok((c.name.clone(), index.vcenter(version, c.build.as_deref()))),
             None => Err(ReconcileError::ConnectionNotReady {
                 connection: c.name.clone(),
                 message: c.message.clone(),

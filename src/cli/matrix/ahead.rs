@@ -40,7 +40,11 @@ fn targets(args: &Args, loaded: &Loaded, question: &Question) -> Result<Vec<(Str
 }
 
 fn json(stage: &Stage) -> Value {
-    let vcenters: Vec<Value> = stage.vcenters.iter().map(|(name, v)| json!({"connection": name, "version": v})).collect();
+    let vcenters: Vec<Value> = stage
+        .vcenters
+        .iter()
+        .map(|(name, v)| json!({"connection": name, "version": v}))
+        .collect();
     let changes: Vec<Value> = stage
         .result
         .iter()
@@ -54,7 +58,9 @@ fn json(stage: &Stage) -> Value {
         })
         .collect();
     let failures = stage.result.as_ref().err().into_iter().flat_map(|error| error.all());
-    let failures: Vec<Value> = failures.map(|e| json!({"driver": e.driver, "message": resolve::headline(e), "advice": e.advice})).collect();
+    let failures: Vec<Value> = failures
+        .map(|e| json!({"driver": e.driver, "message": resolve::headline(e), "advice": e.advice}))
+        .collect();
     json!({"kubernetes": stage.kubernetes, "vcenters": vcenters, "fits": stage.result.is_ok(), "changes": changes, "runs": stage.runs, "failures": failures})
 }
 

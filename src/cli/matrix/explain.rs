@@ -28,18 +28,26 @@ pub(super) async fn explain(args: &Explain, global: &Global) -> Result<Answer, C
                         .iter()
                         .map(|(version, reason)| json!({"version": version, "rejected": reason.as_ref().map(ToString::to_string)}))
                         .collect();
-                    let picked = pick(name).map(|p| json!({"version": p.version, "target": p.target, "path": p.path, "because": p.because}));
+                    let picked =
+                        pick(name).map(|p| json!({"version": p.version, "target": p.target, "path": p.path, "because": p.because}));
                     json!({"driver": name, "choice": picked, "facts": entry(name).map(|e| super::json(name, e)), "candidates": all})
                 })
                 .collect();
-            document("Explanation", json!({"matrix": loaded.identity(), "fits": result.is_ok(), "drivers": drivers}))
+            document(
+                "Explanation",
+                json!({"matrix": loaded.identity(), "fits": result.is_ok(), "drivers": drivers}),
+            )
         },
         || {
             let mut text = format!("{}\n", question.title());
             for (name, candidates) in &candidates {
                 match pick(name) {
                     Some(pick) => {
-                        text.push_str(&format!("\n{}\n  {}\n", style::head(&format!("{name} {}", pick.version)), pick.because));
+                        text.push_str(&format!(
+                            "\n{}\n  {}\n",
+                            style::head(&format!("{name} {}", pick.version)),
+                            pick.because
+                        ));
                         entry(name).into_iter().for_each(|entry| text.push_str(&facts(entry)));
                     }
                     None => text.push_str(&format!("\n{}\n", style::head(name))),
@@ -71,9 +79,17 @@ pub(super) async fn explain(args: &Explain, global: &Global) -> Result<Answer, C
 
 fn facts(entry: &Entry) -> String {
     let line = |what: &str, support: &Support| {
-        let evidence = if support.evidence.is_empty() { "no evidence".to_owned() } else { support.evidence.join(", ") };
+        let evidence = if support.evidence.is_empty() {
+            "no evidence".to_owned()
+        } else {
+            support.evidence.join(", ")
+        };
         let note = support.note.as_ref().map(|note| format!(" {note}")).unwrap_or_default();
-        format!("  {what} {}: {}, from {evidence}.{note}\n", support.range, confidence(support.confidence))
+        format!(
+            "  {what} {}: {}, from {evidence}.{note}\n",
+            support.range,
+            confidence(support.confidence)
+        )
     };
     line("Kubernetes", &entry.kubernetes) + &line("vCenter", &entry.vsphere)
 }
@@ -86,7 +102,11 @@ pub(super) async fn why_not(args: &WhyNot, global: &Global) -> Result<Answer, Cl
     let request = question.drivers.get(name).cloned().unwrap_or_default();
     let mut reasons = matrix::misfits(driver, entry, &query, &request);
     let candidates = matrix::candidates(&loaded.index, &query);
-    let own = candidates.get(name).into_iter().flatten().find(|(version, _)| *version == entry.version);
+    let own = candidates
+        .get(name)
+        .into_iter()
+        .flatten()
+        .find(|(version, _)| *version == entry.version);
     if let Some((_, Some(reason))) = own
         && !reasons.contains(reason)
     {
@@ -96,7 +116,9 @@ pub(super) async fn why_not(args: &WhyNot, global: &Global) -> Result<Answer, Cl
     let pick = result.as_ref().ok().and_then(|resolution| resolution.picks.get(name));
     let chosen = pick.is_some_and(|pick| pick.version == entry.version);
     let barred: Vec<String> = reasons.iter().map(Rejection::to_string).collect();
-    let instead = pick.filter(|_| !chosen).map(|pick| format!("{} is taken: {}", pick.version, pick.because));
+    let instead = pick
+        .filter(|_| !chosen)
+        .map(|pick| format!("{} is taken: {}", pick.version, pick.because));
     let answer = Answer::formatted(
         args.output.or_table(),
         || {

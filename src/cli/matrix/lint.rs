@@ -21,7 +21,13 @@ pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
     let report = lint(&text);
     let mut findings = report.findings;
     let mut elsewhere = 0_usize;
-    let folder = args.file.as_deref().map(|path| if path.is_dir() { path } else { path.parent().unwrap_or(Path::new(".")) });
+    let folder = args.file.as_deref().map(|path| {
+        if path.is_dir() {
+            path
+        } else {
+            path.parent().unwrap_or(Path::new("."))
+        }
+    });
     for (at, chart) in &report.charts {
         let mut result = Err(FetchError::NotFound {
             store: String::new(),
@@ -56,13 +62,23 @@ pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
     let answer = Answer::formatted(
         args.output.or_table(),
         || {
-            let all: Vec<Value> = findings.iter().map(|f| json!({"file": name, "at": f.at, "field": f.field, "problem": f.problem})).collect();
-            document("MatrixLint", json!({"file": name, "good": findings.is_empty(), "findings": all, "chartsElsewhere": elsewhere}))
+            let all: Vec<Value> = findings
+                .iter()
+                .map(|f| json!({"file": name, "at": f.at, "field": f.field, "problem": f.problem}))
+                .collect();
+            document(
+                "MatrixLint",
+                json!({"file": name, "good": findings.is_empty(), "findings": all, "chartsElsewhere": elsewhere}),
+            )
         },
         || {
             let mut text: String = findings.iter().map(|finding| line(&name, finding)).collect();
             if findings.is_empty() {
-                text.push_str(&format!("{} {name}: no mistakes, {} charts checked\n", style::good("✓"), report.charts.len() - elsewhere));
+                text.push_str(&format!(
+                    "{} {name}: no mistakes, {} charts checked\n",
+                    style::good("✓"),
+                    report.charts.len() - elsewhere
+                ));
             }
             if elsewhere > 0 {
                 text.push_str(&format!("{elsewhere} charts are elsewhere and were not checked\n"));
@@ -74,7 +90,14 @@ pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
 }
 
 fn line(file: &str, finding: &Finding) -> String {
-    let place: Vec<&str> = [finding.at.as_str(), finding.field.as_str()].into_iter().filter(|part| !part.is_empty()).collect();
-    let place = if place.is_empty() { String::new() } else { format!(" {}", place.join(" ")) };
+    let place: Vec<&str> = [finding.at.as_str(), finding.field.as_str()]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect();
+    let place = if place.is_empty() {
+        String::new()
+    } else {
+        format!(" {}", place.join(" "))
+    };
     format!("{file}:{place}: {}\n", finding.problem)
 }

@@ -34,7 +34,13 @@ impl Question {
 
     /// `Kubernetes v1.34.4, vCenter 8.0.3 (vc1)`.
     pub(super) fn title(&self) -> String {
-        let name = |(name, version): &(String, VcenterVersion)| if name == ONLY { version.to_string() } else { format!("{version} ({name})") };
+        let name = |(name, version): &(String, VcenterVersion)| {
+            if name == ONLY {
+                version.to_string()
+            } else {
+                format!("{version} ({name})")
+            }
+        };
         let vcenters: Vec<String> = self.vcenters.iter().map(name).collect();
         format!("Kubernetes {}, vCenter {}", self.kubernetes, vcenters.join(", "))
     }
@@ -62,7 +68,11 @@ pub(super) async fn question(args: &Platform, global: &Global, index: &Index) ->
             let (name, _) = super::driver(index, &ask.driver)?;
             let Some(version) = ask.pin.clone() else {
                 let what = format!("--installed {} names no version", ask.driver);
-                return Err(CliError::new(Exit::Usage, what, format!("Write for example --installed {}=3.7.3", ask.driver)));
+                return Err(CliError::new(
+                    Exit::Usage,
+                    what,
+                    format!("Write for example --installed {}=3.7.3", ask.driver),
+                ));
             };
             question.installed.insert(name.to_owned(), version);
         }
@@ -71,10 +81,19 @@ pub(super) async fn question(args: &Platform, global: &Global, index: &Index) ->
         && let Some(request) = question.drivers.get_mut(CSI)
     {
         request.features.clone_from(&args.feature);
-        let features = index.drivers.get(CSI).into_iter().flat_map(|d| &d.versions).flat_map(|e| e.features.keys());
+        let features = index
+            .drivers
+            .get(CSI)
+            .into_iter()
+            .flat_map(|d| &d.versions)
+            .flat_map(|e| e.features.keys());
         let known: std::collections::BTreeSet<&str> = features.map(String::as_str).collect();
         if let Some(wrong) = args.feature.iter().find(|feature| !known.contains(feature.as_str())) {
-            return Err(super::super::failure::unknown("feature", wrong, &known.into_iter().collect::<Vec<_>>()));
+            return Err(super::super::failure::unknown(
+                "feature",
+                wrong,
+                &known.into_iter().collect::<Vec<_>>(),
+            ));
         }
     }
     Ok(question)
@@ -164,7 +183,11 @@ async fn ask_cluster(
         .iter()
         .filter(|o| used.as_ref().is_none_or(|used| used.contains(&o.name_any())))
     {
-        let build = object.status.as_ref().and_then(|status| status.about.as_ref()).map(|about| about.build.as_str());
+        let build = object
+            .status
+            .as_ref()
+            .and_then(|status| status.about.as_ref())
+            .map(|about| about.build.as_str());
         question.vcenters.push((object.name_any(), index.vcenter(&version(object)?, build)));
     }
     if question.vcenters.is_empty() {
@@ -198,4 +221,3 @@ fn version(object: &crate::api::VsphereCloudConfig) -> Result<VcenterVersion, Cl
         )
     })
 }
-

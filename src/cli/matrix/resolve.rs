@@ -122,7 +122,13 @@ fn json(loaded: &Loaded, question: &Question, result: &Result<Resolution, Box<No
             .collect();
         json!({"driver": error.driver, "message": headline(error), "advice": error.advice, "rejected": rejected})
     };
-    let failures: Vec<Value> = result.as_ref().err().into_iter().flat_map(|error| error.all()).map(failure).collect();
+    let failures: Vec<Value> = result
+        .as_ref()
+        .err()
+        .into_iter()
+        .flat_map(|error| error.all())
+        .map(failure)
+        .collect();
     document(
         "Resolution",
         json!({

@@ -15,8 +15,16 @@ pub(super) fn entry<'a>(index: &'a Index, name: &str, version: &str) -> Result<(
     if let Some(entry) = parsed.as_ref().ok().and_then(|version| driver.entry(version)) {
         return Ok((name, driver, entry));
     }
-    let near: Vec<String> = parsed.iter().flat_map(|version| driver.nearest(version)).map(|v| v.to_string()).collect();
-    let near = if near.is_empty() { String::new() } else { format!("The nearest: {}.\n", near.join(" and ")) };
+    let near: Vec<String> = parsed
+        .iter()
+        .flat_map(|version| driver.nearest(version))
+        .map(|v| v.to_string())
+        .collect();
+    let near = if near.is_empty() {
+        String::new()
+    } else {
+        format!("The nearest: {}.\n", near.join(" and "))
+    };
     Err(CliError::new(
         Exit::NotFound,
         format!("{name} has no version {version:?} in this matrix"),
@@ -54,26 +62,51 @@ fn whole(name: &str, entry: &Entry) -> Value {
 
 fn text(index: &Index, name: &str, entry: &Entry) -> String {
     let mut text = format!("{}  {}\n\n", style::head(&format!("{name} {}", entry.version)), state(entry));
-    let support = |what: &str, support: &Support| vec![what.to_owned(), support.range.to_string(), confidence(support.confidence).to_owned(), support.evidence.join(", ")];
+    let support = |what: &str, support: &Support| {
+        vec![
+            what.to_owned(),
+            support.range.to_string(),
+            confidence(support.confidence).to_owned(),
+            support.evidence.join(", "),
+        ]
+    };
     let mut rows = vec![support("Kubernetes", &entry.kubernetes), support("vCenter", &entry.vsphere)];
     for (name, feature) in &entry.features {
-        rows.push(vec![name.clone(), format!("vCenter {}", feature.vsphere), String::new(), feature.evidence.join(", ")]);
+        rows.push(vec![
+            name.clone(),
+            format!("vCenter {}", feature.vsphere),
+            String::new(),
+            feature.evidence.join(", "),
+        ]);
     }
     text.push_str(&style::table(&["WHAT", "WITH", "CONFIDENCE", "EVIDENCE"], &rows));
     let notes = [("Kubernetes", &entry.kubernetes.note), ("vCenter", &entry.vsphere.note)];
     for (what, note) in notes.iter().filter_map(|(what, note)| Some((what, note.as_ref()?))) {
         text.push_str(&format!("\n{what}: {note}"));
     }
-    for (what, note) in entry.features.iter().filter_map(|(what, feature)| Some((what, feature.note.as_ref()?))) {
+    for (what, note) in entry
+        .features
+        .iter()
+        .filter_map(|(what, feature)| Some((what, feature.note.as_ref()?)))
+    {
         text.push_str(&format!("\n{what}: {note}"));
     }
     text.push('\n');
-    entry.requires.iter().for_each(|required| text.push_str(&format!("needs {required}\n")));
+    entry
+        .requires
+        .iter()
+        .for_each(|required| text.push_str(&format!("needs {required}\n")));
     if let Some(from) = &entry.upgrades_from {
-        let min = from.min.as_ref().map_or_else(|| "any version, as far as is known".to_owned(), |min| format!("{min} and newer"));
+        let min = from
+            .min
+            .as_ref()
+            .map_or_else(|| "any version, as far as is known".to_owned(), |min| format!("{min} and newer"));
         text.push_str(&format!("\nUpgrades from {min}. Check first:\n"));
         for name in &from.preconditions {
-            text.push_str(&format!("  {name}: {}\n", index.preconditions.get(name).map(String::as_str).unwrap_or_default()));
+            text.push_str(&format!(
+                "  {name}: {}\n",
+                index.preconditions.get(name).map(String::as_str).unwrap_or_default()
+            ));
         }
     }
     let sources = |support: &Support| support.evidence.clone();

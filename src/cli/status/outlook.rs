@@ -48,7 +48,14 @@ fn ahead(config: &VDOConfig, status: &VDOConfigStatus, connections: &[VsphereClo
     let vcenters: Vec<(String, VcenterVersion)> = connections
         .iter()
         .filter(|c| used.contains(c.name_any().as_str()))
-        .map(|c| Some((c.name_any(), reconcile::vcenter_version(c)?)))
+        .map(|c| {
+            let build = c
+                .status
+                .as_ref()
+                .and_then(|status| status.about.as_ref())
+                .map(|about| about.build.as_str());
+            Some((c.name_any(), index.vcenter(&reconcile::vcenter_version(c)?, build)))
+        })
         .collect::<Option<_>>()?;
     let installed = status
         .drivers
@@ -71,7 +78,7 @@ fn ahead(config: &VDOConfig, status: &VDOConfigStatus, connections: &[VsphereClo
             Ok(resolution) => Ok(resolution
                 .picks
                 .into_iter()
-                .map(|(name, pick)| (short(&name).to_owned(), pick.version.to_string()))
+                .map(|(name, pick)| (short(&name).to_owned(), pick.target.to_string()))
                 .collect()),
             Err(error) => Err(match error.cause {
                 matrix::Cause::PinRejected { pin, .. } => format!("{} is pinned to {pin}", short(&error.driver)),

@@ -11,7 +11,11 @@ pub(super) fn check(index: &Value, name: &str, driver: &Value, report: &mut Repo
     for (at, entry) in entries(name, driver) {
         match version(entry) {
             Some(version) if !seen.insert(version.clone()) => {
-                report.add(&at, "version", "it overlaps with an earlier entry of the same version; keep one entry");
+                report.add(
+                    &at,
+                    "version",
+                    "it overlaps with an earlier entry of the same version; keep one entry",
+                );
             }
             Some(version) => {
                 edges(&at, entry, &version, &known, report);
@@ -66,7 +70,11 @@ fn ranges(index: &Value, at: &str, entry: &Value, report: &mut Report) {
         if own.is_empty() {
             report.add(at, &field, format!("no version lies in the range {own}; swap min and max"));
         } else if let Some(whole) = range(&entry["vsphere"]).filter(|whole| disjoint(whole, &own)) {
-            report.add(at, &field, format!("{own} lies outside of the vCenters that the version supports ({whole})"));
+            report.add(
+                at,
+                &field,
+                format!("{own} lies outside of the vCenters that the version supports ({whole})"),
+            );
         }
     }
 }
@@ -83,7 +91,9 @@ pub(super) fn evidence(index: &Value, at: &str, field: &str, holder: &Value, rep
 fn edges(at: &str, entry: &Value, version: &DriverVersion, known: &BTreeSet<DriverVersion>, report: &mut Report) {
     const FIELD: &str = "upgradesFrom.min";
     let min = entry["upgradesFrom"]["min"].as_str();
-    let Some(min) = min.and_then(|text| text.parse::<DriverVersion>().ok()) else { return };
+    let Some(min) = min.and_then(|text| text.parse::<DriverVersion>().ok()) else {
+        return;
+    };
     if min >= *version {
         report.add(at, FIELD, format!("{min} is not older than {version}: the edge makes a cycle"));
     } else if !known.contains(&min) {
@@ -132,23 +142,33 @@ fn requires(index: &Value, own: &str, at: &str, entry: &Value, report: &mut Repo
         if let (Some(min), Some(max)) = (&min, &max)
             && min > max
         {
-            report.add(at, "requires", format!("no version of {name} lies between {min} and {max}; swap min and max"));
+            report.add(
+                at,
+                "requires",
+                format!("no version of {name} lies between {min} and {max}; swap min and max"),
+            );
             continue;
         }
-        let accepted = |version: &DriverVersion| {
-            min.as_ref().is_none_or(|min| version >= min) && max.as_ref().is_none_or(|max| version <= max)
-        };
+        let accepted =
+            |version: &DriverVersion| min.as_ref().is_none_or(|min| version >= min) && max.as_ref().is_none_or(|max| version <= max);
         let listed: Vec<&Value> = entries(name, other).map(|(_, entry)| entry).collect();
-        let suits = listed.iter().filter(|entry| version(entry).is_some_and(|version| accepted(&version)));
+        let suits = listed
+            .iter()
+            .filter(|entry| version(entry).is_some_and(|version| accepted(&version)));
         let good: Vec<_> = suits.filter(|entry| entry["state"]["kind"] != "withdrawn").collect();
         let meets = |other: &&&Value| {
             let apart = |field: &str| Some(disjoint(&range(&entry[field])?, &range(&other[field])?));
             ["kubernetes", "vsphere"].iter().all(|field| apart(field) != Some(true))
         };
         if good.is_empty() {
-            report.add(at, "requires", format!("it can never be chosen: no version of {name} is the one it needs"));
+            report.add(
+                at,
+                "requires",
+                format!("it can never be chosen: no version of {name} is the one it needs"),
+            );
         } else if !good.iter().any(meets) {
-            let problem = format!("it can never be chosen: what it supports and what the versions of {name} it needs support has nothing in common");
+            let problem =
+                format!("it can never be chosen: what it supports and what the versions of {name} it needs support has nothing in common");
             report.add(at, "requires", problem);
         }
     }
