@@ -247,7 +247,7 @@ mod tests {
         let sources = crate::fetch::embedded::sources();
         let (_, source) = sources
             .iter()
-            .find(|(driver, _)| driver.to_string() == name)
+            .find(|(driver, _)| *driver == name)
             .ok_or("no such chart")?;
         Ok(chart::open(&chart::package(source, &version.parse()?)?)?)
     }
