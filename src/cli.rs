@@ -47,8 +47,10 @@ pub async fn main(line: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let mut printer = Printer::new(cli.global.color);
     let exit = tokio::select! {
-        exit = run(&cli, &mut printer) => exit,
+        // The signals are caught before anything is begun.
+        biased;
         exit = interrupted() => exit,
+        exit = run(&cli, &mut printer) => exit,
     };
     exit.into()
 }

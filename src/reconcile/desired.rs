@@ -245,10 +245,7 @@ mod tests {
 
     fn chart(name: &str, version: &str) -> Result<Chart, Box<dyn std::error::Error>> {
         let sources = crate::fetch::embedded::sources();
-        let (_, source) = sources
-            .iter()
-            .find(|(driver, _)| driver.to_string() == name)
-            .ok_or("no such chart")?;
+        let (_, source) = sources.iter().find(|(driver, _)| *driver == name).ok_or("no such chart")?;
         Ok(chart::open(&chart::package(source, &version.parse()?)?)?)
     }
 
