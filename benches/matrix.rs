@@ -70,10 +70,15 @@ fn main() {
     println!("the real matrix ({versions} versions): resolved in {best:?} (aim 1 ms)");
     drop(index);
 
-    const COUNT: u32 = 100_000;
-    let text = large(COUNT);
+    for count in [20_000, 100_000] {
+        at(count);
+    }
+}
+
+fn at(count: u32) {
+    let text = large(count);
     println!(
-        "{COUNT} versions: {} KiB of text, {} KiB resident before",
+        "{count} versions: {} KiB of text, {} KiB resident before",
         text.len() / 1024,
         peak().unwrap_or(0)
     );

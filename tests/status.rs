@@ -112,6 +112,11 @@ fn healthy() -> Report {
             version: 1,
             digest: "sha256:aa".into(),
         }),
+        upgradeable: Some(vdo::status::Upgradeable {
+            fits: false,
+            reason: Reason::NoCompatibleVersion,
+            message: "Kubernetes 1.36 does not fit: no CSI version fits it".into(),
+        }),
         drivers: vec![
             driver(CPI, health(true, Reason::Healthy, "all 1 pods are ready", (1, 1))),
             driver(CSI, health(true, Reason::Healthy, "all 7 pods are ready", (7, 7))),

@@ -126,7 +126,7 @@ pub enum Cause {
         /// The pin.
         pin: DriverVersion,
         /// Why it does not fit.
-        reason: Rejection,
+        reason: Box<Rejection>,
         /// The newest version that fits now.
         fits: Option<DriverVersion>,
     },

@@ -186,7 +186,7 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
                 one(entry, true, "pinned in spec, although it does not fit", Some(reason.to_string()))
             }
             Some(reason) => {
-                let fits = newest.clone();
+                let (reason, fits) = (Box::new(reason), newest.clone());
                 return Err(fail(Cause::PinRejected {
                     pin: pin.clone(),
                     reason,

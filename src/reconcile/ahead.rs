@@ -51,3 +51,57 @@ pub(super) fn upgradeable(next: &matrix::Upgradeable) -> Upgradeable {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fetch::embedded;
+    use crate::matrix::{DriverRequest, Index, Query, UpdatePolicy};
+    use crate::types::{CPI, CSI};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn the_words_of_the_condition() {
+        let index = Index::parse(embedded::index()).expect("an index");
+        let say = |kubernetes: &str, pin: Option<&str>, policy: UpdatePolicy| {
+            let kubernetes = kubernetes.parse().expect("a version");
+            let pinned = DriverRequest {
+                pin: pin.map(|pin| pin.parse().expect("a version")),
+                ..DriverRequest::default()
+            };
+            let drivers = BTreeMap::from([(CPI.to_owned(), DriverRequest::default()), (CSI.to_owned(), pinned)]);
+            let version = |text: &str| text.parse().expect("a version");
+            let installed = BTreeMap::from([(CPI.to_owned(), version("1.34.0")), (CSI.to_owned(), version("3.7.3"))]);
+            let vcenters = [("vc1".to_owned(), "8.0.3".parse().expect("a version"))];
+            let next = matrix::upgradeable(
+                &index,
+                &Query {
+                    kubernetes: &kubernetes,
+                    vcenters: &vcenters,
+                    drivers: &drivers,
+                    installed: &installed,
+                    policy,
+                },
+            );
+            let said = upgradeable(&next);
+            format!("{} {}: {}", said.fits, said.reason, said.message)
+        };
+        let compatible = UpdatePolicy::Compatible;
+        assert_eq!(
+            say("v1.34.4", None, compatible),
+            "true Healthy: Kubernetes 1.35 fits with CPI 1.35.1 and CSI 3.7.3"
+        );
+        assert_eq!(
+            say("v1.35.1", None, compatible),
+            "false NoCompatibleVersion: Kubernetes 1.36 does not fit: no CSI version fits it"
+        );
+        assert_eq!(
+            say("v1.34.4", Some("3.6.3"), compatible),
+            "false IncompatiblePin: Kubernetes 1.35 does not fit: CSI is pinned to 3.6.3, which supports Kubernetes 1.32 to 1.34, the cluster has 1.35"
+        );
+        assert_eq!(
+            say("v1.34.4", None, UpdatePolicy::Disabled),
+            "false IncompatiblePin: Kubernetes 1.35 does not fit: CPI 1.34.0 stays, and it supports Kubernetes only 1.34, the cluster has 1.35"
+        );
+    }
+}
