@@ -13,6 +13,7 @@
 //! document, and `yes` stays text. docs/charts.md is the page for chart authors.
 
 pub mod archive;
+mod builtins;
 pub mod compare;
 mod context;
 mod document;
@@ -20,11 +21,14 @@ mod engine;
 mod image;
 mod lint;
 mod metadata;
+mod meter;
+mod metered;
 mod model;
 mod package;
 mod release;
 mod render;
 mod source;
+mod suggest;
 pub mod values;
 
 pub use archive::{ArchiveError, open};
