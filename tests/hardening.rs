@@ -8,7 +8,7 @@
     reason = "a failing test should stop where it fails; a child process is told by the environment what to render"
 )]
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::process::Command;
 use vdo::chart::{self, Chart, Context};
 use vdo::fetch::embedded;
@@ -299,4 +299,158 @@ fn what_is_not_known_is_named_with_the_nearest_known() {
         let line = place.rsplit(':').next().unwrap().parse::<usize>().unwrap();
         assert!(error.contains(template.lines().nth(line - 1).unwrap().trim()), "{error}");
     }
+}
+
+#[test]
+fn our_charts_have_nothing_to_find() {
+    let mut looked_at = 0;
+    for source in embedded::sources().into_values() {
+        for version in source.versions() {
+            let chart = chart::open(&chart::package(&source, &version).unwrap()).unwrap();
+            assert_eq!(chart::lint(&chart), Vec::<String>::new(), "{}", chart.label());
+            looked_at += 1;
+        }
+    }
+    assert!(looked_at >= 15, "only {looked_at}");
+}
+
+#[test]
+fn mistakes_in_charts_are_found() {
+    let pod = |rest: &str| {
+        format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: a, namespace: b}}\nspec: {{template: {{spec: {{{rest} containers: [{{image: 'x/y:1'}}]}}}}}}\n"
+        )
+    };
+    let cases = [
+        ("apiVersion: v9\nkind: Thing\nmetadata: {name: a}\n".to_owned(), "Thing a: v9 Thing is not a kind"),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n".to_owned(), "ConfigMap a: has no namespace"),
+        (
+            "apiVersion: v1\nkind: Namespace\nmetadata: {name: a, namespace: b}\n".to_owned(),
+            "Namespace a: has a namespace",
+        ),
+        (pod("serviceAccountName: nobody,"), "names the ServiceAccount nobody"),
+        (pod("volumes: [{configMap: {name: none}}],"), "names the ConfigMap none"),
+        (pod("volumes: [{secret: {secretName: none}}],"), "names the Secret none"),
+        (pod("initContainers: [{image: 'x/y:latest'}],"), "whatever is latest"),
+        (pod("initContainers: [{image: 'r:5000/x/y'}],"), "has no tag"),
+        (
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: a, namespace: b}\nroleRef: {kind: Role, name: none}\n".to_owned(),
+            "names the Role none",
+        ),
+        ("x: {{ values.nope }}\n".to_owned(), "undefined value"),
+    ];
+    for (template, expected) in cases {
+        let findings = chart::lint(&with_template(&template, "").unwrap());
+        assert!(findings.len() == 1 && findings[0].contains(expected), "{template}: {findings:?}");
+    }
+    let mut chart = with_template(&pod("volumes: [{configMap: {name: maybe, optional: true}}],"), "").unwrap();
+    assert_eq!(chart::lint(&chart), Vec::<String>::new());
+    chart.values["images"]["new"] = json!(1);
+    let findings = chart::lint(&chart);
+    assert!(findings[0].contains("values.images.new: has no schema"), "{findings:?}");
+}
+
+/// The places of a chart's values that take any text: by path, with what has to be around it.
+fn free_text(schema: &Value, whole: &Value, path: &[String], found: &mut Vec<Vec<String>>) {
+    let target = schema
+        .get("$ref")
+        .and_then(Value::as_str)
+        .map_or(schema, |target| whole.pointer(&target[1..]).unwrap());
+    let is_text = target["type"] == "string" || target["type"].as_array().is_some_and(|all| all.contains(&json!("string")));
+    let free = ["pattern", "enum", "const", "maxLength", "format"]
+        .iter()
+        .all(|key| target.get(*key).is_none());
+    if is_text && free {
+        found.push(path.to_vec());
+    }
+    let below = |name: &str| path.iter().cloned().chain([name.to_owned()]).collect::<Vec<_>>();
+    for (name, inner) in target["properties"].as_object().into_iter().flatten() {
+        free_text(inner, whole, &below(name), found);
+    }
+    if target["additionalProperties"].is_object() {
+        free_text(&target["additionalProperties"], whole, &below("any"), found);
+    }
+    if target["items"].is_object() {
+        free_text(&target["items"], whole, &below("[]"), found);
+    }
+}
+
+fn values_with(path: &[String], text: &str) -> Value {
+    path.iter().rev().fold(
+        json!(text),
+        |value, name| if name == "[]" { json!([value]) } else { json!({name: value}) },
+    )
+}
+
+/// Every leaf by its path.
+fn leaves(path: String, value: &Value, out: &mut Vec<(String, Value)>) {
+    match value {
+        Value::Object(fields) if !fields.is_empty() => fields.iter().for_each(|(k, v)| leaves(format!("{path}/{k}"), v, out)),
+        Value::Array(items) if !items.is_empty() => items.iter().enumerate().for_each(|(i, v)| leaves(format!("{path}/{i}"), v, out)),
+        leaf => out.push((path, leaf.clone())),
+    }
+}
+
+#[test]
+fn any_text_in_any_value_stays_in_its_own_places() {
+    const PLAIN: &str = "plainmark";
+    let hostile = [
+        "\"",
+        "'",
+        "\n---\nkind: Pwned\n",
+        "{{ 7 * 7 }}{% endif %}",
+        ": ",
+        " # x",
+        "a: b",
+        "\u{1f600}",
+        "\0",
+        "\r\n\t",
+        "- x",
+        "&a *a",
+        "!!int 7",
+        "yes",
+        "0644",
+        "null",
+        "\u{85}\u{2028}\u{feff}\u{7f}",
+        "}]\\",
+        "$(X)",
+        "|\n  x",
+    ];
+    let large = "x\n".repeat(1 << 19);
+    let mut places = 0;
+    for source in embedded::sources().into_values() {
+        let version = source.versions().last().unwrap().clone();
+        let chart = chart::open(&chart::package(&source, &version).unwrap()).unwrap();
+        let mut paths = Vec::new();
+        free_text(&chart.schema, &chart.schema, &[], &mut paths);
+        assert!(paths.len() >= 5, "{}: {paths:?}", chart.label());
+        for path in paths {
+            let render = |text: &str| {
+                chart::render(&chart, &values_with(&path, text), &Context::default()).map(|objects| {
+                    let mut out = Vec::new();
+                    leaves(String::new(), &Value::from(objects), &mut out);
+                    out
+                })
+            };
+            let before = render(PLAIN).unwrap_or_else(|error| panic!("{path:?}: {}", chain(&error)));
+            for text in hostile.into_iter().chain([large.as_str()]) {
+                let after = match render(text) {
+                    Ok(after) => after,
+                    // what stands in several places can be too much when it is a mebibyte
+                    Err(error) if text.len() > 1000 && chain(&error).contains("MiB") => continue,
+                    Err(error) => panic!("{path:?}: {}", chain(&error)),
+                };
+                assert_eq!(before.len(), after.len(), "{path:?} with {:?}", text.get(..20));
+                for ((old_path, old), (new_path, new)) in before.iter().zip(&after) {
+                    assert_eq!(old_path, new_path);
+                    match old.as_str().filter(|old| old.contains(PLAIN)) {
+                        Some(old) => assert!(*new == old.replace(PLAIN, text), "{path:?} at {old_path}"),
+                        None => assert!(old == new, "{path:?} changed {old_path}"),
+                    }
+                }
+            }
+            places += 1;
+        }
+    }
+    println!("{places} values");
 }

@@ -3,7 +3,7 @@
 use super::answer::document;
 use super::args::{Chart as Args, ChartName, ChartPackage, ChartRender, ChartVerb, Format, Global};
 use super::failure::capital;
-use super::{Answer, CliError, Exit, matrix, style};
+use super::{Answer, CliError, Exit, chart_lint, matrix, style};
 use crate::chart::{self, Chart};
 use crate::fetch::Store;
 use crate::matrix::{Driver, Entry, Index};
@@ -18,6 +18,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         ChartVerb::Render(args) => render(args, global).await,
         ChartVerb::Images(args) => images(args, global).await,
         ChartVerb::Package(args) => package(args).await,
+        ChartVerb::Lint(args) => chart_lint::run(args),
     }
 }
 
