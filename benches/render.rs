@@ -27,6 +27,26 @@ fn render_csi(bencher: Bencher) {
     bencher.bench(|| chart::render(&chart, &Value::Null, &Context::default()).unwrap());
 }
 
+/// What a bare parser takes for the same text: `render_csi` renders, parses and validates. Their ratio is the price of the rest.
+#[divan::bench]
+fn parse_rendered_csi_bare(bencher: Bencher) {
+    let text = vdo::yaml::dump_all(&chart::render(&csi(), &Value::Null, &Context::default()).unwrap());
+    bencher.bench(|| serde_saphyr::from_multiple::<Value>(&text).unwrap());
+}
+
+/// Packages of all versions of all drivers.
+#[divan::bench]
+fn package_all(bencher: Bencher) {
+    let sources = embedded::sources();
+    bencher.bench(|| {
+        let all = sources
+            .values()
+            .flat_map(|source| source.versions().into_iter().map(move |version| (source, version)));
+        all.map(|(source, version)| chart::package(source, &version).unwrap().len())
+            .sum::<usize>()
+    });
+}
+
 #[divan::bench]
 fn check_values_csi(bencher: Bencher) {
     let chart = csi();

@@ -13,23 +13,29 @@
 //! document, and `yes` stays text. docs/charts.md is the page for chart authors.
 
 pub mod archive;
+mod builtins;
 pub mod compare;
 mod context;
 mod document;
 mod engine;
 mod image;
+mod inspect;
 mod lint;
 mod metadata;
+mod meter;
+mod metered;
 mod model;
 mod package;
 mod release;
 mod render;
 mod source;
+mod suggest;
 pub mod values;
 
 pub use archive::{ArchiveError, open};
 pub use context::{Cluster, Connection, Context, ControlPlane};
 pub use document::{DocumentError, images, object_id};
+pub use inspect::lint;
 pub use metadata::{Configuration, Metadata};
 pub use model::{Chart, ChartError};
 pub use package::{PackageError, package};

@@ -12,6 +12,7 @@
 mod answer;
 pub mod args;
 mod chart;
+mod chart_lint;
 mod completion;
 mod diff;
 mod exit;

@@ -263,3 +263,90 @@ fn where_the_second_opinion_is_wrong() {
     assert_eq!(second_opinion(merged)[0]["more"], json!({"<<": {"x": 1}}));
     assert_eq!(second_opinion("a: 1\na: 2\n")[0], json!({"a": 2}));
 }
+
+/// The real kubectl, when the test bed has it: `config view --raw` shows what it read of a kubeconfig, without a server.
+fn kubectl() -> Option<PathBuf> {
+    use vdo_testbed::{Binaries, Part};
+    match Binaries::ensure(&[Part::Kubectl]) {
+        Ok(binaries) => Some(binaries.path(Part::Kubectl)),
+        Err(error) => {
+            eprintln!("skipped: no kubectl: {error:#}");
+            None
+        }
+    }
+}
+
+/// What kubectl reads of a YAML value; the text is put below a key by indenting it.
+fn read_by_kubectl(kubectl: &Path, text: &str) -> Result<Value, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config");
+    let indented: String = text.lines().map(|line| format!("      {line}\n")).collect();
+    let config = format!("apiVersion: v1\nkind: Config\nextensions:\n- name: x\n  extension:\n    payload:\n{indented}");
+    std::fs::write(&file, config).unwrap();
+    let output = std::process::Command::new(kubectl)
+        .args(["config", "view", "--raw", "-o", "json", "--kubeconfig"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+    Ok(shown["extensions"][0]["extension"]["payload"].clone())
+}
+
+#[test]
+fn the_recorded_scalars_are_what_kubectl_reads() {
+    let Some(kubectl) = kubectl() else { return };
+    let known = as_kubectl();
+    assert!(known.len() >= 60, "only {}", known.len());
+    let all: Vec<(&str, Value)> = known
+        .into_iter()
+        .chain(unlike_kubectl().into_iter().map(|row| (row.0, row.1)))
+        .collect();
+    let text: String = all.iter().enumerate().map(|(at, (text, _))| format!("k{at}: {text}\n")).collect();
+    let read = read_by_kubectl(&kubectl, &text).unwrap();
+    let mut wrong = Vec::new();
+    for (at, (text, expected)) in all.iter().enumerate() {
+        let found = &read[format!("k{at}")];
+        if found != expected {
+            wrong.push(format!("{text}: kubectl reads {found}, recorded is {expected}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_drivers_own_manifests_are_what_kubectl_reads() {
+    let Some(kubectl) = kubectl() else { return };
+    let root = std::env::var_os("VDO_UPSTREAM_DIR")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/upstream"), PathBuf::from);
+    if !root.is_dir() {
+        eprintln!("skipped: no upstream manifests; set VDO_UPSTREAM_DIR to a folder with them");
+        return;
+    }
+    let (mut folders, mut compared) = (vec![root], 0);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            if path.extension().is_none_or(|extension| extension != "yaml") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            // documents are told apart by a line here, and by the parser there: both have to find the same
+            let parts = text.split("\n---").map(|part| part.trim_start_matches("---"));
+            let mut theirs = Vec::new();
+            for part in parts {
+                theirs.push(read_by_kubectl(&kubectl, part).unwrap_or_else(|error| panic!("{}: {error}", path.display())));
+            }
+            theirs.retain(|document| !document.is_null());
+            assert_eq!(yaml::load_all(&text).unwrap(), theirs, "{}", path.display());
+            compared += 1;
+        }
+    }
+    assert!(compared > 10, "compared only {compared} files");
+}

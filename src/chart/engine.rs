@@ -1,10 +1,12 @@
-//! The template environment: strict, fuelled, without anything that does I/O, and writing every value as JSON.
+//! The template environment: strict, fuelled, metered, without anything that does I/O, and writing every value as JSON.
 
+use super::builtins;
 use super::image;
+use super::meter::Meter;
 use super::model::Chart;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value as TemplateValue;
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, UndefinedBehavior};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io;
@@ -12,27 +14,24 @@ use std::io;
 /// Instructions one template may use. The CSI chart needs about two thousand.
 const FUEL: u64 = 200_000;
 
-/// Bytes one template may write. The largest driver manifest is 25 KiB.
+/// Bytes the templates of a chart may write, all together. The largest driver manifest is 25 KiB.
 pub(super) const OUTPUT_LIMIT: usize = 2 << 20;
 
-/// An environment with the chart's templates. Only files of the chart can be included: there is no loader.
+/// An environment with the chart's templates, in their metered form. Only files of the chart can be included: there is no loader.
+///
+/// It starts empty: what a template can call is what is added here, and none of it reads a clock, a file or the environment.
 pub(super) fn environment<'a>(chart: &'a Chart, values: &Value) -> Result<Environment<'a>, Error> {
-    let mut environment = Environment::new();
-    environment.set_syntax(
-        SyntaxConfig::builder()
-            .trim_blocks(true)
-            .lstrip_blocks(true)
-            .keep_trailing_newline(true)
-            .build()?,
-    );
+    let mut environment = Environment::empty();
+    environment.set_syntax(SyntaxConfig::builder().keep_trailing_newline(true).build()?);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_fuel(Some(FUEL));
     environment.set_recursion_limit(64);
     environment.set_debug(false); // its reports print the variables
     environment.set_auto_escape_callback(|_| AutoEscape::Json);
-    environment.set_formatter(write_json);
-    environment.remove_filter("safe"); // the one way past the JSON writer
-    environment.remove_global("debug"); // prints every variable
+    let meter = Meter::default();
+    let shared = meter.clone();
+    environment.set_formatter(move |out, _, value| write_json(&shared, out, value));
+    builtins::add(&mut environment, &meter);
     environment.add_filter("text", text);
     environment.add_function("fail", |message: String| -> Result<String, Error> {
         Err(Error::new(ErrorKind::InvalidOperation, message))
@@ -40,9 +39,12 @@ pub(super) fn environment<'a>(chart: &'a Chart, values: &Value) -> Result<Enviro
     let images = chart.release.images.clone();
     let settings = values.get("images").cloned();
     environment.add_function("image", move |name: String| {
-        image::reference(&images, settings.as_ref(), &name).map_err(|message| Error::new(ErrorKind::InvalidOperation, message))
+        let reference =
+            image::reference(&images, settings.as_ref(), &name).map_err(|message| Error::new(ErrorKind::InvalidOperation, message))?;
+        meter.charge(reference.len())?;
+        Ok(reference)
     });
-    for (path, source) in &chart.templates {
+    for (path, source) in &chart.metered {
         environment.add_template(path, source)?;
     }
     Ok(environment)
@@ -61,20 +63,57 @@ fn text(value: TemplateValue) -> Result<String, Error> {
     }
 }
 
-fn write_json(out: &mut Output, _: &mut State, value: &TemplateValue) -> Result<(), Error> {
+fn write_json(meter: &Meter, out: &mut Output, value: &TemplateValue) -> Result<(), Error> {
     if value.is_undefined() {
         return Err(Error::new(ErrorKind::UndefinedError, "the value is undefined"));
     }
     if value.is_safe() {
         // what a macro or a set block of this chart has written, through this same function
-        return out.write_str(value.as_str().unwrap_or_default()).map_err(Error::from);
+        let text = value.as_str().unwrap_or_default();
+        meter.charge(text.len())?;
+        return out.write_str(text).map_err(Error::from);
     }
-    let json = serde_json::to_string(value)
-        .map_err(|error| Error::new(ErrorKind::BadSerialization, "the value has no JSON form").with_source(error))?;
-    for c in json.chars() {
-        if printable(c) { out.write_char(c) } else { escape(out, c) }.map_err(Error::from)?;
+    // piece by piece: a value that repeats itself is small in memory and can be endless in writing
+    meter.weigh(value)?;
+    let mut writer = JsonText { meter, out, failed: None };
+    let result = serde_json::to_writer(&mut writer, value);
+    match (writer.failed, result) {
+        (Some(error), _) => Err(error),
+        (None, Err(error)) => Err(Error::new(ErrorKind::BadSerialization, "the value has no JSON form").with_source(error)),
+        (None, Ok(())) => Ok(()),
     }
-    Ok(())
+}
+
+/// Takes JSON and writes the same as YAML that every reader reads alike.
+struct JsonText<'a, 'b> {
+    meter: &'a Meter,
+    out: &'a mut Output<'b>,
+    failed: Option<Error>,
+}
+
+impl io::Write for JsonText<'_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = std::str::from_utf8(bytes).map_err(io::Error::other)?; // the writer of JSON passes whole characters
+        let written = self.meter.charge(bytes.len()).and_then(|()| {
+            text.chars()
+                .try_for_each(|c| {
+                    if printable(c) {
+                        self.out.write_char(c)
+                    } else {
+                        escape(self.out, c)
+                    }
+                })
+                .map_err(Error::from)
+        });
+        written.map(|()| bytes.len()).map_err(|error| {
+            self.failed = Some(error);
+            io::Error::other("stopped")
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Whether a character may stand unescaped in a double-quoted YAML scalar and means itself there. Line separators do not: YAML 1.1
@@ -87,18 +126,29 @@ fn escape(out: &mut Output, c: char) -> std::fmt::Result {
     write!(out, "\\u{:04x}", u32::from(c)) // everything unprintable lies in the basic plane
 }
 
-/// A buffer that refuses to grow beyond the limit.
-#[derive(Default)]
+/// A buffer that refuses to grow beyond its limit.
 pub(super) struct Limited {
     /// What was written.
     pub(super) bytes: Vec<u8>,
     /// Whether something was refused.
     pub(super) full: bool,
+    limit: usize,
+}
+
+impl Limited {
+    /// An empty buffer for at most `limit` bytes.
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            bytes: Vec::new(),
+            full: false,
+            limit,
+        }
+    }
 }
 
 impl io::Write for Limited {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.bytes.len() + bytes.len() > OUTPUT_LIMIT {
+        if self.bytes.len() + bytes.len() > self.limit {
             self.full = true;
             return Err(io::Error::other("the output limit is reached"));
         }

@@ -24,6 +24,8 @@ pub struct Chart {
     pub schema: Value,
     /// Every file under `templates/`, by its path in the chart.
     pub templates: BTreeMap<String, String>,
+    /// The templates in the form in which they run.
+    pub(super) metered: BTreeMap<String, String>,
     /// `deviations.yaml`: every intended difference to the driver's own manifest.
     pub deviations: Vec<super::compare::Deviation>,
 }
@@ -63,6 +65,18 @@ pub enum ChartError {
         /// In `release.yaml`.
         release: DriverVersion,
     },
+    /// A template uses what charts are not offered, or is not a template.
+    #[error("{file}:{line}: {message}\n    {text}")]
+    Language {
+        /// The template.
+        file: String,
+        /// The line, from 1; 0 when it is not known.
+        line: usize,
+        /// What is wrong and what is offered.
+        message: String,
+        /// The line itself.
+        text: String,
+    },
     /// A template interpolates in a place where a value could change the structure.
     #[error("{file}:{line}: {message}\n    {text}")]
     Lint {
@@ -92,6 +106,7 @@ impl Chart {
             });
         }
         let mut templates = BTreeMap::new();
+        let mut metered = BTreeMap::new();
         for path in files.keys().filter(|path| path.starts_with("templates/")) {
             let source = text(files, path)?;
             if let Some(finding) = lint::check(source) {
@@ -102,6 +117,18 @@ impl Chart {
                     text: source.lines().nth(finding.line - 1).unwrap_or_default().trim().to_owned(),
                 });
             }
+            let form = super::metered::metered(path, source).map_err(|refusal| ChartError::Language {
+                file: path.clone(),
+                line: refusal.line,
+                message: refusal.message,
+                text: source
+                    .lines()
+                    .nth(refusal.line.saturating_sub(1))
+                    .unwrap_or_default()
+                    .trim()
+                    .to_owned(),
+            })?;
+            metered.insert(path.clone(), form);
             templates.insert(path.clone(), source.to_owned());
         }
         let deviations = if files.contains_key("deviations.yaml") {
@@ -116,6 +143,7 @@ impl Chart {
             values: value(files, "values.yaml")?,
             schema: value(files, "values.schema.json")?,
             templates,
+            metered,
             deviations,
         })
     }

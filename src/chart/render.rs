@@ -2,6 +2,7 @@ use super::context::Context;
 use super::document::{self, DocumentError};
 use super::engine::{self, Limited, OUTPUT_LIMIT};
 use super::model::Chart;
+use super::suggest;
 use super::values::{self, ValuesError};
 use crate::yaml::{self, YamlError};
 use minijinja::value::{Serde, Value as TemplateValue};
@@ -35,7 +36,7 @@ pub enum RenderError {
         text: String,
     },
     /// A template wrote more than the limit.
-    #[error("{chart}: {file} writes more than {} MiB; the chart is broken or hostile", OUTPUT_LIMIT >> 20)]
+    #[error("{chart}: {file} takes what the templates write above {} MiB; the chart is broken or hostile", OUTPUT_LIMIT >> 20)]
     TooLarge {
         /// The chart.
         chart: String,
@@ -90,12 +91,14 @@ pub fn render(chart: &Chart, user_values: &Value, context: &Context) -> Result<V
         chart: chart.label(),
         source,
     })?;
-    let environment = engine::environment(chart, &values).map_err(|error| failure(chart, "templates/", &error))?;
+    let environment = engine::environment(chart, &values).map_err(|error| failure(chart, "templates/", &Map::new(), &error))?;
     let variables = variables(chart, values, context);
+    let mut left = OUTPUT_LIMIT;
     let mut objects = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
     for path in chart.templates.keys().filter(|path| is_rendered(path)) {
-        let text = write(chart, &environment, path, &variables)?;
+        let text = write(chart, &environment, path, &variables, left)?;
+        left = left.saturating_sub(text.len());
         let documents = yaml::load_all(&text).map_err(|source| RenderError::Yaml {
             chart: chart.label(),
             file: path.clone(),
@@ -127,7 +130,7 @@ fn is_rendered(path: &str) -> bool {
     !name.starts_with('_') && (name.ends_with(".yaml") || name.ends_with(".yml"))
 }
 
-fn variables(chart: &Chart, values: Value, context: &Context) -> TemplateValue {
+fn variables(chart: &Chart, values: Value, context: &Context) -> Map<String, Value> {
     let mut all = match serde_json::to_value(context) {
         Ok(Value::Object(fields)) => fields,
         _ => Map::new(), // a struct of strings and numbers is always an object
@@ -142,14 +145,22 @@ fn variables(chart: &Chart, values: Value, context: &Context) -> TemplateValue {
             "appVersion": chart.metadata.app_version,
         }),
     );
-    TemplateValue::from(Serde(&all))
+    all
 }
 
-fn write(chart: &Chart, environment: &minijinja::Environment<'_>, path: &str, variables: &TemplateValue) -> Result<String, RenderError> {
-    let failed = |error: &minijinja::Error| failure(chart, path, error);
+fn write(
+    chart: &Chart,
+    environment: &minijinja::Environment<'_>,
+    path: &str,
+    variables: &Map<String, Value>,
+    limit: usize,
+) -> Result<String, RenderError> {
+    let failed = |error: &minijinja::Error| failure(chart, path, variables, error);
     let template = environment.get_template(path).map_err(|error| failed(&error))?;
-    let mut out = Limited::default();
-    let result = template.render_captured_to(variables.clone(), &mut out).map(drop);
+    let mut out = Limited::new(limit);
+    let result = template
+        .render_captured_to(TemplateValue::from(Serde(variables)), &mut out)
+        .map(drop);
     if out.full {
         return Err(RenderError::TooLarge {
             chart: chart.label(),
@@ -161,7 +172,7 @@ fn write(chart: &Chart, environment: &minijinja::Environment<'_>, path: &str, va
 }
 
 /// The innermost error that knows its place: an error in a macro is reported in the macro's file.
-fn failure(chart: &Chart, path: &str, error: &minijinja::Error) -> RenderError {
+fn failure(chart: &Chart, path: &str, variables: &Map<String, Value>, error: &minijinja::Error) -> RenderError {
     let mut deepest = error;
     let mut next = error.source();
     while let Some(source) = next {
@@ -177,13 +188,18 @@ fn failure(chart: &Chart, path: &str, error: &minijinja::Error) -> RenderError {
         .get(file)
         .and_then(|source| source.lines().nth(line.checked_sub(1)?));
     let kind = deepest.kind().to_string();
+    let whole = chart.templates.get(file).map_or("", String::as_str);
+    let hint = (deepest.kind() == minijinja::ErrorKind::UndefinedError)
+        .then(|| suggest::hint(source.unwrap_or_default(), whole, variables))
+        .flatten()
+        .map_or(String::new(), |hint| format!("; {hint}"));
     RenderError::Template {
         chart: chart.label(),
         file: file.to_owned(),
         line,
         message: match deepest.detail() {
-            Some(detail) => format!("{kind}: {detail}"),
-            None => kind,
+            Some(detail) => format!("{kind}: {detail}{hint}"),
+            None => format!("{kind}{hint}"),
         },
         text: source.unwrap_or_default().trim().to_owned(),
     }

@@ -196,6 +196,8 @@ pub enum ChartVerb {
     Compare(ChartCompare),
     /// Writes the package of a chart, the same bytes every time
     Package(ChartPackage),
+    /// Looks for mistakes in a chart: its folder with all releases, or a package
+    Lint(ChartLint),
 }
 
 /// A chart.
@@ -263,6 +265,14 @@ pub struct ChartPackage {
     /// The file to write; - is stdout
     #[arg(long, short = 'o', env = "VDO_PACKAGE", value_name = "FILE")]
     pub output: PathBuf,
+}
+
+/// Arguments of `chart lint`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct ChartLint {
+    /// The folder of a chart, or a package
+    #[arg(value_name = "DIR|TGZ")]
+    pub path: PathBuf,
 }
 
 /// Arguments of `version`.

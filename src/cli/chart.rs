@@ -5,7 +5,7 @@ mod open;
 
 use super::answer::document;
 use super::args::{Chart as Args, ChartPackage, ChartRender, ChartVerb, ChartWith, Format, Global};
-use super::{Answer, CliError, Exit, style};
+use super::{Answer, CliError, Exit, chart_lint, style};
 use crate::chart::{self, Chart};
 use crate::types::KubernetesVersion;
 use crate::yaml;
@@ -20,6 +20,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         ChartVerb::Images(args) => images(args, global).await,
         ChartVerb::Compare(args) => compare::run(args, global).await,
         ChartVerb::Package(args) => package(args).await,
+        ChartVerb::Lint(args) => chart_lint::run(args),
     }
 }
 

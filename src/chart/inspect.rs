@@ -1,0 +1,160 @@
+//! `chart lint`: what a chart that opens can still have wrong.
+
+use super::model::Chart;
+use super::render::render;
+use super::{Context, document};
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+
+/// Kinds that a driver's chart may hold, and whether their objects live in a namespace.
+const KINDS: [(&str, &str, bool); 19] = [
+    ("", "Namespace", false),
+    ("", "ServiceAccount", true),
+    ("", "ConfigMap", true),
+    ("", "Secret", true),
+    ("", "Service", true),
+    ("apps", "Deployment", true),
+    ("apps", "DaemonSet", true),
+    ("apps", "StatefulSet", true),
+    ("rbac.authorization.k8s.io", "Role", true),
+    ("rbac.authorization.k8s.io", "RoleBinding", true),
+    ("rbac.authorization.k8s.io", "ClusterRole", false),
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding", false),
+    ("storage.k8s.io", "CSIDriver", false),
+    ("storage.k8s.io", "StorageClass", false),
+    ("snapshot.storage.k8s.io", "VolumeSnapshotClass", false),
+    ("scheduling.k8s.io", "PriorityClass", false),
+    ("policy", "PodDisruptionBudget", true),
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", false),
+    ("apiextensions.k8s.io", "CustomResourceDefinition", false),
+];
+
+/// Objects that a chart may name without holding them: the operator writes the configuration of a driver and the certificate of its
+/// webhook, Kubernetes itself the others.
+const GIVEN: [(&str, &str); 8] = [
+    ("ConfigMap", "vsphere-cloud-config"),
+    ("Secret", "vsphere-cloud-secret"),
+    ("Secret", "vsphere-config-secret"),
+    ("Secret", "vsphere-webhook-certs"),
+    ("ConfigMap", "kube-root-ca.crt"),
+    ("ServiceAccount", "default"),
+    ("Role", "extension-apiserver-authentication-reader"),
+    ("ClusterRole", "system:auth-delegator"),
+];
+
+/// Everything that is wrong with a chart, as sentences; nothing when it may be published. The rule of whole values and the language
+/// of templates were checked when it was opened.
+#[must_use]
+pub fn lint(chart: &Chart) -> Vec<String> {
+    let mut findings = Vec::new();
+    undescribed("values", &chart.values, &chart.schema, &chart.schema, &mut findings);
+    match render(chart, &Value::Null, &Context::default()) {
+        Ok(objects) => objects_of(&objects, &mut findings),
+        Err(error) => findings.push(with_sources(&error)),
+    }
+    findings
+}
+
+/// What is wrong with rendered objects.
+fn objects_of(objects: &[Value], findings: &mut Vec<String>) {
+    let text = |object: &Value, pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let held: BTreeSet<(String, String)> = objects.iter().map(|o| (text(o, "/kind"), text(o, "/metadata/name"))).collect();
+    for object in objects {
+        let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
+        let api = text(object, "/apiVersion");
+        let group = api.split_once('/').map_or("", |(group, _)| group);
+        let here = format!("{kind} {name}");
+        let namespace = text(object, "/metadata/namespace");
+        match KINDS.iter().find(|known| (known.0, known.1) == (group, kind.as_str())) {
+            None => findings.push(format!("{here}: {api} {kind} is not a kind a driver's chart may hold")),
+            Some((_, _, true)) if namespace.is_empty() => findings.push(format!("{here}: has no namespace; write one")),
+            Some((_, _, false)) if !namespace.is_empty() => findings.push(format!("{here}: has a namespace, but lives in none")),
+            Some(_) => {}
+        }
+        let mut named = Vec::new();
+        references(object, &mut named);
+        for (kind, name) in named {
+            let given = GIVEN.contains(&(kind, name.as_str()));
+            if !given && !held.contains(&(kind.to_owned(), name.clone())) {
+                findings.push(format!("{here}: names the {kind} {name}, which the chart does not hold"));
+            }
+        }
+        for image in document::images(std::slice::from_ref(object)) {
+            let (path, digest) = image
+                .split_once('@')
+                .map_or((image.as_str(), None), |(path, digest)| (path, Some(digest)));
+            match path.rsplit('/').next().unwrap_or(path).split_once(':') {
+                Some((_, "latest")) => findings.push(format!("{here}: the image {image} is whatever is latest; name a version")),
+                None if digest.is_none() => findings.push(format!("{here}: the image {image} has no tag; name a version")),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The objects that an object needs to be there, by kind and name.
+fn references(value: &Value, found: &mut Vec<(&'static str, String)>) {
+    let Value::Object(fields) = value else {
+        if let Value::Array(items) = value {
+            items.iter().for_each(|item| references(item, found));
+        }
+        return;
+    };
+    let optional = |of: &Map<String, Value>| of.get("optional") == Some(&Value::Bool(true));
+    for (key, field, kind) in [
+        ("configMap", "name", "ConfigMap"),
+        ("configMapKeyRef", "name", "ConfigMap"),
+        ("configMapRef", "name", "ConfigMap"),
+        ("secret", "secretName", "Secret"),
+        ("secretKeyRef", "name", "Secret"),
+        ("secretRef", "name", "Secret"),
+    ] {
+        let of = fields.get(key).and_then(Value::as_object).filter(|of| !optional(of));
+        found.extend(of.and_then(|of| of.get(field)?.as_str()).map(|name| (kind, name.to_owned())));
+    }
+    if let Some(name) = fields.get("serviceAccountName").and_then(Value::as_str) {
+        found.push(("ServiceAccount", name.to_owned()));
+    }
+    let role = fields.get("roleRef").into_iter();
+    let subjects = fields.get("subjects").and_then(Value::as_array).into_iter().flatten();
+    for of in role.chain(subjects) {
+        let kind = ["Role", "ClusterRole", "ServiceAccount"]
+            .into_iter()
+            .find(|kind| of["kind"] == *kind);
+        found.extend(kind.zip(of["name"].as_str()).map(|(kind, name)| (kind, name.to_owned())));
+    }
+    fields.values().for_each(|value| references(value, found));
+}
+
+/// Values whose schema is missing or says nothing.
+fn undescribed(path: &str, value: &Value, schema: &Value, whole: &Value, findings: &mut Vec<String>) {
+    let schema = resolved(schema, whole);
+    for (key, value) in value.as_object().into_iter().flatten() {
+        let path = format!("{path}.{key}");
+        match schema.pointer("/properties").and_then(|all| all.get(key)) {
+            // the keys of an open map are the user's; what they may be is described once
+            None if schema.get("additionalProperties").is_some_and(Value::is_object) => {}
+            None => findings.push(format!("{path}: has no schema; add it to values.schema.json")),
+            Some(at) => {
+                if at.get("description").or_else(|| resolved(at, whole).get("description")).is_none() {
+                    findings.push(format!("{path}: has no description in values.schema.json"));
+                }
+                undescribed(&path, value, at, whole, findings);
+            }
+        }
+    }
+}
+
+fn resolved<'a>(schema: &'a Value, whole: &'a Value) -> &'a Value {
+    let target = schema
+        .get("$ref")
+        .and_then(Value::as_str)
+        .and_then(|target| target.strip_prefix('#'));
+    target.and_then(|pointer| whole.pointer(pointer)).unwrap_or(schema)
+}
+
+fn with_sources(error: &dyn std::error::Error) -> String {
+    error
+        .source()
+        .map_or(error.to_string(), |source| format!("{error}: {}", with_sources(source)))
+}
