@@ -5,7 +5,7 @@
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use vdo::facts::Credentials;
 use vdo::types::{Secret, Trust};
@@ -34,8 +34,21 @@ async fn logins(vcenter: &Vcenter, user: &str) -> Result<Logins> {
     Ok(vcenter.logins().await?.get(user).copied().unwrap_or_default())
 }
 
-fn prepare() {
+/// What all tests of this file log, at the level that shows everything.
+static LOG: OnceLock<Log> = OnceLock::new();
+
+fn prepare() -> &'static Log {
     let _ = rustls::crypto::ring::default_provider().install_default();
+    LOG.get_or_init(|| {
+        let log = Log::default();
+        let sink = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::TRACE)
+            .with_writer(move || sink.clone())
+            .finish();
+        tracing::subscriber::set_global_default(subscriber).unwrap();
+        log
+    })
 }
 
 /// Passwords of every printable character arrive as they are; a wrong one is told apart, and none is sent when there is none.
@@ -192,26 +205,18 @@ impl Write for Log {
 /// At the level that shows everything, neither the password nor the cookie is shown.
 #[tokio::test]
 async fn no_password_in_the_log() -> Result<()> {
-    prepare();
+    let log = prepare();
     let vcenter = Vcenter::start(VcenterOptions::with_vms([("vm-1", "10.0.0.1")])).await?;
-    let log = Log::default();
-    let sink = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_writer(move || sink.clone())
-        .finish();
-    let guard = tracing::subscriber::set_default(subscriber);
     let session = open(&vcenter, vcenter.user(), vcenter.password()).await?;
     vcenter.fail_next("CreateContainerView", "NotAuthenticated", 1).await?;
     session.inventory().await?;
     let shown = format!("{session:?}");
     let error = open(&vcenter, vcenter.user(), "hunter2-wrong").await.unwrap_err();
     session.close().await;
-    drop(guard);
     let text = String::from_utf8(log.0.lock().unwrap().clone())? + &shown + &format!("{error:?} {error}");
-    assert!(text.contains("logging in again"), "the log shows nothing: {text}");
+    assert!(text.contains("logging in again"), "the log shows nothing");
     for secret in [vcenter.password(), "p@ss", "hunter2", "vmware_soap_session="] {
-        assert!(!text.contains(secret), "{secret} is in {text}");
+        assert!(!text.contains(secret), "{secret} is in the log");
     }
     Ok(())
 }

@@ -1,16 +1,16 @@
 //! A vSphere connection: is it what it says, what does the vCenter say of itself, and does it let the credentials in? The first
 //! two need no login, so they are asked as often as needed; for the last see [`login`](super::login).
 
+mod within;
+
 use super::error::ReconcileError;
 use super::gather::{self, Found};
-use super::login;
 use crate::api::{
     AboutStatus, CertificateStatus, Class, ConditionType, Conditions, CredentialStatus, Failure, Reason, VsphereCloudConfig,
     VsphereCloudConfigStatus, chain,
 };
 use crate::cluster::Reader;
 use crate::facts::{Inventory, Node};
-use crate::health::{find_datacenters, match_machines};
 use crate::types::Trust;
 use crate::vcenter::{self, Endpoint, ProbeError, SessionError, Stage, VcenterFacts};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -169,7 +169,7 @@ pub fn fold(object: &VsphereCloudConfig, inputs: &Inputs, look: Option<&Look>, n
         }
     }
     match look {
-        Some(look) => within(&mut conditions, &mut status, &mut verdict, object, look),
+        Some(look) => within::within(&mut conditions, &mut status, &mut verdict, object, look),
         None => {
             for kind in AFTER {
                 let kept = keep(&mut conditions, &old, kind);
@@ -202,103 +202,6 @@ fn keep(conditions: &mut Conditions, old: &VsphereCloudConfigStatus, kind: Condi
         reason,
         message: found.message.clone(),
     })
-}
-
-/// The stages that need a login.
-fn within(
-    conditions: &mut Conditions,
-    status: &mut VsphereCloudConfigStatus,
-    verdict: &mut Verdict,
-    object: &VsphereCloudConfig,
-    look: &Look,
-) {
-    let inventory = match &look.login {
-        Login::In(inventory) => inventory,
-        other => {
-            let failed = match other {
-                Login::Waits(record) => {
-                    let (reason, message) = login::waiting(&object.spec.vc_ip, record);
-                    if let Some(own) = &mut status.credential {
-                        own.attempts = record.attempts;
-                        own.last_tried.clone_from(&record.last_tried);
-                        own.refused.clone_from(&record.refused);
-                        own.verified = own.verified.take().filter(|version| *version != own.version);
-                    }
-                    Some(Verdict {
-                        ready: record.refused.as_ref().map(|_| false),
-                        reason,
-                        message,
-                    })
-                }
-                Login::Failed(error) => Some(Verdict {
-                    ready: matches!(error, SessionError::Forbidden { .. }).then_some(false),
-                    reason: login::reason(error),
-                    message: format!("{}. {}", chain(error), error.remedy()),
-                }),
-                _ => Some(Verdict {
-                    ready: None,
-                    reason: Reason::NotChecked,
-                    message: "an earlier check failed, or the login could not be tried yet".into(),
-                }),
-            };
-            // A call that is forbidden shows that the login was not.
-            let at = match other {
-                Login::Failed(SessionError::Forbidden { .. }) => {
-                    conditions.set(ConditionType::Authenticated, Some(true), Reason::Healthy, "the login was accepted");
-                    ConditionType::DatacentersFound
-                }
-                _ => ConditionType::Authenticated,
-            };
-            for kind in AFTER.into_iter().skip_while(|kind| *kind != at) {
-                match &failed {
-                    Some(failed) if kind == at => conditions.set(kind, failed.ready, failed.reason, failed.message.clone()),
-                    _ => conditions.set(kind, None, Reason::NotChecked, "an earlier check failed"),
-                }
-            }
-            verdict.blame(failed);
-            return;
-        }
-    };
-    if let Some(own) = &mut status.credential {
-        own.verified = Some(own.version.clone());
-        (own.attempts, own.last_tried, own.refused) = (0, None, None);
-        let message = format!("{} lets {} in", object.spec.vc_ip, own.user);
-        conditions.set(ConditionType::Authenticated, Some(true), Reason::Healthy, message);
-    }
-    let wanted = &object.spec.datacenters;
-    match find_datacenters(wanted, &inventory.datacenters) {
-        Ok(()) => {
-            let count = inventory.datacenters.len();
-            let message = if wanted.is_empty() {
-                format!("all {count} datacenters are looked at")
-            } else {
-                format!("{} of {count} datacenters are looked at", wanted.len())
-            };
-            conditions.set(ConditionType::DatacentersFound, Some(true), Reason::Healthy, message);
-        }
-        Err((reason, message)) => {
-            conditions.set(ConditionType::DatacentersFound, Some(false), reason, message.clone());
-            verdict.blame(Some(Verdict {
-                ready: Some(false),
-                reason,
-                message,
-            }));
-        }
-    }
-    let (matches, machines) = match_machines(&look.nodes, &inventory.machines, wanted);
-    let message = format!("{} of {} nodes are virtual machines here", machines.found, machines.nodes);
-    let named = |names: &[String]| names.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
-    status.machines = Some(machines);
-    let (found, reason, message) = if !matches.ambiguous.is_empty() {
-        let text = format!("{message}; not to be told apart: {}", named(&matches.ambiguous));
-        (Some(false), Reason::NodeAmbiguous, text)
-    } else if look.alone && !matches.missing.is_empty() {
-        let text = format!("{message}; not found: {}", named(&matches.missing));
-        (Some(false), Reason::NodeNotFound, text)
-    } else {
-        (Some(true), Reason::Healthy, message)
-    };
-    conditions.set(ConditionType::NodesFound, found, reason, message);
 }
 
 struct Verdict {
