@@ -7,6 +7,7 @@
 
 mod connections;
 mod drivers;
+mod logins;
 mod memory;
 
 use crate::api::{VDOConfig, VsphereCloudConfig};
@@ -24,6 +25,7 @@ use kube::runtime::events::{Recorder, Reporter};
 use kube::runtime::reflector;
 use kube::runtime::{Controller, watcher};
 use kube::{Api, Client};
+use logins::Logins;
 use memory::Memory;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -51,6 +53,7 @@ struct Context {
     metrics: Arc<Metrics>,
     recorder: Recorder,
     memory: Memory,
+    logins: Logins,
     version: Mutex<Option<(Instant, KubernetesVersion)>>,
     configs: std::sync::OnceLock<reflector::Store<VDOConfig>>,
     resync: Duration,
@@ -93,6 +96,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
             },
         ),
         memory: Memory::default(),
+        logins: Logins::default(),
         version: Mutex::default(),
         configs: std::sync::OnceLock::new(),
         resync: args.resync_interval,
@@ -128,6 +132,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
         () = ready => {}
         () = admin.run() => {}
     }
+    context.logins.close().await;
     Ok(())
 }
 

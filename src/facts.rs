@@ -27,6 +27,8 @@ pub struct Connection {
     pub message: String,
     /// The user name and password.
     pub credentials: Credentials,
+    /// Why these settings must not reach a driver yet: the credentials have not been seen to work, or a datacenter is missing.
+    pub blocked: Option<String>,
 }
 
 /// A user name and a password.
@@ -53,6 +55,10 @@ pub struct Node {
     pub linux: bool,
     /// Whether the CSI driver is registered on it.
     pub csi_registered: bool,
+    /// `status.nodeInfo.systemUUID`, as the firmware says it.
+    pub system_uuid: String,
+    /// Its addresses of the types InternalIP and ExternalIP.
+    pub addresses: Vec<String>,
 }
 
 impl Node {
@@ -86,4 +92,38 @@ impl Cluster {
     pub fn control_plane_count(&self) -> usize {
         self.nodes.iter().filter(|node| node.control_plane).count()
     }
+}
+
+/// What is in a vCenter, as far as the account may see it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Inventory {
+    /// The inventory paths of the datacenters, such as `/Europe/DC0`, in order.
+    pub datacenters: Vec<String>,
+    /// The virtual machines, by path.
+    pub machines: Vec<Machine>,
+}
+
+/// A virtual machine. Texts are empty where the vCenter says nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// Its inventory path; its name alone where the way to it cannot be seen.
+    pub path: String,
+    /// The path of its datacenter; empty where that cannot be seen.
+    pub datacenter: String,
+    /// The BIOS UUID.
+    pub uuid: String,
+    /// The instance UUID.
+    pub instance_uuid: String,
+    /// The hardware version, such as `vmx-19`.
+    pub hardware: String,
+    /// `disk.EnableUUID`; `None` where it was never set.
+    pub disk_uuid: Option<bool>,
+    /// The host name inside.
+    pub host_name: String,
+    /// The addresses inside, of all adapters.
+    pub addresses: Vec<String>,
+    /// Whether VMware Tools run.
+    pub tools_running: bool,
+    /// The power state, such as `poweredOn`.
+    pub power: String,
 }

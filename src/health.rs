@@ -3,10 +3,14 @@
 //!
 //! Layer 1: may use `types`, `api`, `facts` and `manifest`.
 
+mod datacenters;
 mod driver;
+mod machines;
 mod pods;
 mod workload;
 
+pub use datacenters::find_datacenters;
 pub use driver::{DriverHealth, driver_health};
+pub use machines::{Matches, match_machines};
 pub use pods::worst_pod;
 pub use workload::{Pods, Verdict, assess};

@@ -20,6 +20,7 @@ mod error;
 mod execute;
 mod gates;
 mod gather;
+pub mod login;
 mod prepare;
 mod remove;
 mod report;
@@ -27,7 +28,7 @@ mod select;
 mod survey;
 
 pub use error::ReconcileError;
-pub use gather::{connection_objects, connections_watch, inventory_name, vcenter_version};
+pub use gather::{connection_objects, connections_watch, inventory_name, nodes, vcenter_version};
 pub use prepare::{Prepared, policy, prepare};
 pub use report::{Next, publish};
 pub use select::{Asked, asked};

@@ -1,6 +1,6 @@
-//! What a vCenter says about itself to anyone who asks, without a login.
+//! What a vCenter says: about itself to anyone who asks, and about its inventory to those who log in.
 //!
-//! [`facts`] walks the stages of a connection in order — name, port, certificate, protocol — and when one does not hold,
+//! [`Session`] is the part with a login; it can only read. [`facts`] walks the stages of a connection in order — name, port, certificate, protocol — and when one does not hold,
 //! the error says which, with what was found there and what to do. No credential is sent, so asking again costs nothing:
 //! it cannot lock an account.
 //!
@@ -11,6 +11,11 @@
 
 mod certificate;
 mod error;
+mod exchange;
+mod inventory;
+mod method;
+mod refusal;
+mod session;
 mod soap;
 mod tls;
 mod wire;
@@ -18,6 +23,8 @@ mod xml;
 
 pub use certificate::CertificateFacts;
 pub use error::{ProbeError, Stage};
+pub use refusal::SessionError;
+pub use session::Session;
 
 use crate::types::{Trust, VcenterVersion};
 use std::time::Duration;
@@ -76,7 +83,14 @@ pub async fn facts(endpoint: &Endpoint, deadline: Duration) -> Result<VcenterFac
     let config = tls::Config::new(endpoint)?;
     let stream = wire::connect(endpoint, &clock).await?;
     let (stream, certificate) = tls::handshake(endpoint, &clock, config, stream).await?;
-    let answer = wire::post(endpoint, &clock, stream, soap::RETRIEVE_SERVICE_CONTENT).await?;
+    let answer = clock
+        .within(Stage::IsVcenter, async {
+            exchange::Pipe::open(endpoint, stream)
+                .await?
+                .post(endpoint, soap::RETRIEVE_SERVICE_CONTENT, None, MAX_ANSWER)
+                .await
+        })
+        .await??;
     let about = soap::about(endpoint, &answer)?;
     Ok(VcenterFacts {
         version: about.version,

@@ -18,6 +18,8 @@ async fn bad_input_is_explained_and_nothing_that_runs_is_touched() -> Result<()>
     bed.apply_samples().await?;
     bed.until_ready().await?;
     secrets(&bed).await?;
+    passwords(&bed).await?;
+    datacenters(&bed).await?;
     names_and_versions(&bed).await?;
     vcenters(&mut bed).await?;
     missing_right(&bed).await?;
@@ -132,6 +134,69 @@ async fn secrets(bed: &Bed) -> Result<()> {
     untouched(bed, guard_empty, "empty password").await?;
 
     bed.apply(&restore).await?;
+    bed.until_ready().await?;
+    Ok(())
+}
+
+/// A wrong password is tried once and reaches no driver; a right one takes its place without help.
+async fn passwords(bed: &Bed) -> Result<()> {
+    let failed = async || {
+        anyhow::Ok(
+            bed.vcenter
+                .logins()
+                .await?
+                .get(bed.vcenter.user())
+                .map_or(0, |logins| logins.failed),
+        )
+    };
+    let (guard, before) = (guard(bed).await?, failed().await?);
+    bed.apply(&bed.secret("hunter2-wrong")).await?;
+    let words = [
+        bed.vcenter.user(),
+        "vc1-credentials",
+        "Correct username and password",
+        "next attempt is at",
+    ];
+    told(bed, VC1, ("Authenticated", "InvalidCredentials"), &words).await?;
+    told(bed, VC1, ("Ready", "InvalidCredentials"), &words).await?;
+    told(bed, VDO, ("Ready", "ConnectionNotReady"), &["vc1", "Correct username and password"]).await?;
+    // The connection is looked at every two seconds.
+    tokio::time::sleep(std::time::Duration::from_secs(7)).await;
+    untouched(bed, guard, "wrong password").await?;
+    ensure!(
+        failed().await? == before + 1,
+        "the wrong password was sent {} times",
+        failed().await? - before
+    );
+    let secret = bed.get("v1", "Secret", "vmware-system-csi", "vsphere-config-secret").await?;
+    ensure!(!secret.to_string().contains("hunter2"), "it reached the driver");
+    let log = std::fs::read_to_string(bed.operator_log())?;
+    ensure!(!log.contains("hunter2"), "it is in the log");
+
+    bed.apply(&bed.secret(bed.vcenter.password())).await?;
+    bed.until_ready().await?;
+    bed.until_condition("VsphereCloudConfig", "vc1", "Authenticated", "Healthy").await?;
+    ensure!(failed().await? == before + 1, "a right password failed");
+    Ok(())
+}
+
+async fn datacenters(bed: &Bed) -> Result<()> {
+    let guard = guard(bed).await?;
+    let mut wrong = bed.connection("vc1");
+    wrong["spec"]["datacenters"] = json!(["dc0"]);
+    bed.apply(&wrong).await?;
+    told(
+        bed,
+        VC1,
+        ("DatacentersFound", "DatacenterNotFound"),
+        &["\"dc0\"", "did you mean /DC0?"],
+    )
+    .await?;
+    told(bed, VDO, ("Ready", "ConnectionNotReady"), &["vc1", "did you mean /DC0?"]).await?;
+    untouched(bed, guard, "wrong datacenter").await?;
+    let mut right = bed.connection("vc1");
+    right["spec"]["datacenters"] = json!([]);
+    bed.apply(&right).await?;
     bed.until_ready().await?;
     Ok(())
 }

@@ -4,7 +4,7 @@
 mod bed;
 
 use anyhow::{Context, Result, ensure};
-use bed::{Bed, NS, OPERATOR, PATIENCE, condition, name};
+use bed::{Bed, NEXT_PASSWORD, NS, OPERATOR, PATIENCE, condition, name};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -210,6 +210,14 @@ async fn what_is_shown(bed: &Bed) -> Result<()> {
         assert_eq!(found["observedGeneration"], config["metadata"]["generation"], "{found}");
     }
     assert_eq!(config["status"]["health"], "Healthy");
+    let connection = bed.get("vdo.vmware.com/v1alpha1", "VsphereCloudConfig", NS, "vc1").await?;
+    for kind in ["Authenticated", "DatacentersFound", "NodesFound"] {
+        let found = condition(&connection, kind);
+        assert_eq!(found["status"], "True", "{kind}: {found}");
+    }
+    let credential = &connection["status"]["credential"];
+    assert_eq!(credential["verified"], credential["version"], "{credential}");
+    assert_eq!(connection["status"]["machines"]["found"], 4, "{}", connection["status"]["machines"]);
     assert_eq!(config["status"]["nodes"], json!({"total": 4, "initialized": 4, "csiRegistered": 4}));
     let columns = kubectl(bed, &["get", "vdoconfig,vsphereconnection", "-n", NS])?;
     println!("{columns}");
@@ -373,7 +381,7 @@ async fn a_changed_secret_rolls_its_consumers_and_no_others(bed: &Bed) -> Result
     for (kind, ns, object) in consumers.iter().chain(&others) {
         before.insert(*object, template(bed, kind, ns, object).await?);
     }
-    bed.apply(&bed.secret("another password")).await?;
+    bed.apply(&bed.secret(NEXT_PASSWORD)).await?;
     for (kind, ns, object) in &consumers {
         until(&format!("{object} to roll"), PATIENCE, async || {
             let now = template(bed, kind, ns, object).await?;

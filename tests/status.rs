@@ -23,6 +23,7 @@ fn node(name: &str, initialized: bool) -> Node {
         uninitialized: !initialized,
         linux: true,
         csi_registered: initialized,
+        ..Node::default()
     }
 }
 
@@ -54,6 +55,7 @@ fn connection(ready: Option<bool>, message: &str) -> Connection {
             user: "k8s@vsphere.local".into(),
             password: Secret::new("never shown"),
         },
+        blocked: None,
     }
 }
 

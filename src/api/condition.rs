@@ -33,6 +33,12 @@ pub enum ConditionType {
     IsVCenter,
     /// The Secret with the credentials is there and complete.
     CredentialsFound,
+    /// The vCenter lets the credentials in.
+    Authenticated,
+    /// The datacenters that the connection names exist.
+    DatacentersFound,
+    /// The nodes are virtual machines of the vCenter. What it says keeps no driver back.
+    NodesFound,
 }
 
 impl ConditionType {
@@ -54,6 +60,9 @@ impl ConditionType {
             Self::Trusted => "Trusted",
             Self::IsVCenter => "IsVCenter",
             Self::CredentialsFound => "CredentialsFound",
+            Self::Authenticated => "Authenticated",
+            Self::DatacentersFound => "DatacentersFound",
+            Self::NodesFound => "NodesFound",
         }
     }
 }

@@ -118,6 +118,9 @@ pub struct VsphereCloudConfigStatus {
     /// When the vCenter was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probes: Option<ProbeStatus>,
+    /// Which nodes are which virtual machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machines: Option<MachinesStatus>,
 }
 
 /// What a vCenter says of itself.
@@ -155,6 +158,56 @@ pub struct CredentialStatus {
     pub user: String,
     /// The resource version of the Secret.
     pub version: String,
+    /// The resource version that logged in last. A driver gets these credentials only when this is the current one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<String>,
+    /// Logins with this version in a row that were begun and did not succeed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempts: i32,
+    /// When the last of them was begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_tried: Option<Time>,
+    /// The reason for which the vCenter refused it; absent when it did not answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks like this")]
+fn is_zero(number: &i32) -> bool {
+    *number == 0
+}
+
+/// Which nodes are which virtual machines.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct MachinesStatus {
+    /// How many nodes the cluster has.
+    pub nodes: i32,
+    /// How many of them are exactly one virtual machine of this vCenter.
+    pub found: i32,
+    /// The first hundred of them, those with a problem first.
+    #[serde(default)]
+    pub list: Vec<MachineStatus>,
+}
+
+/// A node and its virtual machine.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineStatus {
+    /// The node.
+    pub node: String,
+    /// The inventory path of its machine; empty when there is not exactly one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub machine: String,
+    /// By what it was found: its BIOS UUID, its instance UUID, its name or its address.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub by: String,
+    /// The hardware version.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub hardware: String,
+    /// What is wrong, if anything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
 }
 
 /// When the vCenter was asked.

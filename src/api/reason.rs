@@ -91,6 +91,27 @@ reasons! {
     /// The vCenter answered in a way that cannot be understood.
     BadAnswer,
 
+    /// The vCenter does not accept the user name or the password.
+    InvalidCredentials,
+    /// The account is locked in vCenter.
+    AccountLocked,
+    /// The password has expired in vCenter.
+    PasswordExpired,
+    /// The vCenter knows the user but lets it not log in, because it has no permission there.
+    LoginRefused,
+    /// The vCenter has ended the session and did not give another.
+    SessionLost,
+    /// The user may not read the inventory of the vCenter.
+    InventoryForbidden,
+    /// A datacenter that the connection names does not exist, or the user cannot see it.
+    DatacenterNotFound,
+    /// A datacenter name that the connection gives fits several datacenters.
+    DatacenterAmbiguous,
+    /// A node is no virtual machine that can be seen in the vCenter.
+    NodeNotFound,
+    /// Several virtual machines fit one node, or one fits several nodes.
+    NodeAmbiguous,
+
     /// No version of a driver fits the cluster and its vCenters.
     NoCompatibleVersion,
     /// The pinned version is not in the matrix.

@@ -1,11 +1,14 @@
 //! The loop over vSphere connections.
 
 use super::memory::{Connection, newest};
-use super::{Context, now};
-use crate::api::{ConditionType, Conditions, VsphereCloudConfig, VsphereCloudConfigStatus};
+use super::{Context, logins, now};
+use crate::api::{ConditionType, Conditions, CredentialStatus, VsphereCloudConfig, VsphereCloudConfigStatus};
+use crate::cluster::ClusterError;
 use crate::manifest::merge_patch;
-use crate::reconcile::connection::{self, Inputs, Probe};
+use crate::reconcile::connection::{self, Inputs, Login, Look, Probe};
+use crate::reconcile::{connection_objects, nodes};
 use crate::status::notes;
+use crate::vcenter::VcenterFacts;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::runtime::controller::Action;
 use kube::{Resource, ResourceExt};
@@ -17,6 +20,7 @@ use std::time::{Duration, Instant};
 pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Context>) -> Result<Action, Infallible> {
     if object.metadata.deletion_timestamp.is_some() {
         context.metrics.forget_connection(&object.name_any());
+        release(&context, context.memory.forget_connection(&object.uid().unwrap_or_default()));
         return Ok(Action::await_change());
     }
     let uid = object.uid().unwrap_or_default();
@@ -28,16 +32,17 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
     let inputs = connection::inputs(&context.world.reader, &object).await;
     let asking_with = asking_with(&object, &inputs);
     let due = memory.due_in(&asking_with, context.connection_interval);
-    let probe = if due.is_zero() {
-        Some(ask(&object, &inputs, &mut memory, &asking_with).await)
+    let before = object.status.clone().unwrap_or_default();
+    let look = if due.is_zero() {
+        Some(ask(&context, &mut object, &inputs, &mut memory, &asking_with).await)
     } else {
         None
     };
-    let status = connection::fold(&object, &inputs, probe.as_ref(), &Time(now()));
+    let status = connection::fold(&object, &inputs, look.as_ref(), &Time(now()));
     context
         .metrics
         .connection(&object.name_any(), Conditions::is_true(&status.conditions, ConditionType::Ready));
-    if let Err(error) = publish(&context, &object, status, &mut memory).await {
+    if let Err(error) = publish(&context, &object, &before, status, &mut memory).await {
         tracing::warn!(connection = %object.name_any(), error = %crate::api::chain(&error), "the status could not be written");
         memory.asked = None;
     }
@@ -48,49 +53,127 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
 
 /// What decides the answer of a vCenter: when it changes, the old answer says nothing.
 fn asking_with(object: &VsphereCloudConfig, inputs: &Inputs) -> String {
-    format!("{}:{} {:?}", object.spec.vc_ip, object.spec.port, inputs.trust.as_ref().ok())
+    let (spec, trust) = (&object.spec, inputs.trust.as_ref().ok());
+    let version = inputs.credentials.as_ref().map(|found| (&found.secret, &found.version)).ok();
+    format!("{}:{} {:?} {trust:?} {version:?}", spec.vc_ip, spec.port, spec.datacenters)
 }
 
-async fn ask(object: &VsphereCloudConfig, inputs: &Inputs, memory: &mut Connection, asking_with: &str) -> Probe {
+async fn ask(context: &Context, object: &mut VsphereCloudConfig, inputs: &Inputs, memory: &mut Connection, asking_with: &str) -> Look {
     let probe = connection::probe(object, inputs).await;
-    memory.well = matches!(&probe, Probe::Asked(answer) if answer.is_ok());
-    memory.failures = if memory.well { 0 } else { memory.failures.saturating_add(1) };
-    memory.asked = Some(Instant::now());
-    asking_with.clone_into(&mut memory.asked_with);
-    if let Probe::Asked(answer) = &probe {
+    let mut look = Look {
+        probe,
+        login: Login::NotTried,
+        nodes: vec![],
+        alone: false,
+    };
+    if let Probe::Asked(answer) = &look.probe {
         match &**answer {
             Ok(facts) => {
-                tracing::info!(connection = %object.name_any(), version = %facts.version, build = %facts.build, "vCenter answered");
+                tracing::debug!(connection = %object.name_any(), version = %facts.version, build = %facts.build, "vCenter answered");
+                let key = logins::key(inputs, facts);
+                if memory.login != key {
+                    let old = std::mem::replace(&mut memory.login, key);
+                    context.memory.keep_connection(&object.uid().unwrap_or_default(), memory.clone());
+                    release(context, old);
+                }
+                // Without knowing what others have tried, nothing is tried.
+                let namespace = object.namespace().unwrap_or_default();
+                match futures::try_join!(connection_objects(&context.world.reader, ""), nodes(&context.world.reader)) {
+                    Ok((all, nodes)) => {
+                        look.alone = all.iter().filter(|o| o.namespace().unwrap_or_default() == namespace).count() < 2;
+                        look.nodes = nodes;
+                        look.login = logins::look(context, object, inputs, facts, memory, &all).await;
+                    }
+                    Err(error) => {
+                        tracing::warn!(connection = %object.name_any(), error = %crate::api::chain(&error), "a login waits");
+                    }
+                }
             }
             Err(error) => {
                 tracing::warn!(connection = %object.name_any(), error = %crate::api::chain(error), "vCenter could not be verified");
             }
         }
     }
-    probe
+    memory.well = matches!(&look.login, Login::In(_));
+    memory.failures = if memory.well { 0 } else { memory.failures.saturating_add(1) };
+    memory.asked = Some(Instant::now());
+    asking_with.clone_into(&mut memory.asked_with);
+    look
+}
+
+/// Ends the sessions of a login that no connection uses any more.
+fn release(context: &Context, login: Option<crate::reconcile::login::Key>) {
+    if let Some(key) = login
+        && !context.memory.uses(&key)
+    {
+        context.logins.forget(&key);
+    }
+}
+
+/// Writes down that a login is about to be made, unless somebody else has changed the object in between.
+pub(super) async fn claim(
+    context: &Context,
+    object: &mut VsphereCloudConfig,
+    facts: &VcenterFacts,
+    record: &CredentialStatus,
+    memory: &mut Connection,
+) -> Result<(), ClusterError> {
+    let old = object.status.clone().unwrap_or_default();
+    let verified = old.credential.as_ref().and_then(|c| c.verified.clone());
+    let same = old.about.as_ref().is_none_or(|about| about.instance_uuid == facts.instance_uuid);
+    let status = VsphereCloudConfigStatus {
+        about: Some(connection::about(facts)),
+        credential: Some(CredentialStatus {
+            verified: verified.filter(|version| same && *version != record.version),
+            ..record.clone()
+        }),
+        ..old.clone()
+    };
+    let shown = object.resource_version().and_then(|version| version.parse::<u64>().ok());
+    let newest = shown.into_iter().chain(memory.status.as_ref().map(|(version, _)| *version)).max();
+    write(context, object, &old, &status, newest, memory).await?;
+    object.status = Some(status);
+    Ok(())
 }
 
 async fn publish(
     context: &Context,
     object: &VsphereCloudConfig,
+    before: &VsphereCloudConfigStatus,
     status: VsphereCloudConfigStatus,
     memory: &mut Connection,
-) -> Result<(), crate::cluster::ClusterError> {
+) -> Result<(), ClusterError> {
     let old = object.status.clone().unwrap_or_default();
     if old == status {
         return Ok(());
     }
+    write(context, object, &old, &status, None, memory).await?;
+    for note in notes(&before.conditions, &status.conditions) {
+        super::drivers::record(context, &object.object_ref(&()), &note).await;
+    }
+    Ok(())
+}
+
+/// Writes what has changed; with a resource version, only into exactly that object.
+async fn write(
+    context: &Context,
+    object: &VsphereCloudConfig,
+    old: &VsphereCloudConfigStatus,
+    status: &VsphereCloudConfigStatus,
+    only: Option<u64>,
+    memory: &mut Connection,
+) -> Result<(), ClusterError> {
     let json = |status: &VsphereCloudConfigStatus| serde_json::to_value(status).unwrap_or_default();
-    let change = json!({"status": merge_patch(&json(&old), &json(&status))});
+    let mut change = json!({"status": merge_patch(&json(old), &json(status))});
+    if let Some(version) = only {
+        change["metadata"] = json!({"resourceVersion": version.to_string()});
+    }
     let live = context
         .world
         .writer
         .merge("vdo.vmware.com/v1alpha1", &connection::id(object), &change, true)
         .await?;
-    for note in notes(&old.conditions, &status.conditions) {
-        super::drivers::record(context, &object.object_ref(&()), &note).await;
-    }
     let version = live.and_then(|o| o.resource_version().parse().ok()).unwrap_or(0);
-    memory.status = Some((version, status));
+    memory.status = Some((version, status.clone()));
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! What the loops remember from one run to the next. All of it may be lost without harm: it saves requests, nothing else.
 
 use crate::api::{VDOConfigStatus, VsphereCloudConfigStatus};
+use crate::reconcile::login::Key;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -38,6 +39,8 @@ pub(super) struct Connection {
     pub failures: u32,
     /// The status that was written last, and the resource version it led to.
     pub status: Option<(u64, VsphereCloudConfigStatus)>,
+    /// The login that it uses.
+    pub login: Option<Key>,
 }
 
 impl Memory {
@@ -59,6 +62,16 @@ impl Memory {
 
     pub(super) fn keep_connection(&self, uid: &str, memory: Connection) {
         lock(&self.connections).insert(uid.to_owned(), memory);
+    }
+
+    /// Forgets a connection; gives the login that it used.
+    pub(super) fn forget_connection(&self, uid: &str) -> Option<Key> {
+        lock(&self.connections).remove(uid)?.login
+    }
+
+    /// Whether any connection uses this login.
+    pub(super) fn uses(&self, key: &Key) -> bool {
+        lock(&self.connections).values().any(|memory| memory.login.as_ref() == Some(key))
     }
 }
 

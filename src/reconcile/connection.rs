@@ -1,5 +1,7 @@
-//! A vSphere connection: is it what it says, and what does the vCenter say of itself? No login is made for this, so asking
-//! as often as needed locks nobody out.
+//! A vSphere connection: is it what it says, what does the vCenter say of itself, and does it let the credentials in? The first
+//! two need no login, so they are asked as often as needed; for the last see [`login`](super::login).
+
+mod within;
 
 use super::error::ReconcileError;
 use super::gather::{self, Found};
@@ -8,14 +10,22 @@ use crate::api::{
     VsphereCloudConfigStatus, chain,
 };
 use crate::cluster::Reader;
+use crate::facts::{Inventory, Node};
 use crate::types::Trust;
-use crate::vcenter::{self, Endpoint, ProbeError, Stage, VcenterFacts};
+use crate::vcenter::{self, Endpoint, ProbeError, SessionError, Stage, VcenterFacts};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use std::time::Duration;
 
 /// How long a vCenter may take to answer.
-const DEADLINE: Duration = Duration::from_secs(15);
+pub const DEADLINE: Duration = Duration::from_secs(15);
+
+/// The conditions after those stages, in order.
+const AFTER: [ConditionType; 3] = [
+    ConditionType::Authenticated,
+    ConditionType::DatacentersFound,
+    ConditionType::NodesFound,
+];
 
 /// The stages in the order in which they are reached, with the condition of each.
 const STAGES: [(Stage, ConditionType); 4] = [
@@ -50,20 +60,64 @@ pub enum Probe {
     Asked(Box<Result<VcenterFacts, ProbeError>>),
 }
 
-/// Asks the vCenter of a connection.
-pub async fn probe(object: &VsphereCloudConfig, inputs: &Inputs) -> Probe {
-    let Ok(trust) = &inputs.trust else { return Probe::NotAsked };
-    let endpoint = Endpoint {
-        server: object.spec.vc_ip.clone(),
-        port: gather::port(object),
-        trust: trust.clone(),
-    };
-    Probe::Asked(Box::new(vcenter::facts(&endpoint, DEADLINE).await))
+/// What came of the login.
+#[derive(Debug)]
+pub enum Login {
+    /// There was nothing to log in to, or nothing to log in with.
+    NotTried,
+    /// It is not tried now, or was refused just now; the record says why and until when.
+    Waits(CredentialStatus),
+    /// The session or the reading failed, and not for the credentials.
+    Failed(SessionError),
+    /// This was read.
+    In(Inventory),
 }
 
-/// The next status of a connection (pure). Without a new probe, what the last one found stays.
+/// Everything that one look at a vCenter has shown.
+#[derive(Debug)]
+pub struct Look {
+    /// Without a login.
+    pub probe: Probe,
+    /// With one.
+    pub login: Login,
+    /// The nodes of the cluster at that time.
+    pub nodes: Vec<Node>,
+    /// Whether other connections of the namespace may hold nodes that are not found here.
+    pub alone: bool,
+}
+
+/// Asks the vCenter of a connection.
+pub async fn probe(object: &VsphereCloudConfig, inputs: &Inputs) -> Probe {
+    match endpoint(object, inputs) {
+        Some(endpoint) => Probe::Asked(Box::new(vcenter::facts(&endpoint, DEADLINE).await)),
+        None => Probe::NotAsked,
+    }
+}
+
+/// Where the vCenter of a connection is; `None` when its trust is unusable.
 #[must_use]
-pub fn fold(object: &VsphereCloudConfig, inputs: &Inputs, probe: Option<&Probe>, now: &Time) -> VsphereCloudConfigStatus {
+pub fn endpoint(object: &VsphereCloudConfig, inputs: &Inputs) -> Option<Endpoint> {
+    Some(Endpoint {
+        server: object.spec.vc_ip.clone(),
+        port: gather::port(object),
+        trust: inputs.trust.as_ref().ok()?.clone(),
+    })
+}
+
+/// What a vCenter says of itself, as it stands in the status.
+#[must_use]
+pub fn about(facts: &VcenterFacts) -> AboutStatus {
+    AboutStatus {
+        version: facts.version.raw().to_owned(),
+        build: facts.build.clone(),
+        api_type: facts.api_type.clone(),
+        instance_uuid: facts.instance_uuid.clone(),
+    }
+}
+
+/// The next status of a connection (pure). Without a new look, what the last one found stays.
+#[must_use]
+pub fn fold(object: &VsphereCloudConfig, inputs: &Inputs, look: Option<&Look>, now: &Time) -> VsphereCloudConfigStatus {
     let old = object.status.clone().unwrap_or_default();
     let same_spec = old.observed_generation == object.metadata.generation;
     let mut conditions = Conditions::new(old.conditions.clone(), object.metadata.generation, now.clone());
@@ -77,33 +131,11 @@ pub fn fold(object: &VsphereCloudConfig, inputs: &Inputs, probe: Option<&Probe>,
         reason: Reason::Healthy,
         message: String::new(),
     };
-    match probe {
-        Some(probe) => stages(&mut conditions, &mut status, &mut verdict, probe, inputs, same_spec),
-        None => {
-            for (_, kind) in STAGES {
-                let Some(c) = Conditions::find(&old.conditions, kind) else {
-                    continue;
-                };
-                let ready = match c.status.as_str() {
-                    "True" => Some(true),
-                    "False" => Some(false),
-                    _ => None,
-                };
-                let reason = Reason::ALL
-                    .iter()
-                    .find(|r| r.as_str() == c.reason)
-                    .copied()
-                    .unwrap_or(Reason::NotChecked);
-                conditions.set(kind, ready, reason, c.message.clone());
-                if ready != Some(true) && verdict.ready == Some(true) {
-                    verdict = Verdict {
-                        ready,
-                        reason,
-                        message: c.message.clone(),
-                    };
-                }
-            }
-        }
+    match look {
+        Some(look) => stages(&mut conditions, &mut status, &mut verdict, &look.probe, inputs, same_spec),
+        None => STAGES
+            .iter()
+            .for_each(|(_, kind)| verdict.blame(keep(&mut conditions, &old, *kind))),
     }
     match &inputs.credentials {
         Ok(found) => {
@@ -114,21 +146,34 @@ pub fn fold(object: &VsphereCloudConfig, inputs: &Inputs, probe: Option<&Probe>,
                 Reason::Healthy,
                 format!("Secret {} holds user {user}", found.secret),
             );
-            status.credential = Some(CredentialStatus {
+            let known = status.credential.take().unwrap_or_default();
+            let same = (&known.secret, &known.user, &known.version) == (&found.secret, &user, &found.version);
+            let verified = known.verified.clone();
+            let fresh = CredentialStatus {
                 secret: found.secret.clone(),
                 user,
                 version: found.version.clone(),
-            });
+                verified,
+                ..CredentialStatus::default()
+            };
+            status.credential = Some(if same { known } else { fresh });
         }
         Err(error) => {
             conditions.set(ConditionType::CredentialsFound, Some(false), error.reason(), chain(error));
             status.credential = None;
-            if verdict.ready == Some(true) {
-                verdict = Verdict {
-                    ready: Some(false),
-                    reason: error.reason(),
-                    message: chain(error),
-                };
+            verdict.blame(Some(Verdict {
+                ready: Some(false),
+                reason: error.reason(),
+                message: chain(error),
+            }));
+        }
+    }
+    match look {
+        Some(look) => within::within(&mut conditions, &mut status, &mut verdict, object, look),
+        None => {
+            for kind in AFTER {
+                let kept = keep(&mut conditions, &old, kind);
+                verdict.blame(kept.filter(|_| kind != ConditionType::NodesFound));
             }
         }
     }
@@ -141,10 +186,39 @@ pub fn fold(object: &VsphereCloudConfig, inputs: &Inputs, probe: Option<&Probe>,
     status
 }
 
+/// Leaves a condition as it was, and gives what it says when that is not True.
+fn keep(conditions: &mut Conditions, old: &VsphereCloudConfigStatus, kind: ConditionType) -> Option<Verdict> {
+    let found = Conditions::find(&old.conditions, kind)?;
+    let ready = match found.status.as_str() {
+        "True" => Some(true),
+        "False" => Some(false),
+        _ => None,
+    };
+    let reason = Reason::ALL.iter().find(|r| r.as_str() == found.reason).copied();
+    let reason = reason.unwrap_or(Reason::NotChecked);
+    conditions.set(kind, ready, reason, found.message.clone());
+    (ready != Some(true)).then(|| Verdict {
+        ready,
+        reason,
+        message: found.message.clone(),
+    })
+}
+
 struct Verdict {
     ready: Option<bool>,
     reason: Reason,
     message: String,
+}
+
+impl Verdict {
+    /// The first failure stays the one that is told.
+    fn blame(&mut self, other: Option<Verdict>) {
+        if let Some(other) = other
+            && self.ready == Some(true)
+        {
+            *self = other;
+        }
+    }
 }
 
 fn stages(
@@ -164,12 +238,10 @@ fn stages(
             for (_, kind) in STAGES {
                 conditions.set(kind, Some(true), Reason::Healthy, passed(kind, facts));
             }
-            status.about = Some(AboutStatus {
-                version: facts.version.raw().to_owned(),
-                build: facts.build.clone(),
-                api_type: facts.api_type.clone(),
-                instance_uuid: facts.instance_uuid.clone(),
-            });
+            if status.about.as_ref().is_some_and(|old| old.instance_uuid != facts.instance_uuid) {
+                status.credential = None; // What worked there says nothing about here.
+            }
+            status.about = Some(about(facts));
             status.certificate = Some(CertificateStatus {
                 sha256: facts.certificate.sha256.to_string(),
                 not_after: facts.certificate.not_after.map(Time),
@@ -204,6 +276,7 @@ fn stages(
     if !same_spec {
         status.about = None;
         status.certificate = None;
+        status.credential = None;
     }
     for (stage, kind) in STAGES {
         match stage.cmp(&failed_at) {

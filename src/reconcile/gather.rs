@@ -1,7 +1,7 @@
 //! observe: everything that decisions are made from, read through one [`Reader`] (effect).
 
 use super::error::ReconcileError;
-use crate::api::{ConditionType, Conditions, VDOConfig, VsphereCloudConfig};
+use crate::api::{ConditionType, Conditions, VDOConfig, VsphereCloudConfig, VsphereCloudConfigStatus};
 use crate::cluster::{ClusterError, Reader, Select, View, Watch};
 use crate::facts::{Cluster, Connection, Credentials, Node};
 use crate::manifest::Object;
@@ -84,7 +84,28 @@ fn node(object: &Object, registered: &[String]) -> Node {
         uninitialized: taints.is_some_and(|all| all.iter().any(|t| t.get("key").and_then(Value::as_str) == Some(TAINT))),
         linux: object.label("kubernetes.io/os").is_none_or(|os| os == "linux"),
         csi_registered: registered.iter().any(|name| name == object.name()),
+        system_uuid: object.text("/status/nodeInfo/systemUUID").to_owned(),
+        addresses: addresses(object),
     }
+}
+
+fn addresses(object: &Object) -> Vec<String> {
+    let all = object.value().pointer("/status/addresses").and_then(Value::as_array);
+    let text = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    all.into_iter()
+        .flatten()
+        .filter(|entry| matches!(text(entry, "type").as_str(), "InternalIP" | "ExternalIP"))
+        .map(|entry| text(entry, "address"))
+        .collect()
+}
+
+/// The nodes, without what the CSI driver says of them.
+///
+/// # Errors
+/// When they cannot be read.
+pub async fn nodes(reader: &Reader) -> Result<Vec<Node>, ReconcileError> {
+    let view = reader.load([nodes_watch()]).await?;
+    Ok(view.list(&nodes_watch()).iter().map(|o| node(o, &[])).collect())
 }
 
 /// The inventory of a VDOConfig; empty when there is none yet.
@@ -122,13 +143,14 @@ pub async fn connection(reader: &Reader, object: &VsphereCloudConfig) -> Result<
     let status = object.status.clone().unwrap_or_default();
     let current = status.observed_generation == object.metadata.generation;
     let ready = Conditions::find(&status.conditions, ConditionType::Ready);
-    let credentials = credentials(reader, object).await?.credentials;
+    let found = credentials(reader, object).await?;
     Ok(Connection {
         server: object.spec.vc_ip.clone(),
         port: port(object),
         datacenters: object.spec.datacenters.clone(),
         trust: trust(reader, object).await?,
         version: vcenter_version(object),
+        blocked: blocked(&status, current, &found),
         build: status.about.filter(|_| current).map(|about| about.build),
         ready: ready.filter(|_| current).and_then(|c| match c.status.as_str() {
             "True" => Some(true),
@@ -138,9 +160,24 @@ pub async fn connection(reader: &Reader, object: &VsphereCloudConfig) -> Result<
         message: ready
             .filter(|_| current)
             .map_or_else(|| "it has not been checked yet".into(), |c| c.message.clone()),
-        credentials,
+        credentials: found.credentials,
         name,
     })
+}
+
+/// Why a connection must not reach a driver as it is now. In an outage, what was found before counts.
+fn blocked(status: &VsphereCloudConfigStatus, current: bool, found: &Found) -> Option<String> {
+    let failed = |kind| {
+        let condition = Conditions::find(&status.conditions, kind).filter(|c| current && c.status == "False");
+        condition.map(|c| c.message.clone())
+    };
+    let credential = status.credential.as_ref();
+    if credential.and_then(|c| c.verified.as_ref()) != Some(&found.version) {
+        let judged = credential.is_some_and(|c| c.version == found.version);
+        let message = failed(ConditionType::Authenticated).filter(|_| judged);
+        return Some(message.unwrap_or_else(|| format!("the credentials in Secret {} are being checked", found.secret)));
+    }
+    failed(ConditionType::DatacentersFound)
 }
 
 /// The version that the vCenter of a connection said last, of the connection as it is specified now.

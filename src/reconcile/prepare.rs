@@ -135,13 +135,18 @@ fn cluster_id(occasion: &Occasion<'_>, survey: &Survey) -> Result<String, Reconc
     }
 }
 
-/// The version of every vCenter in use; an old answer counts while there is no new one.
+/// The version of every vCenter in use; an old answer counts while there is no new one, but nothing counts that must not reach
+/// a driver.
 fn vcenters(connections: &[Connection], index: &Index) -> Result<Vec<(String, VcenterVersion)>, ReconcileError> {
     connections
         .iter()
-        .map(|c| match &c.version {
-            Some(version) => Ok((c.name.clone(), index.vcenter(version, c.build.as_deref()))),
-            None => Err(ReconcileError::ConnectionNotReady {
+        .map(|c| match (&c.version, &c.blocked) {
+            (Some(version), None) => Ok((c.name.clone(), index.vcenter(version, c.build.as_deref()))),
+            (Some(_), Some(because)) => Err(ReconcileError::ConnectionNotReady {
+                connection: c.name.clone(),
+                message: because.clone(),
+            }),
+            (None, _) => Err(ReconcileError::ConnectionNotReady {
                 connection: c.name.clone(),
                 message: c.message.clone(),
             }),

@@ -1,6 +1,6 @@
 //! The one question that needs no login, and its answer.
 
-use super::wire::Answer;
+use super::exchange::Answer;
 use super::xml::{self, Element};
 use super::{Endpoint, ProbeError, plain};
 use crate::types::VcenterVersion;
@@ -8,8 +8,8 @@ use crate::types::VcenterVersion;
 /// The oldest dialect of the supported vCenters; newer ones answer it too, while a dialect newer than the server is an error.
 pub(super) const ACTION: &str = "urn:vim25/6.7";
 
-const SOAP: &str = "http://schemas.xmlsoap.org/soap/envelope/";
-const VIM: &str = "urn:vim25";
+pub(super) const SOAP: &str = "http://schemas.xmlsoap.org/soap/envelope/";
+pub(super) const VIM: &str = "urn:vim25";
 
 /// Asks for the content of the service instance.
 pub(super) const RETRIEVE_SERVICE_CONTENT: &str = concat!(

@@ -1,18 +1,13 @@
-//! Name, port, proxy, and one HTTP exchange, each step against the same deadline.
+//! Name, port and proxy, each step against the same deadline.
 
-use super::{Endpoint, MAX_ANSWER, ProbeError, Stage};
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
-use hyper::body::Bytes;
-use hyper::header;
+use super::{Endpoint, ProbeError, Stage};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
-use hyper_util::rt::TokioIo;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, lookup_host};
-use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// A connection to the endpoint, direct or through a proxy.
@@ -47,12 +42,6 @@ impl Clock {
             after: self.after,
         }
     }
-}
-
-/// What the endpoint answered.
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) body: Bytes,
 }
 
 /// Opens a connection, through the proxy of the environment where there is one for this address.
@@ -164,55 +153,6 @@ async fn exchange_head(stream: &mut TcpStream, request: &[u8]) -> io::Result<u16
         .and_then(|rest| rest.split(' ').nth(1))
         .and_then(|code| code.trim().parse().ok());
     status.ok_or_else(|| io::Error::other("it does not answer in HTTP"))
-}
-
-/// One POST to `/sdk`. The answer is read up to [`MAX_ANSWER`] bytes; a redirect is an answer like any other.
-pub(super) async fn post<S>(endpoint: &Endpoint, clock: &Clock, stream: S, body: &'static str) -> Result<Answer, ProbeError>
-where
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-{
-    let broken = |source| ProbeError::Broken {
-        address: endpoint.address(),
-        source,
-    };
-    let exchange = async {
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-        // Dropping the set stops the connection, on every way out of here.
-        let mut driver = JoinSet::new();
-        driver.spawn(connection);
-        let request = hyper::Request::post("/sdk")
-            .header(header::HOST, endpoint.address())
-            .header(header::CONTENT_TYPE, "text/xml; charset=\"utf-8\"")
-            .header(header::USER_AGENT, concat!("vdo/", env!("CARGO_PKG_VERSION")))
-            .header("SOAPAction", super::soap::ACTION)
-            .body(Full::new(Bytes::from_static(body.as_bytes())))
-            .map_err(|error| ProbeError::Malformed {
-                address: endpoint.address(),
-                because: error.to_string(),
-            })?;
-        let response = sender.send_request(request).await.map_err(broken)?;
-        let status = response.status().as_u16();
-        let body =
-            Limited::new(response.into_body(), MAX_ANSWER)
-                .collect()
-                .await
-                .map_err(|error| match error.downcast::<hyper::Error>() {
-                    Ok(error) => broken(*error),
-                    Err(error) if error.is::<LengthLimitError>() => ProbeError::TooLarge {
-                        address: endpoint.address(),
-                        limit: MAX_ANSWER,
-                    },
-                    Err(error) => ProbeError::Malformed {
-                        address: endpoint.address(),
-                        because: error.to_string(),
-                    },
-                })?;
-        Ok(Answer {
-            status,
-            body: body.to_bytes(),
-        })
-    };
-    clock.within(Stage::IsVcenter, exchange).await?
 }
 
 #[cfg(test)]

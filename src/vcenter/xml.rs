@@ -5,14 +5,20 @@ use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::Event;
 use quick_xml::name::ResolveResult;
 
+const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
+
 /// SOAP answers are about ten deep.
 const MAX_DEPTH: usize = 64;
 
 /// An element: namespace and local name, its text, and its children.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Element {
     pub(super) namespace: String,
     pub(super) name: String,
+    /// The local part of `xsi:type`, whatever its prefix; empty when there is none.
+    pub(super) xsi_type: String,
+    /// The attribute `type` of no namespace, which names the kind of a managed object.
+    pub(super) kind: String,
     pub(super) text: String,
     pub(super) children: Vec<Element>,
 }
@@ -21,6 +27,11 @@ impl Element {
     /// The first child of this local name.
     pub(super) fn child(&self, name: &str) -> Option<&Self> {
         self.children.iter().find(|child| child.name == name)
+    }
+
+    /// All children of this local name.
+    pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Self> {
+        self.children.iter().filter(move |child| child.name == name)
     }
 
     /// Whether this is that element of that namespace.
@@ -51,11 +62,29 @@ pub(super) fn parse(text: &str) -> Result<Element, String> {
                     ResolveResult::Unbound => String::new(),
                     ResolveResult::Unknown(_) => return Err("it uses a namespace prefix that it does not declare".to_owned()),
                 };
-                open.push(Element {
+                let mut element = Element {
                     namespace,
                     name: start.local_name().into_inner().to_owned(),
                     ..Element::default()
-                });
+                };
+                for attribute in start.attributes() {
+                    let attribute = attribute.map_err(|error| format!("it has a bad attribute ({error})"))?;
+                    let (namespace, name) = reader.resolver().resolve_attribute(attribute.key);
+                    if name.into_inner() != "type" {
+                        continue;
+                    }
+                    let value = attribute
+                        .normalized_value(quick_xml::XmlVersion::Implicit1_0)
+                        .map_err(|error| format!("it has a bad attribute ({error})"))?;
+                    match namespace {
+                        ResolveResult::Bound(namespace) if namespace.into_inner() == XSI => {
+                            value.rsplit(':').next().unwrap_or_default().clone_into(&mut element.xsi_type);
+                        }
+                        ResolveResult::Unbound => element.kind = value.into_owned(),
+                        _ => {}
+                    }
+                }
+                open.push(element);
             }
             Event::End(_) => {
                 let done = open.pop().ok_or("it closes an element that is not open")?;
@@ -105,6 +134,18 @@ mod tests {
         assert_eq!(tree.text_of("y"), "1 < 2 && <3>");
         assert_eq!(tree.text_of("z"), "");
         assert_eq!(tree.text_of("absent"), "");
+    }
+
+    /// A managed object bears `type` twice: of no namespace, and of the schema's under any prefix.
+    #[test]
+    fn types_are_told_apart_by_namespace() {
+        let tree = parse(
+            "<v xmlns:q='http://www.w3.org/2001/XMLSchema-instance' xmlns:xsi='urn:other' xmlns:w='urn:vim25' \
+             type='Folder' q:type='w:ManagedObjectReference' xsi:type='nothing'>group-d1</v>",
+        )
+        .expect("XML");
+        assert_eq!((tree.kind.as_str(), tree.xsi_type.as_str()), ("Folder", "ManagedObjectReference"));
+        assert!(parse("<a type='1' type='2'/>").expect_err("twice").contains("attribute"));
     }
 
     #[test]

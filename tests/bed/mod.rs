@@ -17,6 +17,8 @@ pub const NODES: [(&str, &str); 4] = [
     ("w-2", "10.0.10.3"),
     ("w-3", "10.0.10.4"),
 ];
+/// Another password of the same vCenter user, which works as well: a rotation is seen from its first step to its last.
+pub const NEXT_PASSWORD: &str = "another password";
 /// The user that the operator is to the API server.
 pub const OPERATOR: &str = "system:serviceaccount:vmware-system-vdo:vdo-operator";
 /// How long anything here may take on a busy machine.
@@ -38,7 +40,10 @@ impl Bed {
     pub async fn start() -> Result<Self> {
         let (cluster, vcenter) = tokio::try_join!(
             Cluster::start(ClusterOptions::default()),
-            Vcenter::start(VcenterOptions::with_vms(NODES))
+            Vcenter::start(VcenterOptions {
+                more_users: [(VcenterOptions::default().user, NEXT_PASSWORD.to_owned())].into(),
+                ..VcenterOptions::with_vms(NODES)
+            })
         )?;
         add_nodes(&cluster).await?;
         let agent = NodeAgent::start(&cluster).await?;

@@ -1,0 +1,235 @@
+//! Whether a login may be tried, so that no wrong password ever locks an account (pure).
+//!
+//! An attempt is written into the status before it is made: a restart in the middle of it finds it there, and every
+//! connection with the same account at the same vCenter counts it.
+
+use crate::api::{CredentialStatus, Reason, VsphereCloudConfig};
+use crate::vcenter::SessionError;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+
+/// How long the same refused credentials are not sent again, by the number of attempts.
+const REFUSED: [SignedDuration; 3] = [
+    SignedDuration::from_mins(15),
+    SignedDuration::from_hours(1),
+    SignedDuration::from_hours(6),
+];
+
+/// How long after an attempt of which the outcome is not known: longer than the three minutes in which a vCenter counts.
+const UNANSWERED: SignedDuration = SignedDuration::from_mins(5);
+
+/// What one login is: a vCenter by its identity, an account, and a version of its password.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// `about.instanceUuid`.
+    pub vcenter: String,
+    /// The Secret, as namespace/name.
+    pub secret: String,
+    /// The user name in it.
+    pub user: String,
+    /// Its resource version.
+    pub version: String,
+}
+
+impl Key {
+    /// What other connections have written down about the same login.
+    #[must_use]
+    pub fn records(&self, connections: &[VsphereCloudConfig]) -> Vec<CredentialStatus> {
+        let statuses = connections.iter().filter_map(|connection| connection.status.as_ref());
+        let same = statuses.filter(|status| status.about.as_ref().is_some_and(|about| about.instance_uuid == self.vcenter));
+        same.filter_map(|status| status.credential.clone())
+            .filter(|c| (&c.secret, &c.user, &c.version) == (&self.secret, &self.user, &self.version))
+            .collect()
+    }
+
+    /// Nothing has been tried yet.
+    #[must_use]
+    pub fn untried(&self) -> CredentialStatus {
+        CredentialStatus {
+            secret: self.secret.clone(),
+            user: self.user.clone(),
+            version: self.version.clone(),
+            ..CredentialStatus::default()
+        }
+    }
+}
+
+/// What may be done.
+#[derive(Debug, PartialEq)]
+pub enum Decision {
+    /// Log in; this version has worked before.
+    Again,
+    /// Write this down, then log in.
+    Claim(CredentialStatus),
+    /// Not yet; this is why.
+    Wait(CredentialStatus),
+}
+
+/// Decides from everything that is known of this login.
+#[must_use]
+pub fn decide(key: &Key, records: &[CredentialStatus], now: Timestamp) -> Decision {
+    let tried = records
+        .iter()
+        .filter(|r| r.attempts > 0)
+        .max_by_key(|r| (r.attempts, r.last_tried.clone()));
+    match tried {
+        Some(record) if until(record).is_some_and(|until| now < until) => Decision::Wait(record.clone()),
+        None if records.iter().any(|r| r.verified.as_ref() == Some(&key.version)) => Decision::Again,
+        _ => Decision::Claim(begun(key, tried, now)),
+    }
+}
+
+/// The record of a login that is about to be made.
+#[must_use]
+pub fn begun(key: &Key, tried: Option<&CredentialStatus>, now: Timestamp) -> CredentialStatus {
+    CredentialStatus {
+        attempts: tried.map_or(0, |record| record.attempts).saturating_add(1),
+        last_tried: Some(Time(Timestamp::from_second(now.as_second()).unwrap_or(now))),
+        ..key.untried()
+    }
+}
+
+/// When the next attempt may be made.
+#[must_use]
+pub fn until(record: &CredentialStatus) -> Option<Timestamp> {
+    let pause = if record.refused.is_some() {
+        let n = usize::try_from(record.attempts).unwrap_or(usize::MAX).clamp(1, REFUSED.len());
+        REFUSED[n - 1]
+    } else {
+        UNANSWERED
+    };
+    record.last_tried.as_ref()?.0.checked_add(pause).ok()
+}
+
+/// The reason under which a failed login or session is published.
+#[must_use]
+pub fn reason(error: &SessionError) -> Reason {
+    match error {
+        SessionError::Connection(error) => super::connection::reason(error),
+        SessionError::InvalidLogin { .. } => Reason::InvalidCredentials,
+        SessionError::Locked { .. } => Reason::AccountLocked,
+        SessionError::Expired { .. } => Reason::PasswordExpired,
+        SessionError::Refused { .. } => Reason::LoginRefused,
+        SessionError::Lost { .. } => Reason::SessionLost,
+        SessionError::Forbidden { .. } => Reason::InventoryForbidden,
+        SessionError::TimedOut { .. } => Reason::TimedOut,
+        _ => Reason::BadAnswer,
+    }
+}
+
+/// What is said while it is waited: the same for everybody who waits, and as long as the wait lasts.
+#[must_use]
+pub fn waiting(server: &str, record: &CredentialStatus) -> (Reason, String) {
+    let CredentialStatus { user, secret, .. } = record;
+    let next = until(record)
+        .map(|until| format!(" Until the Secret changes, the next attempt is at {until}."))
+        .unwrap_or_default();
+    let refused = record
+        .refused
+        .as_ref()
+        .and_then(|word| Reason::ALL.iter().find(|r| r.as_str() == word));
+    let Some(reason) = refused.copied() else {
+        return (
+            Reason::TimedOut,
+            format!("{server} has not answered the login of {user:?} from Secret {secret}.{next}"),
+        );
+    };
+    let todo = match reason {
+        Reason::AccountLocked => "Unlock the account in vCenter, or wait until it unlocks itself.",
+        Reason::PasswordExpired => "Set a new password in vCenter, and write it into the Secret.",
+        Reason::LoginRefused => "Give the user a role on the vCenter's inventory; Read-only is enough to log in.",
+        _ => "Correct username and password in the Secret; the user name needs its domain, for example k8s@vsphere.local.",
+    };
+    let meaning = reason.meaning().trim_end_matches('.').to_lowercase();
+    (
+        reason,
+        format!("the login of {user:?} from Secret {secret} at {server} was refused: {meaning}. {todo}{next}"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> Key {
+        Key {
+            vcenter: "uuid".into(),
+            secret: "n/s".into(),
+            user: "u".into(),
+            version: "7".into(),
+        }
+    }
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_700_000_000 + seconds).expect("a time")
+    }
+
+    fn record(attempts: i32, refused: Option<&str>, verified: Option<&str>) -> CredentialStatus {
+        CredentialStatus {
+            attempts,
+            last_tried: (attempts > 0).then(|| Time(at(0))),
+            refused: refused.map(Into::into),
+            verified: verified.map(Into::into),
+            ..key().untried()
+        }
+    }
+
+    #[test]
+    fn one_attempt_and_then_growing_pauses() {
+        let refused = |n| record(n, Some("InvalidCredentials"), None);
+        for (records, seconds, expected) in [
+            (vec![], 0, "claim 1"),
+            (vec![record(0, None, Some("6"))], 0, "claim 1"),
+            (vec![record(0, None, Some("7"))], 0, "again"),
+            (vec![refused(1)], 899, "wait 900"),
+            (vec![refused(1)], 900, "claim 2"),
+            (vec![refused(2)], 3599, "wait 3600"),
+            (vec![refused(2)], 3600, "claim 3"),
+            (vec![refused(3)], 21_599, "wait 21600"),
+            (vec![refused(9)], 21_599, "wait 21600"),
+            (vec![refused(9)], 21_600, "claim 10"),
+            // The operator ended in the middle of it, or no answer came.
+            (vec![record(1, None, None)], 299, "wait 300"),
+            (vec![record(1, None, None)], 300, "claim 2"),
+            // Any connection counts.
+            (vec![record(0, None, None), refused(1), record(0, None, Some("7"))], 10, "wait 900"),
+        ] {
+            let told = match decide(&key(), &records, at(seconds)) {
+                Decision::Again => "again".into(),
+                Decision::Claim(c) => format!("claim {}", c.attempts),
+                Decision::Wait(c) => format!("wait {}", until(&c).expect("a time").as_second() - at(0).as_second()),
+            };
+            assert_eq!(told, expected, "{records:?} after {seconds} s");
+        }
+    }
+
+    #[test]
+    fn who_shares_a_login() {
+        use crate::api::{AboutStatus, VsphereCloudConfigStatus};
+        let connection = |uuid: &str, credential: CredentialStatus| {
+            let mut object = VsphereCloudConfig::new("c", crate::api::VsphereCloudConfigSpec::default());
+            object.status = Some(VsphereCloudConfigStatus {
+                about: Some(AboutStatus {
+                    instance_uuid: uuid.into(),
+                    ..AboutStatus::default()
+                }),
+                credential: Some(credential),
+                ..VsphereCloudConfigStatus::default()
+            });
+            object
+        };
+        let other = |change: &dyn Fn(&mut CredentialStatus)| {
+            let mut credential = record(1, None, None);
+            change(&mut credential);
+            connection("uuid", credential)
+        };
+        let all = [
+            connection("uuid", record(1, None, None)),
+            connection("another vCenter", record(1, None, None)),
+            other(&|c| c.user = "another user".into()),
+            other(&|c| c.secret = "n/another".into()),
+            other(&|c| c.version = "8".into()),
+        ];
+        assert_eq!(key().records(&all), [record(1, None, None)]);
+    }
+}

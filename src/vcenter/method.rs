@@ -1,0 +1,74 @@
+//! The calls that can be made at all, and how they are written.
+
+use super::session::Moref;
+
+/// Everything that this program ever asks of a vCenter with a login: opening and closing what it reads with, and reading. There is
+/// no way to send anything else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Method {
+    Login,
+    Logout,
+    CreateContainerView,
+    DestroyView,
+    RetrievePropertiesEx,
+    ContinueRetrievePropertiesEx,
+}
+
+impl Method {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Login => "Login",
+            Self::Logout => "Logout",
+            Self::CreateContainerView => "CreateContainerView",
+            Self::DestroyView => "DestroyView",
+            Self::RetrievePropertiesEx => "RetrievePropertiesEx",
+            Self::ContinueRetrievePropertiesEx => "ContinueRetrievePropertiesEx",
+        }
+    }
+
+    /// The request; `arguments` are elements already.
+    pub(super) fn envelope(self, this: &Moref, arguments: &str) -> String {
+        let name = self.name();
+        format!(
+            concat!(
+                r#"<?xml version="1.0" encoding="UTF-8"?><Envelope xmlns="http://schemas.xmlsoap.org/soap/envelope/" "#,
+                r#"xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><Body><{name} xmlns="urn:vim25">{this}{arguments}</{name}></Body></Envelope>"#
+            ),
+            name = name,
+            this = this.element("_this"),
+            arguments = arguments,
+        )
+    }
+}
+
+/// An element with a text. A carriage return would be read as a line feed if it stood for itself.
+pub(super) fn element(name: &str, text: &str) -> String {
+    let mut out = format!("<{name}>");
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '\r' => out.push_str("&#13;"),
+            c => out.push(c),
+        }
+    }
+    out.push_str("</");
+    out.push_str(name);
+    out.push('>');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vcenter::xml;
+
+    #[test]
+    fn any_text_arrives_as_it_is() {
+        let printable: String = (' '..='~').collect();
+        for text in [printable.as_str(), " a\tb\n c\r\nd\r ", "]]>&amp;<!--", "пароль 密码 🔑"] {
+            assert_eq!(xml::parse(&element("password", text)).expect("XML").text, text);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+use super::{ProbeError, plain};
+use std::time::Duration;
+
+/// A vCenter did not do what was asked of it within a session.
+///
+/// The text says what happened to whom; [`SessionError::remedy`] says what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// It could not be reached or understood.
+    #[error(transparent)]
+    Connection(#[from] ProbeError),
+    /// User or password is wrong.
+    #[error("{address} does not accept the user name or the password of {user:?}")]
+    InvalidLogin {
+        /// Host and port.
+        address: String,
+        /// The user.
+        user: String,
+    },
+    /// Too many wrong passwords, or an administrator did it.
+    #[error("the account {user:?} is locked, says {address}")]
+    Locked {
+        /// Host and port.
+        address: String,
+        /// The user.
+        user: String,
+    },
+    /// The password is too old.
+    #[error("the password of {user:?} has expired, says {address}")]
+    Expired {
+        /// Host and port.
+        address: String,
+        /// The user.
+        user: String,
+    },
+    /// The user is known and has no rights at all.
+    #[error("{address} knows {user:?} but does not let it log in, because it has no permission there")]
+    Refused {
+        /// Host and port.
+        address: String,
+        /// The user.
+        user: String,
+    },
+    /// The session ended, and could not be had again.
+    #[error("{address} has ended the session of {user:?}")]
+    Lost {
+        /// Host and port.
+        address: String,
+        /// The user.
+        user: String,
+    },
+    /// A call was not permitted.
+    #[error("{address} does not let {user:?} call {method}")]
+    Forbidden {
+        /// Host and port.
+        address: String,
+        /// The user.
+        user: String,
+        /// The call.
+        method: &'static str,
+    },
+    /// A call failed for another cause.
+    #[error("{address} failed to answer {method}: {kind}: {text}")]
+    Fault {
+        /// Host and port.
+        address: String,
+        /// The call.
+        method: &'static str,
+        /// The type of the fault.
+        kind: String,
+        /// The vCenter's words.
+        text: String,
+    },
+    /// No answer in time.
+    #[error("{address} did not answer {method} within {after:?}")]
+    TimedOut {
+        /// Host and port.
+        address: String,
+        /// The call.
+        method: &'static str,
+        /// How long was waited.
+        after: Duration,
+    },
+}
+
+impl SessionError {
+    /// Whether the vCenter has judged the credentials and did not let them in. Another attempt with the same ones would be
+    /// one step nearer to a locked account.
+    #[must_use]
+    pub fn is_rejection(&self) -> bool {
+        matches!(
+            self,
+            Self::InvalidLogin { .. } | Self::Locked { .. } | Self::Expired { .. } | Self::Refused { .. }
+        )
+    }
+
+    /// What to do about it: one sentence or two.
+    #[must_use]
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Connection(error) => error.remedy(),
+            Self::InvalidLogin { .. } => {
+                "Correct username and password in the Secret; the user name needs its domain, for example k8s@vsphere.local."
+            }
+            Self::Locked { .. } => "Unlock the account in vCenter under Administration, Single Sign On, or wait until it unlocks itself.",
+            Self::Expired { .. } => "Set a new password in vCenter, and write it into the Secret.",
+            Self::Refused { .. } => "Give the user a role on the vCenter's inventory; Read-only is enough to log in.",
+            Self::Lost { .. } => "None needed if it happens once; else look in vCenter for what ends sessions.",
+            Self::Forbidden { .. } => "Give the user the role Read-only on the root folder, with propagation.",
+            Self::Fault { .. } | Self::TimedOut { .. } => "Check the health of the vCenter; it is asked again later.",
+        }
+    }
+}
+
+/// A fault as it came over the wire.
+#[derive(Debug)]
+pub(super) struct Fault {
+    /// Its type, without the word `Fault` at the end.
+    pub(super) kind: String,
+    /// The vCenter's words. They are shown, never decided upon, but for the cause of a refused login, which has no other place.
+    pub(super) text: String,
+}
+
+impl Fault {
+    /// What it means after a call that was no login.
+    pub(super) fn of_call(self, address: String, user: &str, method: &'static str) -> SessionError {
+        let user = user.to_owned();
+        match self.kind.as_str() {
+            "NotAuthenticated" => SessionError::Lost { address, user },
+            "NoPermission" => SessionError::Forbidden { address, user, method },
+            _ => SessionError::Fault {
+                address,
+                method,
+                kind: plain(&self.kind),
+                text: plain(&self.text),
+            },
+        }
+    }
+
+    /// What it means after a login.
+    pub(super) fn of_login(self, address: String, user: &str) -> SessionError {
+        let words = self.text.to_lowercase();
+        let owner = user.to_owned();
+        match self.kind.as_str() {
+            "InvalidLogin" | "NoPermission" | "PasswordExpired" | "SsoFaultInvalidCredentials" if words.contains("lock") => {
+                SessionError::Locked { address, user: owner }
+            }
+            "PasswordExpired" => SessionError::Expired { address, user: owner },
+            "InvalidLogin" | "NoPermission" if words.contains("expired") => SessionError::Expired { address, user: owner },
+            "InvalidLogin" | "SsoFaultInvalidCredentials" => SessionError::InvalidLogin { address, user: owner },
+            "NoPermission" => SessionError::Refused { address, user: owner },
+            _ => self.of_call(address, user, "Login"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_login_has_one_of_four_causes() {
+        for (kind, text, expected) in [
+            (
+                "InvalidLogin",
+                "Cannot complete login due to an incorrect user name or password.",
+                "does not accept the user name or the password of \"u\"",
+            ),
+            ("InvalidLogin", "User account is locked.", "is locked"),
+            ("InvalidLogin", "The account of the user is LOCKED out", "is locked"),
+            ("InvalidLogin", "Login failed: password has expired", "has expired"),
+            ("PasswordExpired", "", "has expired"),
+            ("NoPermission", "Permission to perform this operation was denied.", "no permission"),
+        ] {
+            let text = text.to_owned();
+            let error = Fault { kind: kind.into(), text }.of_login("vc:443".into(), "u");
+            assert!(error.to_string().contains(expected), "{error} does not say {expected:?}");
+            assert!(error.is_rejection() && error.remedy().ends_with('.'));
+        }
+        for kind in ["NotAuthenticated", "SystemError", "HostCommunication"] {
+            let error = Fault {
+                kind: kind.into(),
+                text: "no\nline".into(),
+            }
+            .of_login("vc:443".into(), "u");
+            assert!(!error.is_rejection() && !error.to_string().contains('\n'), "{error}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Logging in to a simulated vCenter and reading what is in it.
+#![cfg(feature = "io")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use anyhow::{Context, Result};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+use vdo::facts::Credentials;
+use vdo::types::{Secret, Trust};
+use vdo::vcenter::{Endpoint, ProbeError, Session, SessionError};
+use vdo_testbed::{Logins, Vcenter, VcenterOptions};
+
+const DEADLINE: Duration = Duration::from_secs(20);
+
+fn endpoint(vcenter: &Vcenter) -> Endpoint {
+    Endpoint {
+        server: vcenter.host().into(),
+        port: vcenter.port(),
+        trust: Trust::CaBundle(vcenter.ca_pem().into()),
+    }
+}
+
+async fn open(vcenter: &Vcenter, user: &str, password: &str) -> Result<Session, SessionError> {
+    let credentials = Credentials {
+        user: user.into(),
+        password: Secret::new(password),
+    };
+    Session::open(endpoint(vcenter), credentials, DEADLINE).await
+}
+
+async fn logins(vcenter: &Vcenter, user: &str) -> Result<Logins> {
+    Ok(vcenter.logins().await?.get(user).copied().unwrap_or_default())
+}
+
+/// What all tests of this file log, at the level that shows everything.
+static LOG: OnceLock<Log> = OnceLock::new();
+
+fn prepare() -> &'static Log {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    LOG.get_or_init(|| {
+        let log = Log::default();
+        let sink = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::TRACE)
+            .with_writer(move || sink.clone())
+            .finish();
+        tracing::subscriber::set_global_default(subscriber).unwrap();
+        log
+    })
+}
+
+/// Passwords of every printable character arrive as they are; a wrong one is told apart, and none is sent when there is none.
+#[tokio::test(flavor = "multi_thread")]
+async fn right_wrong_and_empty_passwords() -> Result<()> {
+    prepare();
+    let printable: String = (' '..='~').collect();
+    let users = [("printable@x", printable.as_str()), ("ключ 🔑&<@x", " пароль\t密码\r\n ")];
+    let vcenter = Vcenter::start(VcenterOptions {
+        more_users: users.iter().map(|(user, password)| ((*user).into(), (*password).into())).collect(),
+        ..VcenterOptions::with_vms([("vm-1", "10.0.0.1")])
+    })
+    .await?;
+    for (user, password) in users.into_iter().chain([(vcenter.user(), vcenter.password())]) {
+        open(&vcenter, user, password).await?.close().await;
+        assert_eq!(logins(&vcenter, user).await?, Logins { succeeded: 1, failed: 0 });
+        let error = open(&vcenter, user, "wrong").await.unwrap_err();
+        assert!(
+            matches!(error, SessionError::InvalidLogin { .. }) && error.is_rejection(),
+            "{error:?}"
+        );
+        assert!(error.to_string().contains(&vcenter.address()), "{error}");
+        assert_eq!(logins(&vcenter, user).await?, Logins { succeeded: 1, failed: 1 });
+        assert!(open(&vcenter, user, "").await.unwrap_err().is_rejection());
+        assert_eq!(logins(&vcenter, user).await?, Logins { succeeded: 1, failed: 1 });
+    }
+    vcenter.fail_next("Login", "NoPermission", 1).await?;
+    let error = open(&vcenter, vcenter.user(), vcenter.password()).await.unwrap_err();
+    assert!(matches!(error, SessionError::Refused { .. }), "{error:?}");
+    Ok(())
+}
+
+/// Nothing is sent to who is not the right one.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_certificate_comes_before_the_password() -> Result<()> {
+    prepare();
+    let vcenter = Vcenter::start(VcenterOptions::with_vms([("vm-1", "10.0.0.1")])).await?;
+    let other = Vcenter::start(VcenterOptions::with_vms([("vm-1", "10.0.0.1")])).await?;
+    let mut wrong = endpoint(&vcenter);
+    wrong.trust = Trust::CaBundle(other.ca_pem().into());
+    let credentials = Credentials {
+        user: vcenter.user().into(),
+        password: Secret::new(vcenter.password()),
+    };
+    let error = Session::open(wrong, credentials, DEADLINE).await.unwrap_err();
+    assert!(
+        matches!(
+            error,
+            SessionError::Connection(ProbeError::UnknownIssuer { .. } | ProbeError::BadCertificate { .. })
+        ),
+        "{error:?}"
+    );
+    assert_eq!(vcenter.logins().await?, BTreeMap::new());
+    Ok(())
+}
+
+/// What is needed of a machine is read; the pages of a long list are put together.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_inventory() -> Result<()> {
+    prepare();
+    let names: Vec<(String, String)> = (0..600)
+        .map(|i| (format!("vm-{i:03}"), format!("10.0.{}.{}", i / 200, i % 200 + 1)))
+        .collect();
+    let vcenter = Vcenter::start(VcenterOptions::with_vms(names.iter().map(|(n, a)| (n.as_str(), a.as_str())))).await?;
+    let session = open(&vcenter, vcenter.user(), vcenter.password()).await?;
+    let found = session.inventory().await?;
+    assert_eq!(found.datacenters, ["/DC0"]);
+    assert_eq!(found.machines.len(), 600);
+    for (machine, (name, address)) in found.machines.iter().zip(&names) {
+        assert_eq!(machine.path, format!("/DC0/vm/{name}"));
+        assert_eq!((&machine.host_name, &machine.addresses), (name, &vec![address.clone()]));
+    }
+    let first = found.machines.first().context("a machine")?;
+    assert_eq!((first.datacenter.as_str(), first.hardware.as_str()), ("/DC0", "vmx-19"));
+    assert_eq!(
+        (first.disk_uuid, first.tools_running, first.power.as_str()),
+        (Some(true), true, "poweredOn")
+    );
+    assert!(first.uuid.len() == 36 && first.instance_uuid.len() == 36 && first.uuid != first.instance_uuid);
+    assert_eq!(session.inventory().await?, found, "the same question has the same answer");
+    assert_eq!(logins(&vcenter, vcenter.user()).await?.succeeded, 1);
+    Ok(())
+}
+
+/// A session that the vCenter has ended is had again by one login, whoever asks and however many do; a refused one is not tried again.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ended_session() -> Result<()> {
+    prepare();
+    let mut vcenter = Vcenter::start(VcenterOptions::with_vms([("vm-1", "10.0.0.1")])).await?;
+    let session = Arc::new(open(&vcenter, vcenter.user(), vcenter.password()).await?);
+    vcenter.fail_next("CreateContainerView", "NotAuthenticated", 1).await?;
+    let asking: Vec<_> = (0..8)
+        .map(|_| {
+            let session = session.clone();
+            tokio::spawn(async move { session.inventory().await.map(|found| found.machines.len()) })
+        })
+        .collect();
+    for one in asking {
+        assert_eq!(one.await??, 1);
+    }
+    let logged_in = Logins { succeeded: 2, failed: 0 };
+    assert_eq!(logins(&vcenter, vcenter.user()).await?, logged_in);
+
+    // A restart of the vCenter breaks the connection and forgets the session.
+    vcenter.stop();
+    assert!(matches!(session.inventory().await.unwrap_err(), SessionError::Connection(_)));
+    vcenter.resume().await?;
+    assert_eq!(session.inventory().await?.machines.len(), 1);
+    assert_eq!(logins(&vcenter, vcenter.user()).await?, Logins { succeeded: 1, failed: 0 });
+
+    // The account has lost its right to log in: seen once.
+    vcenter.fail_next("CreateContainerView", "NotAuthenticated", 1).await?;
+    vcenter.fail_next("Login", "NoPermission", 1).await?;
+    assert!(session.inventory().await.unwrap_err().is_rejection());
+    assert!(matches!(session.inventory().await.unwrap_err(), SessionError::Lost { .. }));
+    assert_eq!(logins(&vcenter, vcenter.user()).await?, Logins { succeeded: 1, failed: 0 });
+
+    let session = open(&vcenter, vcenter.user(), vcenter.password()).await?;
+    vcenter.fail_next("RetrievePropertiesEx", "NoPermission", 1).await?;
+    let error = session.inventory().await.unwrap_err();
+    assert!(
+        matches!(
+            error,
+            SessionError::Forbidden {
+                method: "RetrievePropertiesEx",
+                ..
+            }
+        ),
+        "{error:?}"
+    );
+    vcenter.fail_next("RetrievePropertiesEx", "InvalidState", 1).await?;
+    let error = session.inventory().await.unwrap_err();
+    assert!(
+        matches!(&error, SessionError::Fault { kind, .. } if kind == "InvalidState"),
+        "{error:?}"
+    );
+    assert_eq!(session.inventory().await?.machines.len(), 1, "a fault does not harm the session");
+    Ok(())
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// At the level that shows everything, neither the password nor the cookie is shown.
+#[tokio::test]
+async fn no_password_in_the_log() -> Result<()> {
+    let log = prepare();
+    let vcenter = Vcenter::start(VcenterOptions::with_vms([("vm-1", "10.0.0.1")])).await?;
+    let session = open(&vcenter, vcenter.user(), vcenter.password()).await?;
+    vcenter.fail_next("CreateContainerView", "NotAuthenticated", 1).await?;
+    session.inventory().await?;
+    let shown = format!("{session:?}");
+    let error = open(&vcenter, vcenter.user(), "hunter2-wrong").await.unwrap_err();
+    session.close().await;
+    let text = String::from_utf8(log.0.lock().unwrap().clone())? + &shown + &format!("{error:?} {error}");
+    assert!(text.contains("logging in again"), "the log shows nothing");
+    for secret in [vcenter.password(), "p@ss", "hunter2", "vmware_soap_session="] {
+        assert!(!text.contains(secret), "{secret} is in the log");
+    }
+    Ok(())
+}
