@@ -376,10 +376,16 @@ fn free_text(schema: &Value, whole: &Value, path: &[String], found: &mut Vec<Vec
 }
 
 fn values_with(path: &[String], text: &str) -> Value {
-    path.iter().rev().fold(
-        json!(text),
-        |value, name| if name == "[]" { json!([value]) } else { json!({name: value}) },
-    )
+    path.iter().rev().fold(json!(text), |value, name| match name.as_str() {
+        // A StorageClass has to have a name beside the field in question.
+        "[]" if path[0] == "storageClasses" && value.get("name").is_none() => {
+            let mut item = value;
+            item["name"] = "item".into();
+            json!([item])
+        }
+        "[]" => json!([value]),
+        _ => json!({name: value}),
+    })
 }
 
 /// Every leaf by its path.
