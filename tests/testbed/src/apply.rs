@@ -54,14 +54,26 @@ async fn apply_one(client: &Client, document: &Value) -> Result<DynamicObject> {
     Ok(applied)
 }
 
+/// Waits until a definition is established and its objects can be asked for, which the API server brings about a little later.
 async fn established(client: &Client, name: &str) -> Result<()> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     until(&format!("definition {name}"), Duration::from_secs(20), async || {
-        let conditions = api.get(name).await?.status.and_then(|status| status.conditions).unwrap_or_default();
+        let definition = api.get(name).await?;
+        let conditions = definition.status.and_then(|status| status.conditions).unwrap_or_default();
         let ready = conditions
             .iter()
             .any(|condition| condition.type_ == "Established" && condition.status == "True");
-        Ok(Probe::when(ready, "not Established"))
+        if !ready {
+            return Ok(Probe::not_yet("not Established"));
+        }
+        let spec = &definition.spec;
+        for version in spec.versions.iter().filter(|version| version.served) {
+            let address = format!("/apis/{}/{}/{}?limit=1", spec.group, version.name, spec.names.plural);
+            if let Err(error) = client.request_text(http::Request::get(&address).body(Vec::new())?).await {
+                return Ok(Probe::not_yet(format!("{address}: {error}")));
+            }
+        }
+        Ok(Probe::Ready(()))
     })
     .await
 }
