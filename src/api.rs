@@ -11,7 +11,7 @@ mod vdoconfig;
 pub use compatibility::{CompatibilityConfig, CompatibilityConfigSpec};
 pub use condition::{ConditionType, Conditions};
 pub use connection::{
-    AboutStatus, CaBundle, CertificateStatus, CredentialStatus, KeyRef, MachineStatus, MachinesStatus, ProbeStatus, VsphereCloudConfig,
+    AboutStatus, CaBundle, CertificateStatus, CredentialStatus, MachineStatus, MachinesStatus, ProbeStatus, VsphereCloudConfig,
     VsphereCloudConfigSpec, VsphereCloudConfigStatus,
 };
 pub use failure::{Class, Failure, chain};

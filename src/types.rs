@@ -4,6 +4,7 @@
 
 mod chart_ref;
 mod digest;
+mod distance;
 mod object_id;
 mod role;
 mod secret;
@@ -12,6 +13,7 @@ mod version;
 
 pub use chart_ref::ChartRef;
 pub use digest::{Digest, ParseDigestError};
+pub use distance::distance;
 pub use object_id::{GroupKind, ObjectId};
 pub use role::DriverRole;
 pub use secret::Secret;

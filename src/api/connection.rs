@@ -86,15 +86,6 @@ fn default_ca_key() -> String {
     "ca.crt".into()
 }
 
-/// A namespace and a name, for objects that are watched by name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct KeyRef {
-    /// The namespace.
-    pub namespace: String,
-    /// The name.
-    pub name: String,
-}
-
 /// What is known of a vCenter.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]

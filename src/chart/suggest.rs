@@ -1,5 +1,6 @@
 //! The nearest known name, for whoever has mistyped one.
 
+use crate::types::distance;
 use serde_json::{Map, Value};
 
 /// What on a line of a template is not known, and what was probably meant. `whole` is the template, for the names it sets itself.
@@ -68,25 +69,6 @@ fn own_names(whole: &str) -> Vec<&str> {
         .flat_map(|names| names.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')))
         .filter(|name| !name.is_empty())
         .collect()
-}
-
-/// How many characters have to be inserted, removed, replaced or swapped with their neighbour.
-fn distance(left: &str, right: &str) -> usize {
-    let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
-    let mut rows: Vec<Vec<usize>> = vec![(0..=right.len()).collect()];
-    for i in 1..=left.len() {
-        let mut row = vec![i];
-        for j in 1..=right.len() {
-            let change = rows[i - 1][j - 1] + usize::from(left[i - 1] != right[j - 1]);
-            let mut best = change.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(best);
-        }
-        rows.push(row);
-    }
-    rows[left.len()][right.len()]
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! How text looks: a few styles, a table, relative times. Styles are always in the text; the printer takes them out where
 //! they are not wanted.
 
+use crate::types::distance;
 use k8s_openapi::jiff::Timestamp;
 use owo_colors::OwoColorize as _;
 
@@ -74,25 +75,6 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     all.filter(|(distance, other)| *distance <= (other.len() / 3).max(1))
         .min()
         .map(|(_, other)| other)
-}
-
-/// How many letters have to be changed, added or dropped, where two swapped neighbours count as one.
-fn distance(left: &str, right: &str) -> usize {
-    let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
-    let mut rows = vec![(0..=right.len()).collect::<Vec<usize>>()];
-    for i in 1..=left.len() {
-        let mut row = vec![i];
-        for j in 1..=right.len() {
-            let change = usize::from(left[i - 1] != right[j - 1]);
-            let mut best = (rows[i - 1][j] + 1).min(row[j - 1] + 1).min(rows[i - 1][j - 1] + change);
-            if i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(best);
-        }
-        rows.push(row);
-    }
-    rows[left.len()][right.len()]
 }
 
 #[cfg(test)]
