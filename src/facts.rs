@@ -2,7 +2,14 @@
 //!
 //! Layer 0: may use `types` and `api` only.
 
+mod inventory;
+mod needs;
+
+pub use inventory::{Datastore, Host, Inventory, Machine, ManagedObject, Place};
+pub use needs::{Feature, Needs, WantedDatastore, WantedPolicy};
+
 use crate::types::{KubernetesVersion, Secret, Trust, VcenterVersion};
+use std::collections::BTreeMap;
 
 /// A vSphere connection as it is known now.
 #[derive(Debug, Clone)]
@@ -59,6 +66,8 @@ pub struct Node {
     pub system_uuid: String,
     /// Its addresses of the types InternalIP and ExternalIP.
     pub addresses: Vec<String>,
+    /// Its labels that speak of zones, regions and other topology.
+    pub topology: BTreeMap<String, String>,
 }
 
 impl Node {
@@ -92,38 +101,4 @@ impl Cluster {
     pub fn control_plane_count(&self) -> usize {
         self.nodes.iter().filter(|node| node.control_plane).count()
     }
-}
-
-/// What is in a vCenter, as far as the account may see it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Inventory {
-    /// The inventory paths of the datacenters, such as `/Europe/DC0`, in order.
-    pub datacenters: Vec<String>,
-    /// The virtual machines, by path.
-    pub machines: Vec<Machine>,
-}
-
-/// A virtual machine. Texts are empty where the vCenter says nothing.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Machine {
-    /// Its inventory path; its name alone where the way to it cannot be seen.
-    pub path: String,
-    /// The path of its datacenter; empty where that cannot be seen.
-    pub datacenter: String,
-    /// The BIOS UUID.
-    pub uuid: String,
-    /// The instance UUID.
-    pub instance_uuid: String,
-    /// The hardware version, such as `vmx-19`.
-    pub hardware: String,
-    /// `disk.EnableUUID`; `None` where it was never set.
-    pub disk_uuid: Option<bool>,
-    /// The host name inside.
-    pub host_name: String,
-    /// The addresses inside, of all adapters.
-    pub addresses: Vec<String>,
-    /// Whether VMware Tools run.
-    pub tools_running: bool,
-    /// The power state, such as `poweredOn`.
-    pub power: String,
 }

@@ -3,14 +3,22 @@
 //!
 //! Layer 1: may use `types`, `api`, `facts` and `manifest`.
 
+mod connection;
 mod datacenters;
 mod driver;
 mod machines;
+mod nodes;
 mod pods;
+mod privileges;
+mod storage;
 mod workload;
 
+pub use connection::{ConnectionReport, Finding, Stage};
 pub use datacenters::find_datacenters;
 pub use driver::{DriverHealth, driver_health};
-pub use machines::{Matches, match_machines};
+pub use machines::match_machines;
+pub use nodes::{NodeReport, machines_status, nodes_stage};
 pub use pods::worst_pod;
+pub use privileges::{MissingPrivilege, Privileges, SurplusPrivileges};
+pub use storage::SharedDatastores;
 pub use workload::{Pods, Verdict, assess};

@@ -5,11 +5,12 @@ use super::{Context, logins, now};
 use crate::api::{ConditionType, Conditions, CredentialStatus, VsphereCloudConfig, VsphereCloudConfigStatus};
 use crate::cluster::ClusterError;
 use crate::manifest::merge_patch;
-use crate::reconcile::connection::{self, Inputs, Login, Look, Probe};
+use crate::reconcile::connection::{self, Inputs, Login, Look, Probe, Question};
 use crate::reconcile::{connection_objects, nodes};
 use crate::status::notes;
 use crate::vcenter::VcenterFacts;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::runtime::controller::Action;
 use kube::{Resource, ResourceExt};
 use serde_json::json;
@@ -38,7 +39,12 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
     } else {
         None
     };
-    let status = connection::fold(&object, &inputs, look.as_ref(), &Time(now()));
+    let mut status = connection::fold(&object, &inputs, look.as_ref(), &Time(now()));
+    if look.is_some() {
+        let pause = memory.due_in(&asking_with, context.connection_interval);
+        let next = second(now()).checked_add(SignedDuration::try_from(pause).unwrap_or_default()).ok();
+        status = connection::asked(status, Time(second(now())), next.map(second).map(Time));
+    }
     context
         .metrics
         .connection(&object.name_any(), Conditions::is_true(&status.conditions, ConditionType::Ready));
@@ -51,6 +57,11 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
     Ok(Action::requeue(next.max(Duration::from_secs(1))))
 }
 
+/// A status speaks of whole seconds.
+fn second(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}
+
 /// What decides the answer of a vCenter: when it changes, the old answer says nothing.
 fn asking_with(object: &VsphereCloudConfig, inputs: &Inputs) -> String {
     let (spec, trust) = (&object.spec, inputs.trust.as_ref().ok());
@@ -61,10 +72,13 @@ fn asking_with(object: &VsphereCloudConfig, inputs: &Inputs) -> String {
 async fn ask(context: &Context, object: &mut VsphereCloudConfig, inputs: &Inputs, memory: &mut Connection, asking_with: &str) -> Look {
     let probe = connection::probe(object, inputs).await;
     let mut look = Look {
+        question: Question {
+            server: object.spec.vc_ip.clone(),
+            datacenters: object.spec.datacenters.clone(),
+            ..Question::default()
+        },
         probe,
         login: Login::NotTried,
-        nodes: vec![],
-        alone: false,
     };
     if let Probe::Asked(answer) = &look.probe {
         match &**answer {
@@ -80,9 +94,9 @@ async fn ask(context: &Context, object: &mut VsphereCloudConfig, inputs: &Inputs
                 let namespace = object.namespace().unwrap_or_default();
                 match futures::try_join!(connection_objects(&context.world.reader, ""), nodes(&context.world.reader)) {
                     Ok((all, nodes)) => {
-                        look.alone = all.iter().filter(|o| o.namespace().unwrap_or_default() == namespace).count() < 2;
-                        look.nodes = nodes;
-                        look.login = logins::look(context, object, inputs, facts, memory, &all).await;
+                        look.question.alone = all.iter().filter(|o| o.namespace().unwrap_or_default() == namespace).count() < 2;
+                        look.question.nodes = nodes;
+                        look.login = logins::look(context, object, inputs, facts, memory, &all, &look.question).await;
                     }
                     Err(error) => {
                         tracing::warn!(connection = %object.name_any(), error = %crate::api::chain(&error), "a login waits");

@@ -76,6 +76,7 @@ fn node(object: &Object, registered: &[String]) -> Node {
         "node-role.kubernetes.io/master",
     ];
     const TAINT: &str = "node.cloudprovider.kubernetes.io/uninitialized";
+    const TOPOLOGY: [&str; 3] = ["topology.kubernetes.io/", "topology.csi.vmware.com/", "failure-domain.beta.kubernetes.io/"];
     let taints = object.value().pointer("/spec/taints").and_then(Value::as_array);
     Node {
         name: object.name().to_owned(),
@@ -86,6 +87,10 @@ fn node(object: &Object, registered: &[String]) -> Node {
         csi_registered: registered.iter().any(|name| name == object.name()),
         system_uuid: object.text("/status/nodeInfo/systemUUID").to_owned(),
         addresses: addresses(object),
+        topology: texts(object, "/metadata/labels")
+            .into_iter()
+            .filter(|(key, _)| TOPOLOGY.iter().any(|prefix| key.starts_with(prefix)))
+            .collect(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The calls that can be made at all, and how they are written.
 
-use super::session::Moref;
+use super::xml::Element;
+use crate::facts::ManagedObject;
 
 /// Everything that this program ever asks of a vCenter with a login: opening and closing what it reads with, and reading. There is
 /// no way to send anything else.
@@ -26,8 +27,16 @@ impl Method {
         }
     }
 
+    /// The element of which the answer has many.
+    pub(super) const fn list(self) -> &'static str {
+        match self {
+            Self::RetrievePropertiesEx | Self::ContinueRetrievePropertiesEx => "objects",
+            _ => "",
+        }
+    }
+
     /// The request; `arguments` are elements already.
-    pub(super) fn envelope(self, this: &Moref, arguments: &str) -> String {
+    pub(super) fn envelope(self, this: &ManagedObject, arguments: &str) -> String {
         let name = self.name();
         format!(
             concat!(
@@ -35,10 +44,23 @@ impl Method {
                 r#"xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><Body><{name} xmlns="urn:vim25">{this}{arguments}</{name}></Body></Envelope>"#
             ),
             name = name,
-            this = this.element("_this"),
+            this = refer("_this", this),
             arguments = arguments,
         )
     }
+}
+
+/// The managed object that an element refers to.
+pub(super) fn reference(element: &Element) -> ManagedObject {
+    ManagedObject {
+        kind: element.kind.clone(),
+        id: element.text.trim().to_owned(),
+    }
+}
+
+/// An element that refers to a managed object.
+pub(super) fn refer(name: &str, object: &ManagedObject) -> String {
+    element(name, &object.id).replacen('>', &format!(" type=\"{}\">", object.kind), 1)
 }
 
 /// An element with a text. A carriage return would be read as a line feed if it stood for itself.

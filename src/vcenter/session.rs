@@ -1,12 +1,12 @@
 //! A login and what can be asked under it.
 
 use super::exchange::{Answer, Pipe};
-use super::method::{Method, element};
+use super::method::{Method, element, reference};
 use super::refusal::{Fault, SessionError};
 use super::soap::{SOAP, VIM};
 use super::xml::{self, Element};
 use super::{Endpoint, MAX_ANSWER, ProbeError, Stage, inventory, soap, tls, wire};
-use crate::facts::{Credentials, Inventory};
+use crate::facts::{Credentials, Inventory, ManagedObject};
 use hyper::header::HeaderValue;
 use std::fmt;
 use std::time::Duration;
@@ -18,26 +18,6 @@ const MAX_PAGE: usize = 64 << 20;
 
 /// How long the end of a session may take: the vCenter ends it by itself later.
 const LOGOUT: Duration = Duration::from_secs(3);
-
-/// A reference to a managed object.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Moref {
-    pub(super) kind: String,
-    pub(super) id: String,
-}
-
-impl Moref {
-    pub(super) fn of(element: &Element) -> Self {
-        Self {
-            kind: element.kind.clone(),
-            id: element.text.trim().to_owned(),
-        }
-    }
-
-    pub(super) fn element(&self, name: &str) -> String {
-        element(name, &self.id).replacen('>', &format!(" type=\"{}\">", self.kind), 1)
-    }
-}
 
 /// A session with a vCenter, under one account. It only reads.
 ///
@@ -67,10 +47,26 @@ struct Live {
 
 /// Where things are in this vCenter.
 pub(super) struct Service {
-    sessions: Moref,
-    pub(super) collector: Moref,
-    pub(super) views: Moref,
-    pub(super) root: Moref,
+    sessions: ManagedObject,
+    pub(super) collector: ManagedObject,
+    pub(super) views: ManagedObject,
+    pub(super) root: ManagedObject,
+}
+
+/// Asks; once more when the first time showed that the session or the connection had ended in between.
+macro_rules! twice {
+    ($session:expr, $caller:ident => $ask:expr) => {{
+        let mut live = $session.live.lock().await;
+        let $caller = &mut $session.caller(&mut live)?;
+        match $ask.await {
+            Ok(answer) => Ok(answer),
+            Err(error) => {
+                $session.recover(&mut live, error).await?;
+                let $caller = &mut $session.caller(&mut live)?;
+                $ask.await
+            }
+        }
+    }};
 }
 
 impl Session {
@@ -89,29 +85,36 @@ impl Session {
         Ok(session)
     }
 
-    /// Datacenters, folders and machines, read in pages of one query.
+    /// Everything that machines, hosts and datastores lie in, read in pages of one query.
     ///
     /// # Errors
     /// When the vCenter does not answer as it should, or has ended the session for good.
     pub async fn inventory(&self) -> Result<Inventory, SessionError> {
-        let mut live = self.live.lock().await;
-        let lost = || SessionError::Lost {
-            address: self.endpoint.address(),
-            user: self.credentials.user.clone(),
-        };
-        let first = inventory::read(&mut self.caller(live.as_mut().ok_or_else(lost)?)).await;
-        match first {
+        twice!(self, caller => inventory::read(caller))
+    }
+
+    /// Adds what is only read of some machines: the kinds of their SCSI controllers.
+    ///
+    /// # Errors
+    /// When the vCenter does not answer as it should, or has ended the session for good.
+    pub async fn look_into(&self, inventory: &mut Inventory, machines: &[usize]) -> Result<(), SessionError> {
+        twice!(self, caller => inventory::look_into(caller, inventory, machines))
+    }
+
+    /// Makes the session usable after an error, if it can be: by one more login, or because only a connection was lost.
+    async fn recover(&self, live: &mut Option<Live>, error: SessionError) -> Result<(), SessionError> {
+        match error {
             // Without the old session: while it lives, it would be refused a second login.
-            Err(SessionError::Lost { .. }) => *live = None,
+            SessionError::Lost { .. } => *live = None,
             // An idle connection may have been closed just now; the session outlives it.
-            Err(SessionError::Connection(ProbeError::Broken { .. })) => {}
-            other => return other,
+            SessionError::Connection(ProbeError::Broken { .. }) => {}
+            other => return Err(other),
         }
         if live.is_none() {
             tracing::info!(server = %self.endpoint.address(), user = self.credentials.user, "the session has ended; logging in again");
             *live = Some(self.login().await?);
         }
-        inventory::read(&mut self.caller(live.as_mut().ok_or_else(lost)?)).await
+        Ok(())
     }
 
     /// Ends the session.
@@ -121,8 +124,13 @@ impl Session {
         }
     }
 
-    fn caller<'a>(&'a self, live: &'a mut Live) -> Caller<'a> {
-        Caller { session: self, live }
+    fn caller<'a>(&'a self, live: &'a mut Option<Live>) -> Result<Caller<'a>, SessionError> {
+        let lost = || SessionError::Lost {
+            address: self.endpoint.address(),
+            user: self.credentials.user.clone(),
+        };
+        let live = live.as_mut().ok_or_else(lost)?;
+        Ok(Caller { session: self, live })
     }
 
     async fn login(&self) -> Result<Live, SessionError> {
@@ -140,7 +148,7 @@ impl Session {
         let answer = timeout(self.deadline, pipe.post(&self.endpoint, request, None, MAX_ANSWER))
             .await
             .map_err(|_| self.passed(Method::Login))??;
-        self.response(Method::Login, &answer)?
+        self.response(Method::Login, &answer, &mut |_| {})?
             .map_err(|fault| fault.of_login(address, user))?;
         Ok(Live {
             pipe: Some(pipe),
@@ -161,11 +169,11 @@ impl Session {
             )
             .await??;
         soap::about(endpoint, &answer)?;
-        let content = self.response(Method::RetrievePropertiesEx, &answer)?;
+        let content = self.response(Method::RetrievePropertiesEx, &answer, &mut |_| {})?;
         let content = content.map_err(|fault| fault.of_call(endpoint.address(), "", "RetrieveServiceContent"))?;
         let part = |name: &str| {
             let found = content.child("returnval").and_then(|content| content.child(name));
-            found.map(Moref::of).ok_or_else(|| ProbeError::Malformed {
+            found.map(reference).ok_or_else(|| ProbeError::Malformed {
                 address: endpoint.address(),
                 because: format!("it does not say where its {name} is"),
             })
@@ -180,7 +188,8 @@ impl Session {
     }
 
     /// The element of the response, or the fault in its place.
-    fn response(&self, method: Method, answer: &Answer) -> Result<Result<Element, Fault>, ProbeError> {
+    /// What stands in a long list goes to `each` and not into the element.
+    fn response(&self, method: Method, answer: &Answer, each: &mut dyn FnMut(Element)) -> Result<Result<Element, Fault>, ProbeError> {
         let address = || self.endpoint.address();
         let malformed = |because: String| ProbeError::Malformed {
             address: address(),
@@ -196,7 +205,7 @@ impl Session {
             return Err(status(None));
         }
         let text = std::str::from_utf8(&answer.body).map_err(|_| malformed("it is not UTF-8 text".to_owned()))?;
-        let tree = match xml::parse(text) {
+        let tree = match xml::parse_each(text, method.list(), each) {
             Ok(tree) => tree,
             Err(_) if answer.status == 500 => return Err(status(None)),
             Err(because) => return Err(malformed(because)),
@@ -262,8 +271,20 @@ impl Caller<'_> {
         }
     }
 
-    /// One call. A connection that an exchange did not leave clean is not used again.
-    pub(super) async fn call(&mut self, method: Method, this: &Moref, arguments: &str) -> Result<Element, SessionError> {
+    /// One call.
+    pub(super) async fn call(&mut self, method: Method, this: &ManagedObject, arguments: &str) -> Result<Element, SessionError> {
+        self.call_each(method, this, arguments, &mut |_| {}).await
+    }
+
+    /// One call of which the answer is a long list: its items go to `each`. A connection that an exchange did not leave clean is
+    /// not used again.
+    pub(super) async fn call_each(
+        &mut self,
+        method: Method,
+        this: &ManagedObject,
+        arguments: &str,
+        each: &mut (dyn FnMut(Element) + Send),
+    ) -> Result<Element, SessionError> {
         let endpoint = &self.session.endpoint;
         let exchange = async {
             let mut pipe = match self.live.pipe.take() {
@@ -280,7 +301,7 @@ impl Caller<'_> {
             .map_err(|_| self.session.passed(method))??;
         let user = &self.session.credentials.user;
         self.session
-            .response(method, &answer)?
+            .response(method, &answer, each)?
             .map_err(|fault| fault.of_call(endpoint.address(), user, method.name()))
     }
 }
