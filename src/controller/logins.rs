@@ -65,7 +65,6 @@ pub(super) fn key(inputs: &Inputs, facts: &VcenterFacts) -> Option<Key> {
 }
 
 /// Reads what is asked for of a vCenter, in a session that is there or in a new one if that may be tried.
-#[expect(clippy::too_many_arguments, reason = "all of it is one step of a reconcile")]
 pub(super) async fn look(
     context: &Context,
     object: &mut VsphereCloudConfig,

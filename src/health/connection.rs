@@ -81,7 +81,13 @@ impl Stage {
 
     /// It does not hold, or cannot be told when `status` is `None`.
     #[must_use]
-    pub fn failed(kind: ConditionType, status: Option<bool>, reason: Reason, message: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub fn failed(
+        kind: ConditionType,
+        status: Option<bool>,
+        reason: Reason,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
         Self {
             status,
             reason,
@@ -179,7 +185,9 @@ mod tests {
         assert_eq!(report.first_failure().map(|s| s.kind), Some(ConditionType::StorageFound));
         report.stages.pop();
         assert_eq!(report.first_failure(), None);
-        report.stages.push(Stage::unknown(ConditionType::Authorized, "an earlier check failed"));
+        report
+            .stages
+            .push(Stage::unknown(ConditionType::Authorized, "an earlier check failed"));
         assert_eq!(report.first_failure().map(|s| s.status), Some(None), "Unknown is not True");
     }
 }

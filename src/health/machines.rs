@@ -44,7 +44,12 @@ pub fn match_machines(nodes: &[Node], inventory: &Inventory, datacenters: &[Stri
                         report.candidates = vec![path(one)];
                         report.findings.push(Finding::new(
                             Reason::NodeAmbiguous,
-                            format!("node {}: its machine {} fits other nodes too: {}", node.name, report.machine, some(&rivals)),
+                            format!(
+                                "node {}: its machine {} fits other nodes too: {}",
+                                node.name,
+                                report.machine,
+                                some(&rivals)
+                            ),
                             "Give each machine a UUID of its own, and look for nodes that were registered twice.",
                         ));
                     }
@@ -53,7 +58,11 @@ pub fn match_machines(nodes: &[Node], inventory: &Inventory, datacenters: &[Stri
                     report.candidates = many.iter().map(path).collect();
                     report.findings.push(Finding::new(
                         Reason::NodeAmbiguous,
-                        format!("node {}: several virtual machines fit by {by}: {}", node.name, some(&report.candidates)),
+                        format!(
+                            "node {}: several virtual machines fit by {by}: {}",
+                            node.name,
+                            some(&report.candidates)
+                        ),
                         "Give each clone a BIOS UUID of its own while it is off: govc vm.change -vm PATH -uuid $(uuidgen).",
                     ));
                 }
@@ -217,7 +226,9 @@ mod tests {
         let clones: Vec<Machine> = (0..7).map(|i| machine(&format!("c{i}"), UUID, OTHER, "n1", "10.0.0.1")).collect();
         assert_eq!(
             told(&[node("n1", UUID, "10.0.0.1")], &clones, &[]),
-            ["n1  by BIOS UUID: NodeAmbiguous node n1: several virtual machines fit by BIOS UUID: /DC0/vm/c0, /DC0/vm/c1, /DC0/vm/c2, /DC0/vm/c3, /DC0/vm/c4 and 2 more"]
+            [
+                "n1  by BIOS UUID: NodeAmbiguous node n1: several virtual machines fit by BIOS UUID: /DC0/vm/c0, /DC0/vm/c1, /DC0/vm/c2, /DC0/vm/c3, /DC0/vm/c4 and 2 more"
+            ]
         );
         assert_eq!(
             told(&[node("n1", UUID, ""), node("n2", UUID, "")], &clones[..1], &[]),

@@ -152,8 +152,14 @@ pub(super) fn findings(node: &Node, report: &NodeReport, machine: &Machine, inve
         } else if node.provider_id.is_empty() && machine.host_name != node.name {
             add(
                 Reason::GuestNameDiffers,
-                format!("machine {path} calls itself {:?}; the cloud provider compares letter by letter", machine.host_name),
-                format!("Set the guest's host name to {:?}, or the kubelet's --hostname-override to the guest's.", node.name),
+                format!(
+                    "machine {path} calls itself {:?}; the cloud provider compares letter by letter",
+                    machine.host_name
+                ),
+                format!(
+                    "Set the guest's host name to {:?}, or the kubelet's --hostname-override to the guest's.",
+                    node.name
+                ),
             );
         }
         if !machine.addresses.iter().any(|address| usable(address)) {
@@ -169,21 +175,31 @@ pub(super) fn findings(node: &Node, report: &NodeReport, machine: &Machine, inve
         add(
             Reason::ProviderIdDiffers,
             format!("its provider ID is {}, its machine {path} would be {expected}", node.provider_id),
-            format!("The provider ID cannot be changed: delete the node and let it register anew: kubectl delete node {}.", node.name),
+            format!(
+                "The provider ID cannot be changed: delete the node and let it register anew: kubectl delete node {}.",
+                node.name
+            ),
         );
     }
     let host = inventory.hosts.get(&machine.host);
     if host.is_some_and(|host| too_old(&host.version)) {
         add(
             Reason::HostVersionTooOld,
-            format!("machine {path} runs on host {} with ESXi {}; the drivers need {}.{}", report.host, report.host_version, ESXI[0], ESXI[1]),
+            format!(
+                "machine {path} runs on host {} with ESXi {}; the drivers need {}.{}",
+                report.host, report.host_version, ESXI[0], ESXI[1]
+            ),
             "Upgrade the host, or move the machine to a newer one.".into(),
         );
     }
     if host.is_some_and(|host| !host.state.is_empty() && host.state != "connected") {
         add(
             Reason::HostDisconnected,
-            format!("machine {path} runs on host {}, which is {}", report.host, host.map_or("", |host| &host.state)),
+            format!(
+                "machine {path} runs on host {}, which is {}",
+                report.host,
+                host.map_or("", |host| &host.state)
+            ),
             "Reconnect the host in vCenter; until then nothing can be attached to the machine.".into(),
         );
     }
@@ -194,7 +210,11 @@ pub(super) fn findings(node: &Node, report: &NodeReport, machine: &Machine, inve
             format!("Remove it: govc snapshot.remove -vm {path} '*'."),
         );
     }
-    if machine.controllers.as_ref().is_some_and(|all| !all.iter().any(|kind| kind == "ParaVirtualSCSIController")) {
+    if machine
+        .controllers
+        .as_ref()
+        .is_some_and(|all| !all.iter().any(|kind| kind == "ParaVirtualSCSIController"))
+    {
         add(
             Reason::ParavirtualScsiMissing,
             format!("machine {path} has no paravirtual SCSI controller; volumes are attached to no other kind"),
@@ -230,7 +250,11 @@ pub fn nodes_stage(reports: &[NodeReport], alone: bool) -> Stage {
         .flat_map(|report| report.findings.iter().map(|finding| (report.node.as_str(), finding)))
         .filter(|(_, finding)| alone || finding.reason != Reason::NodeNotFound);
     for (node, finding) in told {
-        groups.entry(finding.reason).or_insert_with(|| (finding.clone(), vec![])).1.push(node);
+        groups
+            .entry(finding.reason)
+            .or_insert_with(|| (finding.clone(), vec![]))
+            .1
+            .push(node);
     }
     let findings = groups
         .into_values()
@@ -335,7 +359,10 @@ mod tests {
             (|_| {}, &[]),
             (|m| m.power = "suspended".into(), &[Reason::MachinePoweredOff]),
             // Of a machine that is off, Tools say nothing; that is no fault of its own.
-            (|m| (m.power, m.tools_running) = ("poweredOff".into(), false), &[Reason::MachinePoweredOff]),
+            (
+                |m| (m.power, m.tools_running) = ("poweredOff".into(), false),
+                &[Reason::MachinePoweredOff],
+            ),
             (|m| m.hardware = "vmx-13".into(), &[Reason::HardwareVersionTooOld]),
             (|m| m.hardware = "vmx-15".into(), &[]),
             (|m| m.hardware = "vmx-99x".into(), &[]),
@@ -351,7 +378,10 @@ mod tests {
             ),
             (|m| m.addresses.push("fe80::1".into()), &[]),
             (|m| m.snapshot = true, &[Reason::SnapshotsPresent]),
-            (|m| m.controllers = Some(vec!["VirtualLsiLogicController".into()]), &[Reason::ParavirtualScsiMissing]),
+            (
+                |m| m.controllers = Some(vec!["VirtualLsiLogicController".into()]),
+                &[Reason::ParavirtualScsiMissing],
+            ),
             (|m| m.controllers = Some(vec![]), &[Reason::ParavirtualScsiMissing]),
             (|m| m.controllers = None, &[]),
             (
@@ -362,7 +392,10 @@ mod tests {
         for (change, expected) in rows {
             let mut changed = machine();
             change(&mut changed);
-            let told: Vec<Reason> = told(&node(""), changed.clone(), host("8.0.3", "connected")).into_iter().map(|(r, _)| r).collect();
+            let told: Vec<Reason> = told(&node(""), changed.clone(), host("8.0.3", "connected"))
+                .into_iter()
+                .map(|(r, _)| r)
+                .collect();
             assert_eq!(told, expected, "{changed:?}");
         }
         for (version, state, expected) in [
@@ -372,7 +405,10 @@ mod tests {
             ("", "disconnected", &[Reason::HostDisconnected]),
             ("8.0.3", "notResponding", &[Reason::HostDisconnected]),
         ] {
-            let told: Vec<Reason> = told(&node(""), machine(), host(version, state)).into_iter().map(|(r, _)| r).collect();
+            let told: Vec<Reason> = told(&node(""), machine(), host(version, state))
+                .into_iter()
+                .map(|(r, _)| r)
+                .collect();
             assert_eq!(told, expected, "{version} {state}");
         }
         let expected = format!("vsphere://{UUID}");
@@ -387,7 +423,10 @@ mod tests {
                 host_name: host_name.into(),
                 ..machine()
             };
-            let told: Vec<Reason> = told(&node(provider_id), machine, host("8.0.3", "connected")).into_iter().map(|(r, _)| r).collect();
+            let told: Vec<Reason> = told(&node(provider_id), machine, host("8.0.3", "connected"))
+                .into_iter()
+                .map(|(r, _)| r)
+                .collect();
             assert_eq!(told, reasons, "{provider_id}");
         }
     }
@@ -396,7 +435,10 @@ mod tests {
         NodeReport {
             node: node.into(),
             at: (!reasons.contains(&Reason::NodeNotFound)).then_some(0),
-            findings: reasons.iter().map(|r| Finding::new(*r, format!("node {node}: {r}"), "Mend it.")).collect(),
+            findings: reasons
+                .iter()
+                .map(|r| Finding::new(*r, format!("node {node}: {r}"), "Mend it."))
+                .collect(),
             ..NodeReport::default()
         }
     }
@@ -411,7 +453,10 @@ mod tests {
         ];
         let stage = nodes_stage(&reports, true);
         assert_eq!((stage.status, stage.reason), (Some(false), Reason::NodeNotFound));
-        assert_eq!(stage.text(), "3 of 4 nodes are virtual machines here; node c: NodeNotFound (and 2 more). Mend it.");
+        assert_eq!(
+            stage.text(),
+            "3 of 4 nodes are virtual machines here; node c: NodeNotFound (and 2 more). Mend it."
+        );
         assert_eq!(stage.findings[1].message, "node a: DiskUuidDisabled; the same of b");
         let elsewhere = nodes_stage(&reports, false);
         assert_eq!((elsewhere.reason, elsewhere.findings.len()), (Reason::DiskUuidDisabled, 2));
@@ -443,9 +488,15 @@ mod tests {
             ..Inventory::default()
         };
         let reports = match_machines(&nodes, &inventory, &[]);
-        assert_eq!((reports[0].node.as_str(), reports[0].findings[0].reason), ("n4999", Reason::NodeNotFound));
+        assert_eq!(
+            (reports[0].node.as_str(), reports[0].findings[0].reason),
+            ("n4999", Reason::NodeNotFound)
+        );
         let status = machines_status(&reports);
-        assert_eq!((status.nodes, status.found, status.with_problems, status.list.len()), (5000, 4999, 1, SHOWN));
+        assert_eq!(
+            (status.nodes, status.found, status.with_problems, status.list.len()),
+            (5000, 4999, 1, SHOWN)
+        );
         assert!(serde_json::to_string(&status).expect("JSON").len() < 64 << 10);
     }
 }

@@ -76,7 +76,11 @@ fn node(object: &Object, registered: &[String]) -> Node {
         "node-role.kubernetes.io/master",
     ];
     const TAINT: &str = "node.cloudprovider.kubernetes.io/uninitialized";
-    const TOPOLOGY: [&str; 3] = ["topology.kubernetes.io/", "topology.csi.vmware.com/", "failure-domain.beta.kubernetes.io/"];
+    const TOPOLOGY: [&str; 3] = [
+        "topology.kubernetes.io/",
+        "topology.csi.vmware.com/",
+        "failure-domain.beta.kubernetes.io/",
+    ];
     let taints = object.value().pointer("/spec/taints").and_then(Value::as_array);
     Node {
         name: object.name().to_owned(),

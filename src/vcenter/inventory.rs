@@ -133,7 +133,10 @@ pub(super) async fn look_into(caller: &mut Caller<'_>, inventory: &mut Inventory
         );
         pages(caller, &specification, &mut |item: Item| {
             let devices = item.values.get("config.hardware.device");
-            let kinds = devices.into_iter().flat_map(|devices| &devices.children).map(|device| device.xsi_type.clone());
+            let kinds = devices
+                .into_iter()
+                .flat_map(|devices| &devices.children)
+                .map(|device| device.xsi_type.clone());
             let controllers = kinds.filter(|kind| is_scsi(kind)).collect();
             found.insert(item.object.id, controllers);
         })
@@ -311,7 +314,11 @@ fn host(item: &Item, name: &str) -> Host {
 }
 
 fn datastore(item: &Item, name: String) -> Datastore {
-    let mounts = item.values.get("host").into_iter().flat_map(|mounts| mounts.all("DatastoreHostMount"));
+    let mounts = item
+        .values
+        .get("host")
+        .into_iter()
+        .flat_map(|mounts| mounts.all("DatastoreHostMount"));
     let reached = mounts.filter(|mount| {
         let says_no = |what: &str| mount.child("mountInfo").is_some_and(|info| info.text_of(what) == "false");
         !says_no("mounted") && !says_no("accessible")
@@ -408,7 +415,10 @@ mod tests {
         assert_eq!(found.datastores[0].path, "/Europe/DC%2f0/datastore/fast");
         assert_eq!(found.ancestry("group-v2"), ["group-v2", "datacenter-2", "group-d3", "group-d1"]);
         assert_eq!(found.ancestry("group-v9"), ["group-v9"], "what cannot be seen is named, too");
-        assert_eq!((found.name_of("datacenter-2"), found.name_of("group-d1"), found.name_of("x")), ("/Europe/DC%2f0", "/", "x"));
+        assert_eq!(
+            (found.name_of("datacenter-2"), found.name_of("group-d1"), found.name_of("x")),
+            ("/Europe/DC%2f0", "/", "x")
+        );
     }
 
     /// A machine has the addresses of its adapters, not those of networks inside it; a datastore the hosts that reach it.
@@ -417,16 +427,26 @@ mod tests {
         let with = |kind: &str, values: &[(&str, &str)]| {
             let mut item = item(kind, "x-1", "x", "group-d1");
             for (name, value) in values {
-                item.values.insert((*name).into(), xml::parse(&format!("<val>{value}</val>")).expect("XML"));
+                item.values
+                    .insert((*name).into(), xml::parse(&format!("<val>{value}</val>")).expect("XML"));
             }
             item
         };
         let nic = |id: &str, address: &str| format!("<GuestNicInfo><ipAddress>{address}</ipAddress>{id}</GuestNicInfo>");
-        let net = nic("<deviceConfigId>4000</deviceConfigId>", "10.0.0.2") + &nic("<deviceConfigId>-1</deviceConfigId>", "172.17.0.1") + &nic("", "10.0.0.3");
-        let found = machine(&with("VirtualMachine", &[("guest.net", &net), ("guest.ipAddress", "10.0.0.2")]), "x".into());
+        let net = nic("<deviceConfigId>4000</deviceConfigId>", "10.0.0.2")
+            + &nic("<deviceConfigId>-1</deviceConfigId>", "172.17.0.1")
+            + &nic("", "10.0.0.3");
+        let found = machine(
+            &with("VirtualMachine", &[("guest.net", &net), ("guest.ipAddress", "10.0.0.2")]),
+            "x".into(),
+        );
         assert_eq!(found.addresses, ["10.0.0.2", "10.0.0.3"]);
-        let mount = |host: &str, info: &str| format!("<DatastoreHostMount><key>{host}</key><mountInfo>{info}</mountInfo></DatastoreHostMount>");
-        let mounts = mount("h1", "") + &mount("h2", "<mounted>false</mounted>") + &mount("h3", "<accessible>false</accessible>") + &mount("h4", "<accessible>true</accessible>");
+        let mount =
+            |host: &str, info: &str| format!("<DatastoreHostMount><key>{host}</key><mountInfo>{info}</mountInfo></DatastoreHostMount>");
+        let mounts = mount("h1", "")
+            + &mount("h2", "<mounted>false</mounted>")
+            + &mount("h3", "<accessible>false</accessible>")
+            + &mount("h4", "<accessible>true</accessible>");
         assert_eq!(datastore(&with("Datastore", &[("host", &mounts)]), "x".into()).hosts, ["h1", "h4"]);
     }
 }

@@ -159,7 +159,10 @@ mod tests {
     fn long_lists_are_handed_over() {
         let mut seen = vec![];
         let tree = parse_each("<r><o>1</o><token>t</token><o>2</o></r>", "o", &mut |item| seen.push(item.text)).expect("XML");
-        assert_eq!((seen, tree.children.len(), tree.text_of("token")), (vec!["1".to_owned(), "2".into()], 1, "t".into()));
+        assert_eq!(
+            (seen, tree.children.len(), tree.text_of("token")),
+            (vec!["1".to_owned(), "2".into()], 1, "t".into())
+        );
     }
 
     #[test]

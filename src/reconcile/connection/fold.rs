@@ -104,17 +104,19 @@ fn credential(status: &mut VsphereCloudConfigStatus, inputs: &Inputs) {
     };
     let known = status.credential.take().unwrap_or_default();
     let user = &found.credentials.user;
-    status.credential = Some(if (&known.secret, &known.user, &known.version) == (&found.secret, user, &found.version) {
-        known
-    } else {
-        CredentialStatus {
-            secret: found.secret.clone(),
-            user: user.clone(),
-            version: found.version.clone(),
-            verified: known.verified,
-            ..CredentialStatus::default()
-        }
-    });
+    status.credential = Some(
+        if (&known.secret, &known.user, &known.version) == (&found.secret, user, &found.version) {
+            known
+        } else {
+            CredentialStatus {
+                secret: found.secret.clone(),
+                user: user.clone(),
+                version: found.version.clone(),
+                verified: known.verified,
+                ..CredentialStatus::default()
+            }
+        },
+    );
 }
 
 /// What the vCenter has decided about them.
@@ -151,5 +153,11 @@ fn kept(kind: ConditionType, found: &k8s_openapi::apimachinery::pkg::apis::meta:
         _ => None,
     };
     let reason = Reason::ALL.iter().find(|reason| reason.as_str() == found.reason);
-    Stage::failed(kind, status, reason.copied().unwrap_or(Reason::NotChecked), found.message.clone(), "")
+    Stage::failed(
+        kind,
+        status,
+        reason.copied().unwrap_or(Reason::NotChecked),
+        found.message.clone(),
+        "",
+    )
 }

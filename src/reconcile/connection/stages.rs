@@ -133,7 +133,12 @@ mod tests {
             };
             assert_eq!(facts.sha256, Thumbprint::sha256(b"none"));
             let stage = trusted(&facts, now);
-            let rest = stage.message.split(", which ").nth(1).map(|rest| format!(" {rest}")).unwrap_or_default();
+            let rest = stage
+                .message
+                .split(", which ")
+                .nth(1)
+                .map(|rest| format!(" {rest}"))
+                .unwrap_or_default();
             assert_eq!((stage.status, format!("{}{rest}", stage.reason)), (Some(true), expected.to_owned()));
         }
     }

@@ -42,7 +42,9 @@ pub(super) fn within(report: &mut ConnectionReport, look: &Look) {
         }
     };
     report.stages.push(Stage::passed(kind, format!("{server} lets the user in")));
-    report.stages.push(datacenters(&look.question.datacenters, &seen.inventory.datacenters));
+    report
+        .stages
+        .push(datacenters(&look.question.datacenters, &seen.inventory.datacenters));
     report.stages.push(nodes_stage(&seen.nodes, look.question.alone));
     report.nodes.clone_from(&seen.nodes);
 }
