@@ -2,11 +2,15 @@
 //!
 //! Layer 0: may use `types` and `api` only.
 
+mod granted;
 mod inventory;
 mod needs;
+mod tagging;
 
+pub use granted::Granted;
 pub use inventory::{Datastore, Host, Inventory, Machine, ManagedObject, Place};
 pub use needs::{Feature, Needs, WantedDatastore, WantedPolicy};
+pub use tagging::{Policy, Tagging};
 
 use crate::types::{KubernetesVersion, Secret, Trust, VcenterVersion};
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 use super::connection::some;
-use super::nodes::{self, findings};
+use super::fitness::{findings, missing};
 use super::{Finding, NodeReport};
 use crate::api::Reason;
 use crate::facts::{Inventory, Machine, Node};
@@ -33,7 +33,7 @@ pub fn match_machines(nodes: &[Node], inventory: &Inventory, datacenters: &[Stri
         .map(|(node, by, candidates)| {
             let mut report = NodeReport::of(node, by);
             match candidates.as_slice() {
-                [] => report.findings.push(nodes::missing(node)),
+                [] => report.findings.push(missing(node)),
                 [one] => {
                     report.fill(&inventory.machines[*one], inventory);
                     let rivals: Vec<&str> = owners[one].iter().filter(|name| **name != node.name).copied().collect();
@@ -186,8 +186,14 @@ mod tests {
             ..Inventory::default()
         };
         let line = |r: NodeReport| {
-            let findings: Vec<String> = r.findings.iter().map(|f| format!("{} {}", f.reason, f.message)).collect();
-            assert!(r.at.is_some() || !findings.is_empty());
+            let of_match = |f: &&Finding| matches!(f.reason, Reason::NodeNotFound | Reason::NodeAmbiguous);
+            let findings: Vec<String> = r
+                .findings
+                .iter()
+                .filter(of_match)
+                .map(|f| format!("{} {}", f.reason, f.message))
+                .collect();
+            assert_eq!(r.at.is_none(), !findings.is_empty());
             format!("{} {} by {}: {}", r.node, r.machine, r.by, findings.join("; "))
         };
         match_machines(nodes, &inventory, &datacenters).into_iter().map(line).collect()

@@ -1,7 +1,7 @@
 //! What is in a vCenter, read with one paged query.
 
+use super::caller::Caller;
 use super::method::{Method, element, refer, reference};
-use super::session::Caller;
 use super::xml::Element;
 use super::{ProbeError, SessionError};
 use crate::facts::{Datastore, Host, Inventory, Machine, ManagedObject, Place};

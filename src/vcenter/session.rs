@@ -1,20 +1,20 @@
 //! A login and what can be asked under it.
 
+use super::caller::Caller;
 use super::exchange::{Answer, Pipe};
-use super::method::{Method, element, reference};
+use super::method::{Method, VIM, element, reference};
 use super::refusal::{Fault, SessionError};
-use super::soap::{SOAP, VIM};
+use super::soap::SOAP;
+use super::tags::{self, Call};
 use super::xml::{self, Element};
-use super::{Endpoint, MAX_ANSWER, ProbeError, Stage, inventory, soap, tls, wire};
-use crate::facts::{Credentials, Inventory, ManagedObject};
-use hyper::header::HeaderValue;
+use super::{Endpoint, MAX_ANSWER, ProbeError, Stage, inventory, plain, policies, privileges, soap, tls, wire};
+use crate::facts::{Credentials, Granted, Inventory, ManagedObject, Policy, Tagging};
+use hyper::header::{HeaderName, HeaderValue};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
-
-/// The inventory of a large vCenter comes in pages of a few megabytes; more than this is not from a vCenter.
-const MAX_PAGE: usize = 64 << 20;
 
 /// How long the end of a session may take: the vCenter ends it by itself later.
 const LOGOUT: Duration = Duration::from_secs(3);
@@ -26,9 +26,9 @@ const LOGOUT: Duration = Duration::from_secs(3);
 /// them. Every call has a deadline. The session is logged out when this is dropped inside a runtime, or by
 /// [`Session::close`], which waits for it.
 pub struct Session {
-    endpoint: Endpoint,
-    credentials: Credentials,
-    deadline: Duration,
+    pub(super) endpoint: Endpoint,
+    pub(super) credentials: Credentials,
+    pub(super) deadline: Duration,
     live: Mutex<Option<Live>>,
 }
 
@@ -39,10 +39,22 @@ impl fmt::Debug for Session {
 }
 
 /// A session that the vCenter knows.
-struct Live {
-    pipe: Option<Pipe>,
-    cookie: Option<HeaderValue>,
-    service: Service,
+pub(super) struct Live {
+    pub(super) pipe: Option<Pipe>,
+    pub(super) cookie: Option<HeaderValue>,
+    /// The session's own key, and the account as the vCenter spells it.
+    pub(super) owner: (String, String),
+    pub(super) service: Service,
+    /// The session of the REST service, once there was something to ask of it.
+    pub(super) rest: Option<Rest>,
+}
+
+/// A session of the REST service.
+#[derive(Clone)]
+pub(super) struct Rest {
+    pub(super) id: HeaderValue,
+    /// Whether it speaks the newer of the two dialects.
+    pub(super) modern: bool,
 }
 
 /// Where things are in this vCenter.
@@ -51,6 +63,7 @@ pub(super) struct Service {
     pub(super) collector: ManagedObject,
     pub(super) views: ManagedObject,
     pub(super) root: ManagedObject,
+    pub(super) authorization: ManagedObject,
 }
 
 /// Asks; once more when the first time showed that the session or the connection had ended in between.
@@ -101,6 +114,31 @@ impl Session {
         twice!(self, caller => inventory::look_into(caller, inventory, machines))
     }
 
+    /// Which of these privileges the account has on these objects; with `everything`, also all that it has there.
+    ///
+    /// # Errors
+    /// When the vCenter does not answer as it should, or has ended the session for good.
+    pub async fn granted(&self, questions: &[(Vec<ManagedObject>, Vec<String>)], everything: bool) -> Result<Granted, SessionError> {
+        twice!(self, caller => privileges::ask(caller, questions, everything))
+    }
+
+    /// The storage policies.
+    ///
+    /// # Errors
+    /// When the vCenter does not answer as it should, or has ended the session for good.
+    pub async fn policies(&self) -> Result<Vec<Policy>, SessionError> {
+        twice!(self, caller => policies::read(caller))
+    }
+
+    /// Which of these tag categories exist, and which of their tags are on these objects. The first time it logs in to the REST
+    /// service; a refusal there is one of the account.
+    ///
+    /// # Errors
+    /// When the vCenter does not answer as it should, or has ended the session for good.
+    pub async fn tags(&self, categories: &BTreeSet<&str>, objects: &[ManagedObject]) -> Result<Tagging, SessionError> {
+        twice!(self, caller => tags::read(caller, categories, objects))
+    }
+
     /// Makes the session usable after an error, if it can be: by one more login, or because only a connection was lost.
     async fn recover(&self, live: &mut Option<Live>, error: SessionError) -> Result<(), SessionError> {
         match error {
@@ -144,16 +182,20 @@ impl Session {
         }
         let (mut pipe, service) = self.connect().await?;
         let arguments = element("userName", user) + &element("password", password.expose());
-        let request = Method::Login.envelope(&service.sessions, &arguments);
-        let answer = timeout(self.deadline, pipe.post(&self.endpoint, request, None, MAX_ANSWER))
+        let request = Method::Login.envelope(&service.sessions, &arguments, "");
+        let answer = timeout(self.deadline, pipe.post(&self.endpoint, &VIM, request, None, MAX_ANSWER))
             .await
-            .map_err(|_| self.passed(Method::Login))??;
-        self.response(Method::Login, &answer, &mut |_| {})?
+            .map_err(|_| self.passed(Method::Login.name()))??;
+        let session = self
+            .response(Method::Login, &answer, &mut |_| {})?
             .map_err(|fault| fault.of_login(address, user))?;
+        let own = |name: &str| session.child("returnval").map(|own| own.text_of(name)).unwrap_or_default();
         Ok(Live {
             pipe: Some(pipe),
             cookie: answer.cookie,
+            owner: (own("key"), plain(&own("userName"))),
             service,
+            rest: None,
         })
     }
 
@@ -165,7 +207,7 @@ impl Session {
         let answer = clock
             .within(
                 Stage::IsVcenter,
-                pipe.post(endpoint, soap::RETRIEVE_SERVICE_CONTENT, None, MAX_ANSWER),
+                pipe.post(endpoint, &VIM, soap::RETRIEVE_SERVICE_CONTENT, None, MAX_ANSWER),
             )
             .await??;
         soap::about(endpoint, &answer)?;
@@ -183,13 +225,19 @@ impl Session {
             collector: part("propertyCollector")?,
             views: part("viewManager")?,
             root: part("rootFolder")?,
+            authorization: part("authorizationManager")?,
         };
         Ok((pipe, service))
     }
 
     /// The element of the response, or the fault in its place.
     /// What stands in a long list goes to `each` and not into the element.
-    fn response(&self, method: Method, answer: &Answer, each: &mut dyn FnMut(Element)) -> Result<Result<Element, Fault>, ProbeError> {
+    pub(super) fn response(
+        &self,
+        method: Method,
+        answer: &Answer,
+        each: &mut dyn FnMut(Element),
+    ) -> Result<Result<Element, Fault>, ProbeError> {
         let address = || self.endpoint.address();
         let malformed = |because: String| ProbeError::Malformed {
             address: address(),
@@ -223,16 +271,16 @@ impl Session {
         if first.is(SOAP, "Fault") {
             return Ok(Err(fault(&first)));
         }
-        if first.namespace != VIM || !first.name.ends_with("Response") {
+        if first.namespace != method.place().namespace || !first.name.ends_with("Response") {
             return Err(malformed(format!("its answer to {} is another", method.name())));
         }
         Ok(Ok(first))
     }
 
-    fn passed(&self, method: Method) -> SessionError {
+    pub(super) fn passed(&self, method: &'static str) -> SessionError {
         SessionError::TimedOut {
             address: self.endpoint.address(),
-            method: method.name(),
+            method,
             after: self.deadline,
         }
     }
@@ -248,65 +296,8 @@ impl Drop for Session {
     }
 }
 
-/// Makes calls within a session.
-pub(super) struct Caller<'a> {
-    session: &'a Session,
-    live: &'a mut Live,
-}
-
-impl Caller<'_> {
-    pub(super) fn service(&self) -> &Service {
-        &self.live.service
-    }
-
-    pub(super) fn address(&self) -> String {
-        self.session.endpoint.address()
-    }
-
-    /// The session is gone, seen in an answer that is no fault.
-    pub(super) fn lost(&self) -> SessionError {
-        SessionError::Lost {
-            address: self.address(),
-            user: self.session.credentials.user.clone(),
-        }
-    }
-
-    /// One call.
-    pub(super) async fn call(&mut self, method: Method, this: &ManagedObject, arguments: &str) -> Result<Element, SessionError> {
-        self.call_each(method, this, arguments, &mut |_| {}).await
-    }
-
-    /// One call of which the answer is a long list: its items go to `each`. A connection that an exchange did not leave clean is
-    /// not used again.
-    pub(super) async fn call_each(
-        &mut self,
-        method: Method,
-        this: &ManagedObject,
-        arguments: &str,
-        each: &mut (dyn FnMut(Element) + Send),
-    ) -> Result<Element, SessionError> {
-        let endpoint = &self.session.endpoint;
-        let exchange = async {
-            let mut pipe = match self.live.pipe.take() {
-                Some(pipe) if !pipe.is_closed() => pipe,
-                _ => open(endpoint, &wire::Clock::start(endpoint, self.session.deadline)).await?,
-            };
-            let request = method.envelope(this, arguments);
-            let answer = pipe.post(endpoint, request, self.live.cookie.as_ref(), MAX_PAGE).await?;
-            self.live.pipe = Some(pipe);
-            Ok::<_, ProbeError>(answer)
-        };
-        let answer = timeout(self.session.deadline, exchange)
-            .await
-            .map_err(|_| self.session.passed(method))??;
-        let user = &self.session.credentials.user;
-        self.session
-            .response(method, &answer, each)?
-            .map_err(|fault| fault.of_call(endpoint.address(), user, method.name()))
-    }
-}
-
-async fn open(endpoint: &Endpoint, clock: &wire::Clock) -> Result<Pipe, ProbeError> {
+/// A connection that is judged and not used yet.
+pub(super) async fn open(endpoint: &Endpoint, clock: &wire::Clock) -> Result<Pipe, ProbeError> {
     let config = tls::Config::new(endpoint)?;
     let stream = wire::connect(endpoint, clock).await?;
     let (stream, _) = tls::handshake(endpoint, clock, config, stream).await?;
@@ -319,8 +310,13 @@ async fn logout(endpoint: Endpoint, live: Live) {
             Some(pipe) if !pipe.is_closed() => pipe,
             _ => open(&endpoint, &wire::Clock::start(&endpoint, LOGOUT)).await?,
         };
-        let request = Method::Logout.envelope(&live.service.sessions, "");
-        pipe.post(&endpoint, request, live.cookie.as_ref(), MAX_ANSWER).await
+        if let Some(rest) = live.rest {
+            let headers = [(HeaderName::from_static("vmware-api-session-id"), Some(rest.id))];
+            let path = Call::Logout.path(rest.modern);
+            pipe.send(&endpoint, Call::Logout.method(), &path, headers, "", MAX_ANSWER).await?;
+        }
+        let request = Method::Logout.envelope(&live.service.sessions, "", "");
+        pipe.post(&endpoint, &VIM, request, live.cookie.as_ref(), MAX_ANSWER).await
     };
     match timeout(LOGOUT, end).await {
         Ok(Ok(_)) => {}
