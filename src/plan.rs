@@ -9,6 +9,7 @@ mod build;
 mod check;
 mod inventory;
 mod order;
+mod ownership;
 mod remove;
 mod whole;
 
@@ -16,6 +17,7 @@ pub use build::{Hold, Input, build};
 pub use check::{PlanRejected, check};
 pub use inventory::{Entry, Inventory, InventoryError};
 pub use order::wave;
+pub use ownership::{Adoption, Ownership, ownership};
 pub use remove::remove;
 pub use whole::whole;
 
