@@ -56,7 +56,6 @@ pub struct SoapProxy {
     port: u16,
     ca: String,
     leaf: Leaf,
-    options: SoapOptions,
     state: Arc<State>,
     accepting: tokio::task::JoinHandle<()>,
 }
@@ -108,7 +107,6 @@ impl SoapProxy {
             port,
             ca: authority.pem(),
             leaf,
-            options,
             state,
             accepting,
         })
@@ -137,15 +135,6 @@ impl SoapProxy {
     /// SHA-1 thumbprint of its certificate.
     pub fn thumbprint_sha1(&self) -> String {
         self.leaf.sha1()
-    }
-
-    /// A client that trusts its authority.
-    pub fn http(&self) -> Result<kube::Client> {
-        crate::vcenter::client(
-            &format!("{}:{}", self.host(), self.port),
-            &self.ca,
-            self.options.validity == Validity::Good,
-        )
     }
 
     /// From now on this happens, too. The first rule that fits a call acts.

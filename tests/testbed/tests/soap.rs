@@ -1,55 +1,69 @@
 //! The proxy does what a real vCenter does and the simulator does not, and counts right.
 
 use anyhow::{Result, ensure};
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Bytes;
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use std::time::Duration;
 use vdo_testbed::soap::{Act, Lockout, Rule, Sessions, SoapOptions, SoapProxy};
 use vdo_testbed::{Vcenter, VcenterOptions};
 
-/// A client that knows no more than text.
+/// A client that knows no more than text, and tries nothing twice.
 struct Client {
-    http: kube::Client,
+    address: String,
+    tls: tokio_rustls::TlsConnector,
     cookie: String,
 }
 
 impl Client {
     fn new(proxy: &SoapProxy) -> Result<Self> {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(proxy.ca_pem().as_bytes())?)?;
+        let config = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
         Ok(Self {
-            http: proxy.http()?,
+            address: format!("{}:{}", proxy.host(), proxy.port()),
+            tls: std::sync::Arc::new(config).into(),
             cookie: String::new(),
         })
     }
 
     /// One call; gives status and body.
-    async fn call(&mut self, method: &str, this: &str, inside: &str) -> Result<(u16, String)> {
+    async fn call(&mut self, method: &str, this: (&str, &str), inside: &str) -> Result<(u16, String)> {
+        let (kind, id) = this;
         let body = format!(
-            r#"<Envelope xmlns="http://schemas.xmlsoap.org/soap/envelope/" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><Body><{method} xmlns="urn:vim25"><_this type="{this}">{this}</_this>{inside}</{method}></Body></Envelope>"#
+            r#"<Envelope xmlns="http://schemas.xmlsoap.org/soap/envelope/" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><Body><{method} xmlns="urn:vim25"><_this type="{kind}">{id}</_this>{inside}</{method}></Body></Envelope>"#
         );
+        let stream = tokio::net::TcpStream::connect(&self.address).await?;
+        let stream = self.tls.connect("localhost".try_into()?, stream).await?;
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+        let connection = tokio::spawn(connection);
         let request = http::Request::post("/sdk")
+            .header("host", &self.address)
             .header("cookie", &self.cookie)
             .header("user-agent", "a test")
-            .body(kube::client::Body::from(body.into_bytes()))?;
-        let response = self.http.send(request).await?;
+            .body(Full::new(Bytes::from(body)))?;
+        let response = sender.send_request(request).await?;
         if let Some(cookie) = response.headers().get("set-cookie") {
             self.cookie = cookie.to_str()?.split(';').next().unwrap_or_default().to_owned();
         }
         let status = response.status().as_u16();
-        Ok((
-            status,
-            String::from_utf8(response.into_body().collect().await?.to_bytes().to_vec())?,
-        ))
+        let body = response.into_body().collect().await?.to_bytes();
+        connection.abort();
+        Ok((status, String::from_utf8(body.to_vec())?))
     }
 
     async fn log_in(&mut self, user: &str, password: &str) -> Result<bool> {
         let password = password.replace('&', "&amp;").replace('<', "&lt;");
         let inside = format!("<userName>{user}</userName><password>{password}</password>");
-        Ok(self.call("Login", "SessionManager", &inside).await?.0 == 200)
+        Ok(self.call("Login", ("SessionManager", "SessionManager"), &inside).await?.0 == 200)
     }
 
     async fn machine(&mut self, name: &str) -> Result<(u16, String)> {
         self.call(
             "FindByDnsName",
-            "SearchIndex",
+            ("SearchIndex", "SearchIndex"),
             &format!("<dnsName>{name}</dnsName><vmSearch>true</vmSearch>"),
         )
         .await
@@ -59,7 +73,8 @@ impl Client {
         let inside = format!(
             r#"<specSet><propSet><type>Folder</type><pathSet>{path}</pathSet></propSet><objectSet><obj type="Folder">group-d1</obj></objectSet></specSet><options/>"#
         );
-        self.call("RetrievePropertiesEx", "propertyCollector", &inside).await
+        self.call("RetrievePropertiesEx", ("PropertyCollector", "propertyCollector"), &inside)
+            .await
     }
 }
 
@@ -85,7 +100,7 @@ async fn sessions_are_counted_and_end() -> Result<()> {
     let mut two = Client::new(&proxy)?;
     ensure!(two.log_in(vcenter.user(), vcenter.password()).await?);
     ensure!(proxy.sessions() == Sessions { live: 2, most: 2 });
-    ensure!(two.call("Logout", "SessionManager", "").await?.0 == 200);
+    ensure!(two.call("Logout", ("SessionManager", "SessionManager"), "").await?.0 == 200);
     ensure!(proxy.sessions() == Sessions { live: 1, most: 2 });
     proxy.end_sessions();
     let (status, text) = one.read("name").await?;
@@ -134,7 +149,11 @@ async fn search_and_properties_are_as_strict_as_a_real_one() -> Result<()> {
 async fn answers_are_broken_as_asked() -> Result<()> {
     let (_vcenter, proxy) = start(SoapOptions::default()).await?;
     let mut client = Client::new(&proxy)?;
-    let about = async |client: &mut Client| client.call("RetrieveServiceContent", "ServiceInstance", "").await;
+    let about = async |client: &mut Client| {
+        client
+            .call("RetrieveServiceContent", ("ServiceInstance", "ServiceInstance"), "")
+            .await
+    };
     proxy.rule(Rule::on("RetrieveServiceContent", Act::Truncate(100)).times(1));
     ensure!(about(&mut client).await.is_err(), "a cut answer came whole");
     ensure!(about(&mut client).await?.1.contains("VirtualCenter"));
