@@ -30,7 +30,7 @@ mod select;
 mod survey;
 
 pub use error::ReconcileError;
-pub use gather::{Found, connection_objects, connections_watch, inventory_name, nodes, vcenter_version};
+pub use gather::{connection_objects, connections_watch, inventory_name, nodes, vcenter_version};
 pub use prepare::{Prepared, policy, prepare};
 pub use report::{Next, publish};
 pub use select::{Asked, asked};

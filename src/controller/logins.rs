@@ -56,7 +56,13 @@ impl Logins {
 
 /// What a login would be for this connection; `None` without credentials.
 pub(super) fn key(inputs: &Inputs, facts: &VcenterFacts) -> Option<Key> {
-    Some(Key::of(inputs.credentials.as_ref().ok()?, facts))
+    let found = inputs.credentials.as_ref().ok()?;
+    Some(Key {
+        vcenter: facts.instance_uuid.clone(),
+        secret: found.secret.clone(),
+        user: found.credentials.user.clone(),
+        version: found.version.clone(),
+    })
 }
 
 /// Reads the inventory of a vCenter, in a session that is there or in a new one if that may be tried.

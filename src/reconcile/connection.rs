@@ -1,10 +1,7 @@
 //! A vSphere connection: is it what it says, what does the vCenter say of itself, and does it let the credentials in? The first
 //! two need no login, so they are asked as often as needed; for the last see [`login`](super::login).
 
-mod once;
 mod within;
-
-pub use once::{Permission, once};
 
 use super::error::ReconcileError;
 use super::gather::{self, Found};
@@ -214,10 +211,10 @@ struct Verdict {
 }
 
 impl Verdict {
-    /// The first failure stays the one that is told. What could only not be checked is no failure of its own.
+    /// The first failure stays the one that is told.
     fn blame(&mut self, other: Option<Verdict>) {
         if let Some(other) = other
-            && (self.ready == Some(true) || (self.reason == Reason::NotChecked && other.reason != Reason::NotChecked))
+            && self.ready == Some(true)
         {
             *self = other;
         }

@@ -31,7 +31,7 @@ pub(super) fn within(
                     })
                 }
                 Login::Failed(error) => Some(Verdict {
-                    ready: (matches!(error, SessionError::Forbidden { .. }) || error.is_rejection()).then_some(false),
+                    ready: matches!(error, SessionError::Forbidden { .. }).then_some(false),
                     reason: login::reason(error),
                     message: format!("{}. {}", chain(error), error.remedy()),
                 }),
