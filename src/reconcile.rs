@@ -23,6 +23,8 @@ mod gates;
 mod gather;
 pub mod login;
 mod lookups;
+mod node;
+mod preconditions;
 mod prepare;
 mod remove;
 mod report;
