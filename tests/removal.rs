@@ -46,7 +46,10 @@ async fn only_what_was_seen_is_deleted(bed: &Bed) -> Result<()> {
         "the object as it is was not deleted"
     );
     until("the object to be gone", PATIENCE, async || {
-        Ok(Probe::when(bed.get("v1", "ConfigMap", "default", "seen").await? == Value::Null, "it is there"))
+        Ok(Probe::when(
+            bed.get("v1", "ConfigMap", "default", "seen").await? == Value::Null,
+            "it is there",
+        ))
     })
     .await?;
     ensure!(writer.delete_as_seen("v1", &seen).await?, "what is gone does not count as done");
