@@ -202,7 +202,7 @@ fn blocker(live: &Object) -> String {
         all.into_iter().flatten().filter_map(serde_json::Value::as_str).collect()
     };
     let mut finalizers = list("/metadata/finalizers");
-    let dependents = finalizers.iter().any(|f| *f == "foregroundDeletion");
+    let dependents = finalizers.contains(&"foregroundDeletion");
     finalizers.retain(|f| *f != "foregroundDeletion");
     let mut why = Vec::new();
     if !finalizers.is_empty() {
