@@ -456,7 +456,7 @@ proptest! {
             prop_assert!(match step {
                 Step::Record(_) => true,
                 Step::Apply { wave, .. } => *wave < from,
-                Step::Delete { .. } | Step::Commit(_) => false,
+                Step::Delete { .. } | Step::Release { .. } | Step::Commit(_) => false,
             }, "{:?}", step);
         }
         prop_assert!(waits.iter().all(|wait| plan.waiting.contains(wait)));
