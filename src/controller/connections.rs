@@ -4,9 +4,10 @@ use super::memory::{Connection, newest};
 use super::{Context, logins, now};
 use crate::api::{ConditionType, Conditions, CredentialStatus, VsphereCloudConfig, VsphereCloudConfigStatus};
 use crate::cluster::ClusterError;
+use crate::facts::Needs;
 use crate::manifest::merge_patch;
 use crate::reconcile::connection::{self, Inputs, Login, Look, Probe, Question};
-use crate::reconcile::{connection_objects, nodes};
+use crate::reconcile::{acting, connection_objects, nodes};
 use crate::status::notes;
 use crate::vcenter::VcenterFacts;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -95,6 +96,7 @@ async fn ask(context: &Context, object: &mut VsphereCloudConfig, inputs: &Inputs
                 match futures::try_join!(connection_objects(&context.world.reader, ""), nodes(&context.world.reader)) {
                     Ok((all, nodes)) => {
                         look.question.alone = all.iter().filter(|o| o.namespace().unwrap_or_default() == namespace).count() < 2;
+                        look.question.needs = needs(context, &namespace, &object.name_any(), &all);
                         look.question.nodes = nodes;
                         look.login = logins::look(context, object, inputs, facts, memory, &all, &look.question).await;
                     }
@@ -113,6 +115,21 @@ async fn ask(context: &Context, object: &mut VsphereCloudConfig, inputs: &Inputs
     memory.asked = Some(Instant::now());
     asking_with.clone_into(&mut memory.asked_with);
     look
+}
+
+/// What the VDOConfig that acts asks of a connection of its namespace.
+fn needs(context: &Context, namespace: &str, connection: &str, all: &[VsphereCloudConfig]) -> Needs {
+    let configs = context
+        .configs
+        .get()
+        .map(kube::runtime::reflector::Store::state)
+        .unwrap_or_default();
+    let acting = acting(configs.iter().map(AsRef::as_ref)).filter(|config| config.namespace().unwrap_or_default() == namespace);
+    let own = all.iter().filter(|other| other.namespace().unwrap_or_default() == namespace);
+    let existing = own.map(ResourceExt::name_any).collect();
+    acting.map_or_else(Needs::default, |config| {
+        connection::needs(&config.spec, namespace, &existing, connection)
+    })
 }
 
 /// Ends the sessions of a login that no connection uses any more.

@@ -23,7 +23,7 @@ pub struct Inventory {
     /// The datastores, by path.
     pub datastores: Vec<Datastore>,
     /// Everything that other objects lie in, hosts included, by identifier.
-    pub places: BTreeMap<String, Place>,
+    pub places: BTreeMap<String, Entity>,
 }
 
 impl Inventory {
@@ -51,7 +51,7 @@ impl Inventory {
 
 /// A datacenter, folder, cluster or host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct Entity {
     /// What it is.
     pub object: ManagedObject,
     /// Its inventory path; its name alone where the way to it cannot be seen.

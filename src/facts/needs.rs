@@ -44,11 +44,19 @@ pub struct Needs {
     pub policies: Vec<WantedPolicy>,
     /// The tag categories of the zone and the region for the cloud provider.
     pub zone_and_region: Option<(String, String)>,
+    /// Whether the CSI driver uses other connections, too: what is named and is not here may be there.
+    pub several: bool,
     /// The tag categories of the CSI driver.
     pub categories: Vec<String>,
 }
 
 impl Needs {
+    /// Whether somebody names this storage policy.
+    #[must_use]
+    pub fn names_policy(&self, name: &str) -> bool {
+        self.policies.iter().any(|wanted| wanted.name == name)
+    }
+
     /// Every tag category that some driver reads, without repetition.
     #[must_use]
     pub fn all_categories(&self) -> BTreeSet<&str> {

@@ -1,4 +1,5 @@
 use super::NodeReport;
+use super::storage::same_url;
 use crate::facts::{Feature, Inventory, ManagedObject, Needs};
 use crate::yaml;
 use serde::Deserialize;
@@ -134,7 +135,7 @@ impl Objects {
         }
         let hosts: BTreeSet<String> = objects.ids(On::Host);
         for datastore in &inventory.datastores {
-            let named = needs.datastores.iter().any(|wanted| wanted.url == datastore.url);
+            let named = needs.datastores.iter().any(|wanted| same_url(&wanted.url, &datastore.url));
             let shared = !hosts.is_empty() && hosts.iter().all(|host| datastore.hosts.contains(host));
             if named || shared {
                 let object = ManagedObject {
@@ -191,7 +192,7 @@ impl Objects {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::facts::{Datastore, Host, Machine, Place};
+    use crate::facts::{Datastore, Entity, Host, Machine};
 
     /// Two hosts in a cluster; one machine on the first; a vSAN datastore on both, a local one on the first.
     pub(in crate::health) fn inventory() -> Inventory {
@@ -200,7 +201,7 @@ pub(super) mod tests {
             id: id.into(),
         };
         let place = |kind: &str, id: &str, path: &str, parent: &str| {
-            let place = Place {
+            let place = Entity {
                 object: object(kind, id),
                 path: path.into(),
                 parent: parent.into(),

@@ -12,11 +12,13 @@
 //! The operator walks this road with sessions that it keeps; [`examine`] walks it once, without any object in a cluster.
 
 mod fold;
+mod needs;
 mod read;
 mod stages;
 mod within;
 
 pub use fold::{asked, fold};
+pub use needs::needs;
 pub use read::{Seen, read};
 pub use stages::{class, reason};
 

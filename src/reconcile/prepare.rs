@@ -2,11 +2,11 @@
 
 use super::desired::{Wanted, desired};
 use super::error::ReconcileError;
+use super::lookups::answered;
 use super::survey::{Survey, watches};
-use super::{Occasion, World, ahead, gates, gather, select};
+use super::{Occasion, World, ahead, gates, gather, preconditions, select};
 use crate::api::{MatrixStatus, UpdatePolicy};
 use crate::chart;
-use crate::cluster::occupied;
 use crate::facts::Connection;
 use crate::matrix::{self, Index, Query, Resolution};
 use crate::plan::{self, Desired, Observed, Plan};
@@ -51,7 +51,13 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         version: i64::try_from(index.version).unwrap_or(i64::MAX),
         digest: Digest::of(&bytes).to_string(),
     });
-    let vcenters = vcenters(&connections, &index)?;
+    report
+        .preconditions
+        .push(preconditions::matrix(&index, &world.store.to_string(), occasion.now));
+    let (vcenters, unknown) = match vcenters(&connections, &index) {
+        Ok(vcenters) => (vcenters, None),
+        Err(error) => (Vec::new(), Some(error)),
+    };
     let installed = survey.versions();
     let query = Query {
         kubernetes: &survey.cluster.version,
@@ -60,8 +66,16 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         installed: &installed,
         policy: policy(config.spec.update_policy),
     };
+    if let Some(error) = unknown {
+        report.preconditions.extend(preconditions::supported(&index, &query, None));
+        return Err(error);
+    }
     report.upgradeable = Some(ahead::upgradeable(&matrix::upgradeable(&index, &query)));
-    let resolution = matrix::resolve(&index, &query)?;
+    let resolution = matrix::resolve(&index, &query);
+    report
+        .preconditions
+        .extend(preconditions::supported(&index, &query, resolution.as_ref().ok()));
+    let resolution = resolution?;
 
     let mut charts = BTreeMap::new();
     for (driver, pick) in &resolution.picks {
@@ -77,11 +91,18 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         apply_set: &survey.apply_set,
         namespace: &namespace,
     })?;
+    report
+        .preconditions
+        .push(preconditions::control_plane(&desired, &survey.cluster.nodes));
     tell(report, survey, &resolution, &desired);
 
-    let observed = observe(world, survey, &desired).await?;
+    let observed = Observed {
+        at: occasion.now,
+        patience: occasion.patience,
+        ..observe(world, survey, &desired).await?
+    };
     let hold = gates::hold(&desired, &survey.cluster, &survey.running, survey.age(CPI, occasion.now));
-    let (observed, plan) = sparing(world, observed, |observed| {
+    let (observed, plan) = answered(world, config, &survey.apply_set, observed, |observed| {
         plan::build(plan::Input {
             apply_set: &survey.apply_set,
             desired: &desired,
@@ -102,22 +123,6 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         observed,
         plan,
     })
-}
-
-/// Plans, and plans again when a namespace would go that holds objects of somebody else.
-pub(super) async fn sparing(
-    world: &World,
-    mut observed: Observed,
-    plan: impl Fn(&Observed) -> Plan,
-) -> Result<(Observed, Plan), ReconcileError> {
-    let first = plan(&observed);
-    for namespace in first.namespaces_going() {
-        if occupied(&world.client, &namespace).await? {
-            observed.occupied.insert(namespace);
-        }
-    }
-    let last = if observed.occupied.is_empty() { first } else { plan(&observed) };
-    Ok((observed, last))
 }
 
 /// The identity under which volumes are registered: fixed by the first installation, given by the specification, or that

@@ -4,7 +4,7 @@ use super::caller::Caller;
 use super::method::{Method, element, refer, reference};
 use super::xml::Element;
 use super::{ProbeError, SessionError};
-use crate::facts::{Datastore, Host, Inventory, Machine, ManagedObject, Place};
+use crate::facts::{Datastore, Entity, Host, Inventory, Machine, ManagedObject};
 use std::collections::BTreeMap;
 
 /// Objects in one page. Of a page, its text is what is held in memory: some megabytes.
@@ -238,7 +238,7 @@ impl Gathered {
                 if kind == "HostSystem" {
                     self.inventory.hosts.insert(item.object.id.clone(), host(item, &name));
                 }
-                let place = Place {
+                let place = Entity {
                     object: item.object.clone(),
                     path: name,
                     parent,
@@ -300,7 +300,7 @@ impl Gathered {
     }
 }
 
-fn is_datacenter(place: &Place) -> bool {
+fn is_datacenter(place: &Entity) -> bool {
     place.object.kind == "Datacenter"
 }
 

@@ -6,7 +6,7 @@ use crate::health::{Stage, machines_status};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 /// The conditions in the order in which they are reached.
-const ORDER: [ConditionType; 8] = [
+const ORDER: [ConditionType; 12] = [
     ConditionType::Resolved,
     ConditionType::Connected,
     ConditionType::Trusted,
@@ -14,7 +14,11 @@ const ORDER: [ConditionType; 8] = [
     ConditionType::CredentialsFound,
     ConditionType::Authenticated,
     ConditionType::DatacentersFound,
+    ConditionType::StorageFound,
+    ConditionType::Authorized,
     ConditionType::NodesFound,
+    ConditionType::TopologyConsistent,
+    ConditionType::Distinct,
 ];
 
 /// The next status of a connection (pure). Without a new look, what the last one found stays.

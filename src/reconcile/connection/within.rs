@@ -1,11 +1,22 @@
-use super::{Login, Look};
+use super::{Login, Look, Question, Seen};
 use crate::api::{ConditionType, chain};
-use crate::health::{ConnectionReport, Stage, find_datacenters, nodes_stage};
+use crate::facts::{Feature, Needs};
+use crate::health::{
+    ConnectionReport, SharedDatastores, Stage, authorized_stage, find_datacenters, judge, nodes_stage, nothing_shared, shared_datastores,
+    storage_findings, topology,
+};
 use crate::reconcile::login;
 use crate::vcenter::SessionError;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The conditions after the login, in order.
-const AFTER: [ConditionType; 2] = [ConditionType::DatacentersFound, ConditionType::NodesFound];
+const AFTER: [ConditionType; 5] = [
+    ConditionType::DatacentersFound,
+    ConditionType::StorageFound,
+    ConditionType::Authorized,
+    ConditionType::NodesFound,
+    ConditionType::TopologyConsistent,
+];
 
 /// The stages that need a login.
 pub(super) fn within(report: &mut ConnectionReport, look: &Look) {
@@ -42,11 +53,61 @@ pub(super) fn within(report: &mut ConnectionReport, look: &Look) {
         }
     };
     report.stages.push(Stage::passed(kind, format!("{server} lets the user in")));
-    report
-        .stages
-        .push(datacenters(&look.question.datacenters, &seen.inventory.datacenters));
-    report.stages.push(nodes_stage(&seen.nodes, look.question.alone));
+    let datacenters = datacenters(&look.question.datacenters, &seen.inventory.datacenters);
+    let found = datacenters.status == Some(true);
+    report.stages.push(datacenters);
+    if !found {
+        return rest(report, &AFTER[1..]);
+    }
+    there(report, &look.question, seen);
+}
+
+/// What is in the datacenters. None of these stages needs another: whoever has two faults is told of both.
+fn there(report: &mut ConnectionReport, question: &Question, seen: &Seen) {
+    let Question { needs, nodes, alone, .. } = question;
+    let (topology, segments) = match &seen.tagging {
+        Ok(tagging) => topology(needs, &seen.inventory, nodes, &seen.nodes, tagging),
+        Err(error) => (failure(ConditionType::TopologyConsistent, error, None), BTreeMap::new()),
+    };
+    report.shared = shared_datastores(&seen.inventory, &seen.nodes, &segments);
+    report.stages.push(storage(needs, seen, &report.shared));
+    report.stages.push(match &seen.granted {
+        Ok(granted) => {
+            report.privileges = judge(&seen.demands, granted, &seen.inventory);
+            authorized_stage(&report.privileges)
+        }
+        Err(error) => failure(ConditionType::Authorized, error, None),
+    });
+    report.stages.push(nodes_stage(&seen.nodes, *alone));
     report.nodes.clone_from(&seen.nodes);
+    report.stages.push(topology);
+}
+
+fn storage(needs: &Needs, seen: &Seen, shared: &[SharedDatastores]) -> Stage {
+    let kind = ConditionType::StorageFound;
+    let findings = storage_findings(needs, &seen.inventory, seen.policies.as_ref().ok().map(Vec::as_slice));
+    if !findings.is_empty() {
+        return Stage::of(kind, "", findings);
+    }
+    if let Err(error) = &seen.policies {
+        return failure(kind, error, None);
+    }
+    // It informs: a cluster with local disks only is a poor one and not a wrong one.
+    if let Some(finding) = nothing_shared(shared).filter(|_| needs.features.contains(&Feature::Block)) {
+        return Stage {
+            status: Some(true),
+            ..Stage::of(kind, "", vec![finding])
+        };
+    }
+    let named = needs.datastores.len() + needs.policies.len();
+    let shared: BTreeSet<&String> = shared.iter().flat_map(|one| &one.datastores).collect();
+    Stage::passed(
+        kind,
+        format!(
+            "all {named} named datastores and policies exist; {} datastores are shared by the hosts of the nodes",
+            shared.len()
+        ),
+    )
 }
 
 fn failure(kind: ConditionType, error: &SessionError, status: Option<bool>) -> Stage {
