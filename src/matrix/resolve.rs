@@ -1,6 +1,6 @@
 use super::advice::{advice, platform};
 use super::index::{Driver, Entry, Index, Requirement, State};
-use super::judge::{judge, misfit, wanted};
+use super::judge::{Wish, judge, misfit};
 use super::rejection::{Cause, NoFit, Rejected, Rejection};
 use super::steps::steps;
 use crate::types::{ChartRef, DriverName, DriverRole, DriverVersion, KubernetesVersion, VcenterVersion};
@@ -25,8 +25,13 @@ pub struct DriverRequest {
     pub pin: Option<DriverVersion>,
     /// Take the pin although it does not fit.
     pub allow_incompatible: bool,
-    /// What the version must be able to do, by the names of features in the index.
-    pub features: Vec<String>,
+    /// What the version must be able to do, by the names of features in the index, each with who asks for it: a field, or a flag.
+    pub features: BTreeMap<String, String>,
+    /// The connections whose vCenters it will speak to; `None`: all.
+    pub connections: Option<Vec<String>>,
+    /// What is not known to hold of the preconditions of upgrades, by name, with what is known of it and what to do. An upgrade that
+    /// names one of these waits; a first installation does not.
+    pub unmet: BTreeMap<String, String>,
 }
 
 /// Everything the choice depends on.
@@ -83,7 +88,7 @@ pub type Candidates = BTreeMap<DriverName, Vec<(DriverVersion, Option<Rejection>
 pub fn candidates(index: &Index, query: &Query<'_>) -> Candidates {
     let each = query.drivers.iter().filter_map(|(name, request)| {
         let driver = index.drivers.get(name)?;
-        let judged = judge(driver, query, &wanted(driver, query, request), query.installed.get(name));
+        let judged = judge(driver, query, &Wish::new(driver, query, request), query.installed.get(name));
         let owned = judged.into_iter().map(|(entry, reason)| (entry.version.clone(), reason)).collect();
         Some((name.clone(), owned))
     });
@@ -141,9 +146,9 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
         let known = index.drivers.keys().cloned().collect();
         return Err(no_fit(query, name, Cause::UnknownDriver { known }, Vec::new(), None));
     };
-    let wanted = wanted(driver, query, request);
+    let wish = Wish::new(driver, query, request);
     let installed = query.installed.get(name);
-    let judged = judge(driver, query, &wanted, installed);
+    let judged = judge(driver, query, &wish, installed);
     let mut good: Vec<&Entry> = judged
         .iter()
         .filter(|(_, reason)| reason.is_none())
@@ -172,7 +177,7 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
             let nearest = driver.nearest(pin);
             return Err(fail(Cause::UnknownPin { pin: pin.clone(), nearest }));
         };
-        let barred = |reason: &Rejection| matches!(reason, Rejection::NoPath { .. });
+        let barred = |reason: &Rejection| matches!(reason, Rejection::NoPath { .. } | Rejection::Unmet { .. });
         let path = || {
             judged
                 .iter()
@@ -180,7 +185,7 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
                 .and_then(|(_, reason)| reason.clone())
                 .filter(barred)
         };
-        match misfit(entry, query, &wanted).or_else(path) {
+        match misfit(entry, query, &wish).or_else(path) {
             None => one(entry, false, "pinned in spec", None),
             Some(reason) if request.allow_incompatible && !entry.chart.urls.is_empty() => {
                 one(entry, true, "pinned in spec, although it does not fit", Some(reason.to_string()))
@@ -203,7 +208,7 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
                     installed: version.clone(),
                 }));
             }
-            (UpdatePolicy::Compatible, Some((_, Some(entry)))) if misfit(entry, query, &wanted).is_none() => {
+            (UpdatePolicy::Compatible, Some((_, Some(entry)))) if misfit(entry, query, &wish).is_none() => {
                 let mut choices = one(entry, false, "installed and still fits", None);
                 choices.extend(good.into_iter().filter(|other| other.version != entry.version).map(plain));
                 choices
@@ -354,7 +359,7 @@ fn apart(options: &Options<'_>, mut reasons: Vec<Rejected>, query: &Query<'_>) -
 }
 
 fn no_fit(query: &Query<'_>, name: &DriverName, cause: Cause, rejected: Vec<Rejected>, driver: Option<&Driver>) -> Box<NoFit> {
-    let advice = driver.and_then(|driver| advice(driver, query, &cause, &rejected));
+    let advice = driver.and_then(|driver| advice(driver, query, query.drivers.get(name), &cause, &rejected));
     Box::new(NoFit {
         driver: name.clone(),
         cause,

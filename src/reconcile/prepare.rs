@@ -37,7 +37,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
     let cluster_id = cluster_id(occasion, survey)?;
 
     let objects = gather::connection_objects(&world.reader, &namespace).await?;
-    let asked = select::asked(&config.spec, &namespace, &objects.iter().map(ResourceExt::name_any).collect())?;
+    let mut asked = select::asked(&config.spec, &namespace, &objects.iter().map(ResourceExt::name_any).collect())?;
     let mut connections: Vec<Connection> = Vec::new();
     for object in objects.iter().filter(|o| asked.used().contains(o.name_any().as_str())) {
         connections.push(gather::connection(&world.reader, object).await?);
@@ -46,6 +46,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
 
     let bytes = world.store.index().await?;
     let index = Index::parse(&bytes)?;
+    asked.leave_to(&index);
     report.matrix = Some(MatrixStatus {
         source: world.store.to_string(),
         version: i64::try_from(index.version).unwrap_or(i64::MAX),

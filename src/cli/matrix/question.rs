@@ -80,7 +80,7 @@ pub(super) async fn question(args: &Platform, global: &Global, index: &Index) ->
     if !args.feature.is_empty()
         && let Some(request) = question.drivers.get_mut(CSI)
     {
-        request.features.clone_from(&args.feature);
+        request.features = args.feature.iter().map(|name| (name.clone(), "--feature".to_owned())).collect();
         let features = index
             .drivers
             .get(CSI)
