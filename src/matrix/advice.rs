@@ -49,10 +49,7 @@ fn one_feature(driver: &Driver, query: &Query<'_>, request: &DriverRequest, reje
             [Rejection::Feature { by, .. }] => Some(format!("Without {by} {} would fit", rejected.version)),
             [
                 Rejection::FeatureVsphere {
-                    by,
-                    supported,
-                    connection,
-                    ..
+                    by, supported, connection, ..
                 },
             ] => Some(format!(
                 "{connection} at vCenter {supported} would let {} be installed; without {by} it fits as it is",
@@ -84,7 +81,11 @@ fn nothing_fits(driver: &Driver, query: &Query<'_>, rejected: &[Rejected]) -> Op
         Rejection::Unmet { name, .. } => Some(format!("When {name} holds, {} can be installed", rejected.version)),
         _ => None,
     });
-    vcenter.or(required).or(downgrade).or(unmet).or_else(|| kubernetes(driver, query, rejected))
+    vcenter
+        .or(required)
+        .or(downgrade)
+        .or(unmet)
+        .or_else(|| kubernetes(driver, query, rejected))
 }
 
 fn kubernetes(driver: &Driver, query: &Query<'_>, rejected: &[Rejected]) -> Option<String> {

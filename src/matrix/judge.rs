@@ -23,7 +23,7 @@ pub(super) struct Wish<'a> {
     features: BTreeMap<String, String>,
     /// The vCenters that it will speak to.
     vcenters: Vec<&'a (String, VcenterVersion)>,
-    unmet: BTreeMap<String, String>,
+    unmet: Option<BTreeMap<String, String>>,
 }
 
 impl<'a> Wish<'a> {
@@ -35,7 +35,7 @@ impl<'a> Wish<'a> {
         if vcenters.len() > 1 && driver.versions.iter().any(|entry| entry.features.contains_key(MULTI_VCENTER)) {
             features
                 .entry(MULTI_VCENTER.to_owned())
-                .or_insert_with(|| format!("{} vSphere connections", vcenters.len()));
+                .or_insert_with(|| format!("having {} vSphere connections", vcenters.len()));
         }
         Self {
             features,
@@ -69,7 +69,10 @@ pub(super) fn each<'a>(entry: &'a Entry, query: &'a Query<'a>, wish: &'a Wish<'a
         driver: missing.driver.clone(),
         reason: missing.reason.clone(),
     });
-    let features = wish.features.iter().filter_map(move |(feature, by)| cannot(entry, wish, feature, by));
+    let features = wish
+        .features
+        .iter()
+        .filter_map(move |(feature, by)| cannot(entry, wish, feature, by));
     withdrawn.into_iter().chain(platform).chain(requires).chain(features).chain(chart)
 }
 
@@ -120,7 +123,7 @@ fn unmet(entry: &Entry, wish: &Wish<'_>) -> Option<Rejection> {
     named.find_map(|name| {
         Some(Rejection::Unmet {
             name: name.clone(),
-            what: wish.unmet.get(name)?.clone(),
+            what: wish.unmet.as_ref()?.get(name)?.clone(),
         })
     })
 }
@@ -143,7 +146,9 @@ pub(super) fn judge<'a>(
         let downgrade = older.map(|installed| Rejection::Downgrade {
             installed: installed.clone(),
         });
-        let unmet = installed.filter(|installed| **installed < entry.version).and_then(|_| unmet(entry, wish));
+        let unmet = installed
+            .filter(|installed| **installed < entry.version)
+            .and_then(|_| unmet(entry, wish));
         let reason = misfit(entry, query, wish).or(prerelease).or(downgrade).or(unmet);
         (entry, reason)
     });

@@ -30,8 +30,8 @@ pub struct DriverRequest {
     /// The connections whose vCenters it will speak to; `None`: all.
     pub connections: Option<Vec<String>>,
     /// What is not known to hold of the preconditions of upgrades, by name, with what is known of it and what to do. An upgrade that
-    /// names one of these waits; a first installation does not.
-    pub unmet: BTreeMap<String, String>,
+    /// names one of these waits; a first installation does not. `None`: nobody has checked, and the choice names what to check.
+    pub unmet: Option<BTreeMap<String, String>>,
 }
 
 /// Everything the choice depends on.
@@ -59,8 +59,10 @@ pub struct Pick {
     pub target: DriverVersion,
     /// The versions from what is installed to the target, in order; empty when nothing is installed or nothing changes.
     pub path: Vec<DriverVersion>,
-    /// What must hold before the next step, by name.
+    /// What must hold before the next step and was not checked, by name.
     pub preconditions: Vec<String>,
+    /// The newest version above the target that only waits for a precondition of its upgrade.
+    pub waits: Option<Rejected>,
     /// Its chart.
     pub chart: ChartRef,
     /// Why this one, as the end of "chosen because".
@@ -318,9 +320,10 @@ fn taken(options: &Options<'_>, choice: &Choice<'_>, query: &Query<'_>) -> Pick 
         preconditions: entry
             .upgrades_from
             .iter()
-            .filter(|_| changes)
+            .filter(|_| changes && query.drivers.get(options.name).is_none_or(|request| request.unmet.is_none()))
             .flat_map(|from| from.preconditions.clone())
             .collect(),
+        waits: waits(&options.judged, &target.version),
         chart: entry.chart.clone(),
         because,
         newest: options.newest.clone(),
@@ -330,6 +333,16 @@ fn taken(options: &Options<'_>, choice: &Choice<'_>, query: &Query<'_>) -> Pick 
             State::Good | State::Withdrawn(_) => None,
         },
     }
+}
+
+fn waits(judged: &[(&Entry, Option<Rejection>)], target: &DriverVersion) -> Option<Rejected> {
+    judged.iter().find_map(|(entry, reason)| match reason {
+        Some(reason @ Rejection::Unmet { .. }) if entry.version > *target => Some(Rejected {
+            version: entry.version.clone(),
+            reason: reason.clone(),
+        }),
+        _ => None,
+    })
 }
 
 fn reason_for(driver: &Driver, entry: &Entry, query: &Query<'_>) -> String {

@@ -1,8 +1,8 @@
 //! What a VDOConfig asks for, resolved to names that exist (pure).
 
 use super::error::ReconcileError;
-use crate::api::VDOConfigSpec;
 use crate::api::StorageProvider;
+use crate::api::VDOConfigSpec;
 use crate::matrix::{DriverRequest, Index, MULTI_VCENTER};
 use crate::types::{CPI, CSI, DriverName, DriverVersion};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +36,7 @@ impl Asked {
             allow_incompatible,
             features,
             connections: Some(connections.clone()),
-            unmet: BTreeMap::new(),
+            unmet: None,
         };
         self.drivers.insert(driver.to_owned(), request);
         self.connections.insert(driver.to_owned(), connections);
@@ -172,7 +172,10 @@ mod tests {
             (json!({}), &[][..]),
             (
                 json!({"snapshots": {}, "fileVolumes": {}}),
-                &["fileVolumes: spec.storageProvider.fileVolumes", "snapshots: spec.storageProvider.snapshots"],
+                &[
+                    "fileVolumes: spec.storageProvider.fileVolumes",
+                    "snapshots: spec.storageProvider.snapshots",
+                ],
             ),
             (
                 json!({"storageClasses": [{"name": "block"}, {"name": "share", "fileShare": true}]}),
@@ -200,9 +203,15 @@ mod tests {
         asked.leave_to(&index);
         assert_eq!((before, asked.drivers[CSI].features.len()), (7, 7));
         let mut bare = index.clone();
-        bare.drivers.values_mut().flat_map(|driver| &mut driver.versions).for_each(|entry| entry.features.clear());
+        bare.drivers
+            .values_mut()
+            .flat_map(|driver| &mut driver.versions)
+            .for_each(|entry| entry.features.clear());
         asked.leave_to(&bare);
-        assert!(asked.drivers[CSI].features.is_empty(), "a matrix that knows no features is not asked for any");
+        assert!(
+            asked.drivers[CSI].features.is_empty(),
+            "a matrix that knows no features is not asked for any"
+        );
     }
 
     #[test]
