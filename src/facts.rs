@@ -118,3 +118,12 @@ impl Cluster {
         self.nodes.iter().filter(|node| node.control_plane).count()
     }
 }
+
+/// What volume snapshots need of the cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SnapshotSupport {
+    /// The definitions that are not served, by name.
+    pub missing: Vec<String>,
+    /// The pods of snapshot controllers, as namespace/name, and whether each is ready.
+    pub controllers: Vec<(String, bool)>,
+}
