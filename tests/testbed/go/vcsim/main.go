@@ -150,6 +150,7 @@ func run() error {
 	(&authorization{control: control}).install(model.Map(), model.ServiceContent)
 	server := service.NewServer()
 	defer server.Close()
+	server.Config.Handler = control.count(server.Config.Handler)
 	control.watch(model.Map().SessionManager())
 
 	host, port, err := net.SplitHostPort(server.URL.Host)
