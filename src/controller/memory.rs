@@ -131,3 +131,41 @@ impl Connection {
         pause.min(asking.interval).saturating_sub(asked.elapsed())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An outage costs an attempt every five minutes, once it has lasted that long; nodes that come are seen within half a minute.
+    #[test]
+    fn when_a_vcenter_is_asked_again() {
+        let asking = |with: &str, crowd| Asking {
+            with: with.into(),
+            crowd,
+            interval: Duration::from_secs(600),
+        };
+        for (well, failures, with, crowd, expected) in [
+            (true, 0, "a", 1, 600),
+            (true, 0, "a", 2, 30),
+            (true, 0, "b", 1, 0),
+            (false, 1, "a", 1, 10),
+            (false, 2, "a", 2, 20),
+            (false, 5, "a", 1, 160),
+            (false, 6, "a", 1, 300),
+            (false, 1000, "a", 1, 300),
+            (false, 1000, "b", 1, 0),
+        ] {
+            let memory = Connection {
+                asked_with: "a".into(),
+                crowd: 1,
+                asked: Some(Instant::now()),
+                well,
+                failures,
+                ..Connection::default()
+            };
+            let due = memory.due_in(&asking(with, crowd)).as_secs_f64();
+            assert!((due - f64::from(expected)).abs() < 2.0, "{due} instead of {expected} after {failures} failures");
+        }
+        assert_eq!(Connection::default().due_in(&asking("a", 1)), Duration::ZERO);
+    }
+}
