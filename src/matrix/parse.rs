@@ -133,7 +133,11 @@ fn checked<V>(
             }
         }
         versions.sort_unstable_by(|left, right| right.version.cmp(&left.version));
-        if let Some([twice, _]) = versions.array_windows().find(|[left, right]| left.version == right.version) {
+        if let Some((twice, _)) = versions
+            .iter()
+            .zip(versions.iter().skip(1))
+            .find(|(left, right)| left.version == right.version)
+        {
             return Err(IndexError::Invalid {
                 at: format!("drivers.{name} {}", twice.version),
                 problem: "the version is listed twice; keep one entry".to_owned(),
