@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 const PRIVILEGE: &str = "VirtualMachine.Config.AddExistingDisk";
 
 async fn csi_controller(bed: &Bed) -> Result<Value> {
-    bed.get("apps/v1", "Deployment", "vmware-system-csi", "vsphere-csi-controller").await
+    bed.get("apps/v1", "Deployment", "vmware-system-csi", "vsphere-csi-controller")
+        .await
 }
 
 /// A driver that lacks a privilege is not installed; once it runs, the same lack is told and changes nothing.
@@ -23,12 +24,19 @@ async fn a_new_driver_waits_for_privileges_and_a_running_one_goes_on() -> Result
     bed.vcenter.deny(&user, &[PRIVILEGE]).await?;
     bed.start_operator().await?;
     bed.apply_samples().await?;
-    bed.until_condition("VsphereCloudConfig", "vc1", "Authorized", "PrivilegesMissing").await?;
+    bed.until_condition("VsphereCloudConfig", "vc1", "Authorized", "PrivilegesMissing")
+        .await?;
     bed.until_condition("VDOConfig", "vdo", "StorageReady", "PrivilegesMissing").await?;
     let connection = bed.get("vdo.vmware.com/v1alpha1", "VsphereCloudConfig", NS, "vc1").await?;
     let privileges = &connection["status"]["privileges"];
-    ensure!(privileges["missing"] == 4 && privileges["drivers"] == json!(["vsphere-csi"]), "{privileges}");
-    ensure!(privileges["list"][0].as_str().is_some_and(|line| line.starts_with(PRIVILEGE)), "{privileges}");
+    ensure!(
+        privileges["missing"] == 4 && privileges["drivers"] == json!(["vsphere-csi"]),
+        "{privileges}"
+    );
+    ensure!(
+        privileges["list"][0].as_str().is_some_and(|line| line.starts_with(PRIVILEGE)),
+        "{privileges}"
+    );
     ensure!(csi_controller(&bed).await? == Value::Null, "the CSI driver was installed");
 
     bed.vcenter.deny(&user, &[]).await?;
@@ -37,8 +45,10 @@ async fn a_new_driver_waits_for_privileges_and_a_running_one_goes_on() -> Result
     ensure!(before["metadata"]["generation"].is_number(), "{before}");
 
     bed.vcenter.deny(&user, &[PRIVILEGE]).await?;
-    bed.until_condition("VsphereCloudConfig", "vc1", "Ready", "PrivilegesMissing").await?;
-    bed.until_condition("VDOConfig", "vdo", "ConnectionsReady", "ConnectionNotReady").await?;
+    bed.until_condition("VsphereCloudConfig", "vc1", "Ready", "PrivilegesMissing")
+        .await?;
+    bed.until_condition("VDOConfig", "vdo", "ConnectionsReady", "ConnectionNotReady")
+        .await?;
     bed.until_condition("VDOConfig", "vdo", "StorageReady", "Healthy").await?;
     let after = csi_controller(&bed).await?;
     ensure!(
@@ -58,7 +68,8 @@ async fn one_vcenter_by_two_connections() -> Result<()> {
     bed.apply_samples().await?;
     bed.apply(&bed.connection("vc2")).await?;
     for name in ["vc1", "vc2"] {
-        bed.until_condition("VsphereCloudConfig", name, "Distinct", "OverlappingDatacenters").await?;
+        bed.until_condition("VsphereCloudConfig", name, "Distinct", "OverlappingDatacenters")
+            .await?;
     }
     let spec = json!({"cloudProvider": {"vsphereCloudConfigs": ["vc1"]}, "storageProvider": {"vsphereCloudConfigs": ["vc2"]}});
     bed.apply(&bed.config(spec)).await?;

@@ -5,7 +5,6 @@ use super::{Context, logins, now};
 use crate::api::{ConditionType, Conditions, CredentialStatus, VsphereCloudConfig, VsphereCloudConfigStatus};
 use crate::cluster::ClusterError;
 use crate::facts::{Needs, Node};
-use crate::health::distinct_stage;
 use crate::manifest::merge_patch;
 use crate::reconcile::connection::{self, Inputs, Login, Look, Probe, Question};
 use crate::reconcile::{ReconcileError, acting, connection_objects, nodes};
@@ -46,7 +45,10 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
     } else {
         None
     };
-    let distinct = memory.coverage.as_ref().map(|own| distinct_stage(own, &context.memory.coverages()));
+    let distinct = memory
+        .coverage
+        .as_ref()
+        .map(|own| connection::distinct_stage(own, &context.memory.coverages()));
     let mut status = connection::fold(&object, &inputs, look.as_ref(), distinct, &Time(now()));
     if look.is_some() {
         let pause = SignedDuration::try_from(memory.due_in(&asking)).unwrap_or_default();

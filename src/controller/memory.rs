@@ -1,7 +1,7 @@
 //! What the loops remember from one run to the next. All of it may be lost without harm: it saves requests, nothing else.
 
 use crate::api::{VDOConfigStatus, VsphereCloudConfigStatus};
-use crate::health::Coverage;
+use crate::reconcile::connection::Coverage;
 use crate::reconcile::login::Key;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -164,7 +164,10 @@ mod tests {
                 ..Connection::default()
             };
             let due = memory.due_in(&asking(with, crowd)).as_secs_f64();
-            assert!((due - f64::from(expected)).abs() < 2.0, "{due} instead of {expected} after {failures} failures");
+            assert!(
+                (due - f64::from(expected)).abs() < 2.0,
+                "{due} instead of {expected} after {failures} failures"
+            );
         }
         assert_eq!(Connection::default().due_in(&asking("a", 1)), Duration::ZERO);
     }
