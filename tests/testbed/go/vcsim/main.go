@@ -128,7 +128,7 @@ func run() error {
 	model.Host, model.Cluster, model.ClusterHost, model.Datastore = 0, 1, o.hosts, o.datastores
 	model.Machine = len(o.machines)
 	if o.machinesEach > 0 {
-		model.Machine = o.machinesEach
+		model.Machine = 1
 	}
 	if o.datacenters > 1 {
 		model.Datacenter, model.Folder = o.datacenters, o.datacenters
