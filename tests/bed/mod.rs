@@ -6,7 +6,9 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind,
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use vdo_testbed::{Cluster, ClusterOptions, Launch, NodeAgent, NodeOptions, Probe, Process, Proxy, Requests, Vcenter, VcenterOptions, until};
+use vdo_testbed::{
+    Cluster, ClusterOptions, Launch, NodeAgent, NodeOptions, Probe, Process, Proxy, Requests, Vcenter, VcenterOptions, until,
+};
 
 /// The namespace of the operator.
 pub const NS: &str = "vmware-system-vdo";

@@ -6,7 +6,7 @@ use crate::points::{Mode, Point};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use vdo_testbed::{Act, Handled, NodeOptions, Probe, Proxy, until};
+use vdo_testbed::{Act, Call, Handled, NodeOptions, Probe, Proxy, until};
 
 /// Without a write for this long, the operator has nothing more to say.
 const QUIET: Duration = Duration::from_millis(150);
@@ -46,6 +46,8 @@ pub struct Run {
     pub state: State,
     /// How many writes the operator sent, kills included.
     pub writes: usize,
+    /// How many requests of any kind it sent.
+    pub requests: usize,
     /// Whether the point was reached: a run may need fewer writes than the one they were counted in.
     pub reached: bool,
     pub took: Duration,
@@ -82,6 +84,21 @@ impl Lab {
         if point.is_some_and(|point| point.mode != Mode::Lost) {
             self.killed_or_done(scenario).await?;
         }
+        self.end(scenario, begun).await
+    }
+
+    /// Runs a scenario while the proxy does what it is told to.
+    ///
+    /// # Errors
+    /// When it does not come to its end, or something was created or deleted twice.
+    pub async fn run_judged(&mut self, scenario: Scenario, judge: impl Fn(&Call) -> Act + Send + Sync + 'static) -> Result<Run> {
+        let begun = Instant::now();
+        self.proxy.begin(judge);
+        self.act(scenario).await?;
+        self.end(scenario, begun).await
+    }
+
+    async fn end(&self, scenario: Scenario, begun: Instant) -> Result<Run> {
         self.done(scenario).await?;
         self.quiet().await?;
         let handled = self.proxy.handled();
@@ -89,17 +106,19 @@ impl Lab {
         Ok(Run {
             state: State::of(&self.bed).await?,
             writes: self.proxy.writes(),
+            requests: handled.len(),
             reached: handled.iter().any(|h| h.act != Act::Pass),
             took: begun.elapsed(),
         })
     }
 
     /// What the administrator does.
-    async fn act(&self, scenario: Scenario) -> Result<()> {
+    pub async fn act(&self, scenario: Scenario) -> Result<()> {
         let bed = &self.bed;
         let with = |spec: Value| bed.config(spec);
         match scenario {
-            Scenario::Install | Scenario::Adopt | Scenario::ConfigureBack => bed.apply(&with(json!({}))).await,
+            Scenario::Install | Scenario::ConfigureBack => bed.apply(&with(json!({}))).await,
+            Scenario::Adopt => bed.apply(&with(json!({"deletionPolicy": "Orphan"}))).await,
             Scenario::Configure => bed.apply(&with(json!({"storageProvider": {"clusterDistribution": "Other"}}))).await,
             Scenario::Upgrade => bed.apply(&with(json!({"storageProvider": {"version": NEW}}))).await,
             Scenario::Downgrade => bed.apply(&with(json!({"storageProvider": {"version": OLD}}))).await,
@@ -123,22 +142,27 @@ impl Lab {
         };
         if stopped {
             self.proxy.stopped(PATIENCE).await?;
-            self.bed.kill_operator();
+            self.kill().await?;
             self.proxy.resume();
-            // A process that was killed leaves its Lease, and its successor waits for the end of it; that has a test of its own.
-            for lease in self.bed.list("coordination.k8s.io/v1", "Lease", "").await? {
-                if lease["metadata"]["namespace"] == NS {
-                    let name = lease["metadata"]["name"].as_str().context("a name")?;
-                    self.bed.delete("coordination.k8s.io/v1", "Lease", NS, name).await?;
-                }
-            }
             self.bed.start_operator().await?;
         }
         Ok(())
     }
 
+    /// Kills the operator. It leaves its Lease, and its successor would wait for the end of it; that has a test of its own.
+    pub async fn kill(&mut self) -> Result<()> {
+        self.bed.kill_operator();
+        for lease in self.bed.list("coordination.k8s.io/v1", "Lease", "").await? {
+            if lease["metadata"]["namespace"] == NS {
+                let name = lease["metadata"]["name"].as_str().context("a name")?;
+                self.bed.delete("coordination.k8s.io/v1", "Lease", NS, name).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Waits for the end of a scenario, as the administrator sees it.
-    async fn done(&self, scenario: Scenario) -> Result<()> {
+    pub async fn done(&self, scenario: Scenario) -> Result<()> {
         match scenario {
             Scenario::Delete | Scenario::Release => {
                 until("the VDOConfig to be gone", PATIENCE, async || {
@@ -170,14 +194,17 @@ impl Lab {
     }
 
     /// Waits until the operator has not written for a while.
-    async fn quiet(&self) -> Result<()> {
+    pub async fn quiet(&self) -> Result<()> {
         let mut seen = (self.proxy.writes(), Instant::now());
         until("the operator to be quiet", PATIENCE, async || {
             let now = self.proxy.writes();
             if now != seen.0 {
                 seen = (now, Instant::now());
             }
-            Ok(Probe::when(seen.1.elapsed() >= QUIET || self.proxy.is_stopped(), format!("{now} writes")))
+            Ok(Probe::when(
+                seen.1.elapsed() >= QUIET || self.proxy.is_stopped(),
+                format!("{now} writes"),
+            ))
         })
         .await
     }

@@ -10,3 +10,4 @@ mod crash;
 mod lab;
 mod oracle;
 mod points;
+mod trouble;

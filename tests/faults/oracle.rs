@@ -108,7 +108,10 @@ fn said(config: &Value) -> Value {
 /// Fails if an object was created or deleted more than once, of all requests that the API server has answered.
 pub fn nothing_twice(handled: &[Handled]) -> Result<()> {
     let mut counts: BTreeMap<(&str, String), usize> = BTreeMap::new();
-    for done in handled.iter().filter(|h| h.call.writes() && !matches!(h.call.resource.as_str(), "events" | "leases")) {
+    for done in handled
+        .iter()
+        .filter(|h| h.call.writes() && !matches!(h.call.resource.as_str(), "events" | "leases"))
+    {
         let what = match (done.call.verb, done.code) {
             (_, Some(201)) => "created",
             ("delete", Some(200 | 202)) => "deleted",

@@ -39,9 +39,7 @@ impl Point {
 
 /// All points of a scenario of this many writes.
 pub fn all(writes: usize) -> Vec<Point> {
-    (1..=writes)
-        .flat_map(|write| MODES.map(|mode| Point { write, mode }))
-        .collect()
+    (1..=writes).flat_map(|write| MODES.map(|mode| Point { write, mode })).collect()
 }
 
 /// Whether everything is wanted.
@@ -65,7 +63,9 @@ impl Dice {
 
     /// `count` of `from` for `what`, in their order.
     pub fn some<T: Clone>(&self, what: &str, from: &[T], count: usize) -> Vec<T> {
-        let mut state = what.bytes().fold(self.0 ^ 0x9E37_79B9_7F4A_7C15, |state, byte| splitmix(state ^ u64::from(byte)));
+        let mut state = what
+            .bytes()
+            .fold(self.0 ^ 0x9E37_79B9_7F4A_7C15, |state, byte| splitmix(state ^ u64::from(byte)));
         let mut left: Vec<usize> = (0..from.len()).collect();
         let mut taken = Vec::new();
         while taken.len() < count && !left.is_empty() {

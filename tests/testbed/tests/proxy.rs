@@ -169,7 +169,13 @@ impl Test {
     }
 
     async fn watch(&self) -> Result<impl Stream<Item = kube::Result<WatchEvent<ConfigMap>>> + Unpin> {
-        let here = self.truth.list(&ListParams::default()).await?.metadata.resource_version.context("a version")?;
+        let here = self
+            .truth
+            .list(&ListParams::default())
+            .await?
+            .metadata
+            .resource_version
+            .context("a version")?;
         let before = self.proxy.watches(is_map);
         let stream = self.maps.watch(&WatchParams::default(), &here).await?.boxed();
         ensure!(self.proxy.watches(is_map) == before + 1);
@@ -198,7 +204,10 @@ impl Test {
             .await?;
         }
         self.proxy.begin(|call| match call.verb {
-            "watch" => Act::Answer { code: 410, retry_after: None },
+            "watch" => Act::Answer {
+                code: 410,
+                retry_after: None,
+            },
             _ => Act::Pass,
         });
         let refused = self.maps.watch(&WatchParams::default(), "0").await.err().context("no watch")?;
@@ -221,11 +230,15 @@ impl Test {
         self.proxy.release();
         for stream in [&mut running as &mut (dyn Stream<Item = _> + Unpin), &mut new] {
             let said = next(stream).await?;
-            ensure!(matches!(&said, Some(Ok(WatchEvent::Added(m))) if m.name_any() == "hidden"), "{said:?}");
+            ensure!(
+                matches!(&said, Some(Ok(WatchEvent::Added(m))) if m.name_any() == "hidden"),
+                "{said:?}"
+            );
         }
 
         let names = |list: kube::core::ObjectList<ConfigMap>| list.iter().map(ResourceExt::name_any).collect::<Vec<_>>();
-        self.proxy.begin(move |call| if call.verb == "list" { Act::At(version) } else { Act::Pass });
+        self.proxy
+            .begin(move |call| if call.verb == "list" { Act::At(version) } else { Act::Pass });
         let shown = names(self.maps.list(&ListParams::default()).await?);
         let truth = names(self.truth.list(&ListParams::default()).await?);
         ensure!(truth.contains(&"hidden".into()) && !shown.contains(&"hidden".into()), "{shown:?}");
@@ -239,5 +252,7 @@ fn is_map(call: &Call) -> bool {
 }
 
 async fn next<S: Stream + Unpin + ?Sized>(stream: &mut S) -> Result<Option<S::Item>> {
-    tokio::time::timeout(PATIENCE, stream.next()).await.context("the watch to say something")
+    tokio::time::timeout(PATIENCE, stream.next())
+        .await
+        .context("the watch to say something")
 }

@@ -53,8 +53,17 @@ impl Call {
     }
 
     fn asked(mut self, method: &Method, uri: &Uri) -> Self {
-        let has = |key: &str| uri.query().unwrap_or_default().split('&').any(|pair| pair.split('=').next() == Some(key));
-        let watches = uri.query().unwrap_or_default().split('&').any(|pair| matches!(pair, "watch=true" | "watch=1"));
+        let has = |key: &str| {
+            uri.query()
+                .unwrap_or_default()
+                .split('&')
+                .any(|pair| pair.split('=').next() == Some(key))
+        };
+        let watches = uri
+            .query()
+            .unwrap_or_default()
+            .split('&')
+            .any(|pair| matches!(pair, "watch=true" | "watch=1"));
         self.dry_run = has("dryRun");
         self.verb = match *method {
             Method::GET if watches => "watch",

@@ -113,7 +113,10 @@ async fn forward(mut request: Request<Full<Bytes>>, call: Call, act: Act, shared
     }
     let bytes = body.collect().await;
     shared.done(&call, act, bytes.is_ok().then_some(code));
-    Ok(Response::from_parts(parts, boxed(bytes.context("the answer of the API server")?.to_bytes())))
+    Ok(Response::from_parts(
+        parts,
+        boxed(bytes.context("the answer of the API server")?.to_bytes()),
+    ))
 }
 
 fn boxed(bytes: Bytes) -> Body {
