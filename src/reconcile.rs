@@ -21,6 +21,8 @@ mod execute;
 mod gates;
 mod gather;
 pub mod login;
+mod node;
+mod preconditions;
 mod prepare;
 mod remove;
 mod report;

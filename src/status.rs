@@ -6,10 +6,11 @@ mod conditions;
 mod fold;
 mod notes;
 mod parts;
+mod preconditions;
 mod report;
 mod summary;
 
 pub use fold::fold;
 pub use notes::{Note, notes, progress_only};
 pub use parts::short;
-pub use report::{DriverReport, Report, Trouble, Upgradeable};
+pub use report::{DriverReport, Precondition, Report, Trouble, Upgradeable};

@@ -1,6 +1,5 @@
 use super::{DriverReport, Report, short};
 use crate::api::{ConditionType, Conditions, Reason};
-use crate::facts::Node;
 use crate::types::{CPI, CSI};
 
 pub(super) fn connections(conditions: &mut Conditions, report: &Report) -> Option<bool> {
@@ -65,31 +64,5 @@ pub(super) fn state(driver: &DriverReport) -> (Reason, String) {
     match &driver.health {
         None => (Reason::Progressing, format!("{name} {} is not installed yet", driver.version)),
         Some(health) => (health.reason, format!("{name} {}: {}", driver.version, health.message)),
-    }
-}
-
-pub(super) fn nodes_condition(conditions: &mut Conditions, report: &Report) {
-    let Some(cluster) = &report.cluster else {
-        conditions.keep(ConditionType::NodesInitialized, Reason::NotChecked, "not looked at yet");
-        return;
-    };
-    let total = cluster.nodes.len();
-    let waiting: Vec<&Node> = cluster.nodes.iter().filter(|n| n.lacks().is_some()).collect();
-    match waiting.first() {
-        None => conditions.set(
-            ConditionType::NodesInitialized,
-            Some(true),
-            Reason::Healthy,
-            format!("all {total} nodes are initialised"),
-        ),
-        Some(first) => {
-            let message = format!(
-                "{} of {total} nodes are not initialised; {} waits for {}",
-                waiting.len(),
-                first.name,
-                first.lacks().unwrap_or_default()
-            );
-            conditions.set(ConditionType::NodesInitialized, Some(false), Reason::WaitingForNodes, message);
-        }
     }
 }

@@ -1,6 +1,7 @@
 use super::Report;
-use super::conditions::{connections, drivers, nodes_condition};
+use super::conditions::{connections, drivers};
 use super::parts::{count, driver, nodes, vcenter};
+use super::preconditions::preconditions;
 use super::summary::{running, summary};
 use crate::api::{Class, ConditionType, Conditions, InventoryStatus, KubernetesStatus, NextAttempt, Reason, VDOConfigStatus};
 use crate::types::CSI;
@@ -13,7 +14,7 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
     let trouble = report.troubles.first();
     let connections = connections(&mut conditions, report);
     drivers(&mut conditions, report);
-    nodes_condition(&mut conditions, report);
+    preconditions(&mut conditions, report);
     match &report.upgradeable {
         Some(next) => conditions.set(ConditionType::Upgradeable, Some(next.fits), next.reason, next.message.clone()),
         None => conditions.keep(ConditionType::Upgradeable, Reason::NotChecked, "not looked at yet"),

@@ -1,4 +1,4 @@
-use crate::api::{Class, Failure, MatrixStatus, Reason, chain};
+use crate::api::{Class, ConditionType, Failure, MatrixStatus, Reason, chain};
 use crate::facts::{Cluster, Connection};
 use crate::health::DriverHealth;
 use crate::plan::{Skip, Wait};
@@ -44,6 +44,43 @@ pub struct DriverReport {
     pub health: Option<DriverHealth>,
 }
 
+/// What was found of one thing that must hold before the drivers can work: one entry is one condition of the status.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Precondition {
+    /// One of [`ConditionType::PRECONDITIONS`].
+    pub kind: ConditionType,
+    /// Whether it holds; `None` when that cannot be told, which is never taken for a no.
+    pub holds: Option<bool>,
+    /// Why.
+    pub reason: Reason,
+    /// What object, what happened, what to do.
+    pub message: String,
+}
+
+impl Precondition {
+    /// It holds.
+    #[must_use]
+    pub fn holds(kind: ConditionType, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            holds: Some(true),
+            reason: Reason::Healthy,
+            message: message.into(),
+        }
+    }
+
+    /// It does not hold.
+    #[must_use]
+    pub fn fails(kind: ConditionType, reason: Reason, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            holds: Some(false),
+            reason,
+            message: message.into(),
+        }
+    }
+}
+
 /// Whether the next Kubernetes minor fits, in the words of a condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Upgradeable {
@@ -78,6 +115,8 @@ pub struct Report {
     pub inventory: Option<(String, usize)>,
     /// The identity under which volumes are registered.
     pub cluster_id: Option<String>,
+    /// What was found of the preconditions. Of those that are not here, the last report stays true.
+    pub preconditions: Vec<Precondition>,
     /// What went wrong, worst first.
     pub troubles: Vec<Trouble>,
     /// The object is being removed.

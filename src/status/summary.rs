@@ -1,5 +1,6 @@
 use super::conditions::state;
 use super::parts::tri;
+use super::preconditions::hindrance;
 use super::{Report, Trouble, short};
 use crate::api::{Class, Health, Reason, VDOConfigStatus};
 
@@ -54,9 +55,14 @@ pub(super) fn summary(report: &Report, trouble: Option<&Trouble>, connections: O
             .map_or_else(|| "the drivers are being removed".into(), |w| w.message.clone());
         return not_ready(Health::Progressing, Reason::Deleting, message);
     }
+    let starting = |reason: Reason| matches!(reason, Reason::WaitingForPods | Reason::Progressing | Reason::WaitingForDriver);
+    let hindered = |reason: Reason| hindrance(report).filter(|_| starting(reason));
     if let Some(wait) = report.waiting.first() {
         let failing = report.waiting.iter().find(|w| w.reason == Reason::PodsFailing);
         let wait = failing.unwrap_or(wait);
+        if let Some(cause) = hindered(wait.reason) {
+            return not_ready(Health::Progressing, cause.reason, cause.message);
+        }
         let health = if failing.is_some() { Health::Degraded } else { Health::Progressing };
         return not_ready(health, wait.reason, wait.message.clone());
     }
@@ -69,6 +75,9 @@ pub(super) fn summary(report: &Report, trouble: Option<&Trouble>, connections: O
     }
     if let Some(d) = report.drivers.iter().find(|d| d.health.as_ref().is_none_or(|h| !h.ready)) {
         let (reason, message) = state(d);
+        if let Some(cause) = hindered(reason) {
+            return not_ready(Health::Progressing, cause.reason, cause.message);
+        }
         let health = if reason == Reason::PodsFailing {
             Health::Degraded
         } else {
