@@ -83,6 +83,7 @@ async fn lane(lane: usize, dice: &Dice) -> Result<Vec<Case>> {
     lab.run(Scenario::Install, None).await?;
     for pair in [
         [Scenario::Configure, Scenario::ConfigureBack],
+        [Scenario::Narrow, Scenario::Widen],
         [Scenario::Join, Scenario::Leave],
         [Scenario::Downgrade, Scenario::Upgrade],
     ] {

@@ -27,6 +27,10 @@ pub enum Scenario {
     Configure,
     /// And their old ones.
     ConfigureBack,
+    /// The cloud provider is no longer wanted.
+    Narrow,
+    /// And wanted again.
+    Widen,
     /// The CSI driver gets a newer version.
     Upgrade,
     /// And its old one.
@@ -117,11 +121,23 @@ impl Lab {
         let bed = &self.bed;
         let with = |spec: Value| bed.config(spec);
         match scenario {
-            Scenario::Install | Scenario::ConfigureBack => bed.apply(&with(json!({}))).await,
+            Scenario::Narrow => bed.apply(&with(json!({"storageProvider": {}}))).await,
+            Scenario::Install | Scenario::ConfigureBack | Scenario::Widen => bed.apply(&with(json!({}))).await,
             Scenario::Adopt => bed.apply(&with(json!({"deletionPolicy": "Orphan"}))).await,
-            Scenario::Configure => bed.apply(&with(json!({"storageProvider": {"clusterDistribution": "Other"}}))).await,
-            Scenario::Upgrade => bed.apply(&with(json!({"storageProvider": {"version": NEW}}))).await,
-            Scenario::Downgrade => bed.apply(&with(json!({"storageProvider": {"version": OLD}}))).await,
+            Scenario::Configure => {
+                bed.apply(&with(
+                    json!({"cloudProvider": {}, "storageProvider": {"clusterDistribution": "Other"}}),
+                ))
+                .await
+            }
+            Scenario::Upgrade => {
+                bed.apply(&with(json!({"cloudProvider": {}, "storageProvider": {"version": NEW}})))
+                    .await
+            }
+            Scenario::Downgrade => {
+                bed.apply(&with(json!({"cloudProvider": {}, "storageProvider": {"version": OLD}})))
+                    .await
+            }
             Scenario::Delete | Scenario::Release => bed.delete("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await,
             Scenario::Join => bed.cluster.add_node(NodeOptions::worker(GUEST.0).uninitialized()).await,
             Scenario::Leave => bed.delete("v1", "Node", "", GUEST.0).await,

@@ -5,7 +5,8 @@ use crate::lab::{Lab, Scenario};
 use crate::oracle::{State, nothing_twice};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use vdo_testbed::{Act, Call, Cut, Handled, Probe, until};
 
@@ -70,6 +71,10 @@ async fn refusals(lab: &mut Lab, end: &State, undisturbed: usize) -> Result<()> 
     Ok(())
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn any(_: &Call) -> bool {
     true
 }
@@ -118,7 +123,7 @@ async fn the_past(lab: &mut Lab) -> Result<()> {
     for (first, second) in [(&old, &new), (&new, &old)] {
         let spec = |storage: &Value| match storage {
             Value::Null => json!({}),
-            storage => json!({"storageProvider": storage}),
+            storage => json!({"cloudProvider": {}, "storageProvider": storage}),
         };
         lab.bed.apply(&lab.bed.config(spec(first))).await?;
         lab.done(Scenario::Configure).await?;

@@ -44,10 +44,12 @@ impl Streams {
         }
     }
 
-    /// Ends those that `filter` wants; how many.
+    /// Ends those that `filter` wants; how many. They count as gone at once.
     pub(super) fn cut(&self, how: Cut, filter: impl Fn(&Call) -> bool) -> usize {
-        let open = super::lock(&self.open);
-        open.values().filter(|(call, cut)| filter(call) && cut.send(how).is_ok()).count()
+        let mut open = super::lock(&self.open);
+        let all = open.len();
+        open.retain(|_, (call, cut)| !filter(call) || cut.send(how).is_err());
+        all - open.len()
     }
 
     /// From now on those that `filter` wants say nothing, however much happens; `None` lets all go on.
