@@ -58,6 +58,7 @@ struct Context {
     configs: std::sync::OnceLock<reflector::Store<VDOConfig>>,
     resync: Duration,
     connection_interval: Duration,
+    deletion_patience: Duration,
 }
 
 /// Runs the operator until it is told to stop.
@@ -101,6 +102,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
         configs: std::sync::OnceLock::new(),
         resync: args.resync_interval,
         connection_interval: args.connection_interval,
+        deletion_patience: args.deletion_patience,
     });
 
     match context.version().await {

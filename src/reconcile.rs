@@ -16,11 +16,13 @@
 mod ahead;
 pub mod connection;
 mod desired;
+mod erase;
 mod error;
 mod execute;
 mod gates;
 mod gather;
 pub mod login;
+mod lookups;
 mod node;
 mod preconditions;
 mod prepare;
@@ -36,7 +38,7 @@ pub use report::{Next, publish};
 pub use select::{Asked, asked};
 pub use survey::{Survey, survey};
 
-use crate::api::{FINALIZER, ManagementState, Reason, VDOConfig};
+use crate::api::{Class, FINALIZER, ManagementState, Reason, VDOConfig};
 use crate::cluster::{ClusterError, Reader, Writer};
 use crate::fetch::Store;
 use crate::plan::Wait;
@@ -45,6 +47,7 @@ use crate::types::{KubernetesVersion, ObjectId};
 use k8s_openapi::jiff::Timestamp;
 use kube::{Client, ResourceExt};
 use serde_json::json;
+use std::time::Duration;
 
 /// The ports that a reconcile reaches the world through.
 pub struct World {
@@ -68,6 +71,8 @@ pub struct Occasion<'a> {
     pub kubernetes: KubernetesVersion,
     /// The time.
     pub now: Timestamp,
+    /// How long a deletion may take before the status says what blocks it.
+    pub patience: Duration,
 }
 
 /// Runs one increment and says what is to be reported. Every path ends in a report.
@@ -81,7 +86,7 @@ pub async fn reconcile(occasion: &Occasion<'_>, world: &World) -> Report {
     if own != occasion.acting {
         report.troubles.push(Trouble {
             reason: Reason::NotActive,
-            class: crate::api::Class::Wait,
+            class: Class::Wait,
             message: format!(
                 "VDOConfig {} is older and acts for this cluster; delete one of the two",
                 occasion.acting
@@ -112,6 +117,7 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
         report.paused = Some(prepared.plan.steps.len());
         return Ok(());
     }
+    report.troubles.extend(troubles(&prepared.plan));
     if prepared.plan.is_empty() {
         return Ok(());
     }
@@ -132,6 +138,20 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
         });
     }
     Ok(())
+}
+
+/// What of a plan cannot go on before a person does something.
+fn troubles(plan: &crate::plan::Plan) -> impl Iterator<Item = Trouble> {
+    plan.blocked.iter().map(|wait| Trouble {
+        reason: wait.reason,
+        // A watch shows when the last volume is gone; who holds a finalizer cannot be known.
+        class: if wait.reason == Reason::VolumesInUse {
+            Class::Wait
+        } else {
+            Class::Terminal
+        },
+        message: wait.message.clone(),
+    })
 }
 
 /// Sets the finalizer, so that a VDOConfig is gone only when its drivers are.

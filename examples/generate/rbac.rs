@@ -149,6 +149,9 @@ fn own(rights: &mut Rights) {
             cluster.add(group, kind, &[], &["list"]);
         }
     }
+    // Asked before the storage driver or a storage class is removed: are there volumes?
+    cluster.add("", "persistentvolumes", &[], &["list", "watch"]);
+    cluster.add("storage.k8s.io", "volumeattachments", &[], &["list", "watch"]);
     // StorageClasses have the names that the VDOConfig gives them.
     cluster.add(
         "storage.k8s.io",

@@ -141,6 +141,10 @@ reasons! {
     ApplyFailed,
     /// The API server cannot be reached or is overloaded.
     ApiUnavailable,
+    /// Volumes of the storage driver are in use, so it is not removed.
+    VolumesInUse,
+    /// An object is being deleted and does not go, because something else must let go of it first.
+    DeletionBlocked,
     /// A plan broke a rule that every plan must keep; nothing was written.
     PlanRejected,
 

@@ -130,6 +130,7 @@ impl Session {
             acting: &acting,
             kubernetes: self.kubernetes.clone(),
             now: now(),
+            patience: std::time::Duration::from_secs(300),
         };
         let prepared = reconcile::prepare(&occasion, &self.world, &survey, &mut Report::default()).await?;
         Ok(Decided { config, survey, prepared })

@@ -2,11 +2,11 @@
 
 use super::desired::{Wanted, desired};
 use super::error::ReconcileError;
+use super::lookups::answered;
 use super::survey::{Survey, watches};
 use super::{Occasion, World, ahead, gates, gather, preconditions, select};
 use crate::api::{MatrixStatus, UpdatePolicy};
 use crate::chart;
-use crate::cluster::occupied;
 use crate::facts::Connection;
 use crate::matrix::{self, Index, Query, Resolution};
 use crate::plan::{self, Desired, Observed, Plan};
@@ -96,9 +96,13 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         .push(preconditions::control_plane(&desired, &survey.cluster.nodes));
     tell(report, survey, &resolution, &desired);
 
-    let observed = observe(world, survey, &desired).await?;
+    let observed = Observed {
+        at: occasion.now,
+        patience: occasion.patience,
+        ..observe(world, survey, &desired).await?
+    };
     let hold = gates::hold(&desired, &survey.cluster, &survey.running, survey.age(CPI, occasion.now));
-    let (observed, plan) = sparing(world, observed, |observed| {
+    let (observed, plan) = answered(world, config, &survey.apply_set, observed, |observed| {
         plan::build(plan::Input {
             apply_set: &survey.apply_set,
             desired: &desired,
@@ -119,22 +123,6 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         observed,
         plan,
     })
-}
-
-/// Plans, and plans again when a namespace would go that holds objects of somebody else.
-pub(super) async fn sparing(
-    world: &World,
-    mut observed: Observed,
-    plan: impl Fn(&Observed) -> Plan,
-) -> Result<(Observed, Plan), ReconcileError> {
-    let first = plan(&observed);
-    for namespace in first.namespaces_going() {
-        if occupied(&world.client, &namespace).await? {
-            observed.occupied.insert(namespace);
-        }
-    }
-    let last = if observed.occupied.is_empty() { first } else { plan(&observed) };
-    Ok((observed, last))
 }
 
 /// The identity under which volumes are registered: fixed by the first installation, given by the specification, or that

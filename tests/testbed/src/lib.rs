@@ -2,6 +2,7 @@
 //!
 //! * [`Cluster`]: real etcd, kube-apiserver, kube-controller-manager and kube-scheduler; nodes and pods played by kwok.
 //! * [`Vcenter`]: a simulated vCenter with named virtual machines, a checked password and certificates of any kind.
+//! * [`soap`]: a proxy in front of it, for what it is too kind to do.
 //! * [`NodeAgent`]: runs the real vSphere cloud provider for its pods, and registers the CSI driver on nodes.
 //! * [`AuditLog`]: what was asked of the API server.
 //! * [`Proxy`]: numbers the writes of a client and makes its requests fail.
@@ -24,6 +25,7 @@ mod pki;
 mod ports;
 mod process;
 mod proxy;
+pub mod soap;
 mod stages;
 mod vcenter;
 mod wait;
