@@ -16,6 +16,7 @@ mod audit;
 mod binaries;
 mod cluster;
 pub mod demo;
+mod etcd;
 mod kubeconfig;
 mod layout;
 mod nodes;
