@@ -109,17 +109,13 @@ impl Bed {
         .await
     }
 
-<<<<<<< HEAD
     /// From its next start on the operator reaches the API server through the proxy only.
     pub fn lead_through(&mut self, proxy: &Proxy) -> Result<()> {
         self.token = proxy.kubeconfig(&self.token)?;
         Ok(())
     }
 
-    /// Starts the operator with the token of its own service account.
-=======
     /// Starts the operator with the token of its own service account, and waits until it is ready.
->>>>>>> main
     pub async fn start_operator(&mut self) -> Result<()> {
         // As its pod would be called: the next process in a pod need not wait for the one before.
         self.operator = Some(self.another_operator("vdo-operator-0").await?);
@@ -128,6 +124,13 @@ impl Bed {
 
     /// Starts one more operator under this name, and waits until it is ready.
     pub async fn another_operator(&mut self, identity: &str) -> Result<Process> {
+        let operator = self.launch_operator(identity)?;
+        logged(&self.operator_log(), "ready").await?;
+        Ok(operator)
+    }
+
+    /// Starts one more operator under this name.
+    pub fn launch_operator(&mut self, identity: &str) -> Result<Process> {
         self.runs += 1;
         let log = self.operator_log();
         let launch = Launch::new("vdo-operator", env!("CARGO_BIN_EXE_vdo-operator"), &log)
@@ -136,9 +139,7 @@ impl Bed {
             .flag("listen", "127.0.0.1:0")
             .flag("log-format", "json");
         let launch = self.flags.iter().fold(launch, |launch, (flag, value)| launch.flag(flag, value));
-        let operator = launch.spawn()?;
-        logged(&log, "ready").await?;
-        Ok(operator)
+        launch.spawn()
     }
 
     /// The log of the operator's current run.

@@ -158,21 +158,9 @@ impl Lab {
         };
         if stopped {
             self.proxy.stopped(PATIENCE).await?;
-            self.kill().await?;
+            self.bed.kill_operator();
             self.proxy.resume();
             self.bed.start_operator().await?;
-        }
-        Ok(())
-    }
-
-    /// Kills the operator. It leaves its Lease, and its successor would wait for the end of it; that has a test of its own.
-    pub async fn kill(&mut self) -> Result<()> {
-        self.bed.kill_operator();
-        for lease in self.bed.list("coordination.k8s.io/v1", "Lease", "").await? {
-            if lease["metadata"]["namespace"] == NS {
-                let name = lease["metadata"]["name"].as_str().context("a name")?;
-                self.bed.delete("coordination.k8s.io/v1", "Lease", NS, name).await?;
-            }
         }
         Ok(())
     }

@@ -153,7 +153,7 @@ async fn the_past(lab: &mut Lab) -> Result<()> {
             ("the inventory", |call| call.resource == "configmaps"),
             ("everything but the VDOConfig", |call| call.resource != "vdoconfigs"),
         ] {
-            lab.kill().await?;
+            lab.bed.kill_operator();
             lab.proxy.hold(stale);
             lab.proxy.begin(move |call| match call.verb {
                 "list" if stale(call) => Act::At(then),
