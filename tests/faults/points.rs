@@ -42,9 +42,15 @@ pub fn all(writes: usize) -> Vec<Point> {
     (1..=writes).flat_map(|write| MODES.map(|mode| Point { write, mode })).collect()
 }
 
+/// A setting of whoever runs the tests.
+#[expect(clippy::disallowed_methods, reason = "a test has no arguments of its own")]
+fn setting(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 /// Whether everything is wanted.
 pub fn everything() -> bool {
-    std::env::var("VDO_FAULTS").is_ok_and(|value| value == "all")
+    setting("VDO_FAULTS").is_some_and(|value| value == "all")
 }
 
 /// Chooses a few of many, the same for the same seed.
@@ -53,7 +59,7 @@ pub struct Dice(u64);
 impl Dice {
     /// With the seed of `VDO_FAULTS_SEED`, or a new one.
     pub fn new() -> Self {
-        let given = std::env::var("VDO_FAULTS_SEED").ok().and_then(|text| text.parse().ok());
+        let given = setting("VDO_FAULTS_SEED").and_then(|text| text.parse().ok());
         Self(given.unwrap_or_else(|| RandomState::new().hash_one(std::process::id()) % 1_000_000))
     }
 
