@@ -1,5 +1,7 @@
 //! The proxy does to a client what it is told to, and what it says of requests is what the API server did.
 
+#![allow(clippy::panic, reason = "tests")]
+
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
