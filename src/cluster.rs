@@ -8,6 +8,7 @@ mod error;
 mod occupied;
 mod read;
 mod reader;
+mod rights;
 mod write;
 
 pub use cache::{Cache, Select, Watch};
@@ -16,7 +17,8 @@ pub use error::{ClusterError, Said};
 pub use occupied::occupied;
 pub use read::{get, list, server_version};
 pub use reader::{Reader, View};
-pub use write::{Verb, Writer};
+pub use rights::{Rights, rights};
+pub use write::{Rehearsed, Verb, Writer};
 
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};

@@ -5,17 +5,23 @@
 //!
 //! Layer 1: may use `types`, `api`, `manifest` and `health`; it does not know where objects came from.
 
+mod approval;
 mod build;
 mod check;
 mod inventory;
+mod maintain;
 mod order;
+mod outline;
 mod remove;
+mod replace;
 mod whole;
 
+pub use approval::{hash, target};
 pub use build::{Hold, Input, build};
 pub use check::{PlanRejected, check};
 pub use inventory::{Entry, Inventory, InventoryError};
 pub use order::wave;
+pub use outline::{Action, Because, Item, outline};
 pub use remove::remove;
 pub use whole::whole;
 
@@ -45,6 +51,8 @@ pub struct Observed {
     pub settled: BTreeSet<ObjectId>,
     /// Namespaces that hold objects of somebody else; looked up only when a namespace is about to go.
     pub occupied: BTreeSet<String>,
+    /// Objects of which the API server has said that a field differs which cannot be changed.
+    pub immutable: BTreeSet<ObjectId>,
 }
 
 /// Why an object is applied.
@@ -58,8 +66,8 @@ pub enum Change {
     Update(Vec<Difference>),
     /// It is there and ours, and somebody changed it.
     Repair(Vec<Difference>),
-    /// It is there and not marked as ours: it is taken over, and no field is taken from another manager.
-    Adopt,
+    /// It is there and not marked as ours: it is taken over.
+    Adopt(Vec<Difference>),
 }
 
 /// One write.
@@ -73,8 +81,29 @@ pub enum Step {
         object: Object,
         /// Why.
         change: Change,
-        /// The wave; a wave starts only when the one before it is through without a failure.
+        /// The wave; a wave of a driver starts only when the one before it is through without a failure.
         wave: u8,
+        /// The driver it belongs to.
+        driver: String,
+    },
+    /// Delete an object that is wanted, because a field differs that cannot be changed; the next plan makes it anew.
+    Replace {
+        /// What it is called.
+        id: ObjectId,
+        /// At which version the API is asked.
+        api_version: String,
+        /// The instance that was seen.
+        uid: String,
+        /// Whether its pods stay and are taken over by its successor; otherwise they go with it.
+        keep_pods: bool,
+        /// The digest of what it is replaced by.
+        digest: String,
+        /// What differs.
+        fields: Vec<Difference>,
+        /// As for an apply.
+        wave: u8,
+        /// The driver it belongs to.
+        driver: String,
     },
     /// Delete exactly this instance.
     Delete {
@@ -87,6 +116,27 @@ pub enum Step {
     },
     /// Narrow the inventory to what is really there, after everything else.
     Commit(Inventory),
+}
+
+impl Step {
+    /// The wave of a write to an object that is wanted.
+    #[must_use]
+    pub fn wave(&self) -> Option<u8> {
+        match self {
+            Self::Apply { wave, .. } | Self::Replace { wave, .. } => Some(*wave),
+            Self::Record(_) | Self::Delete { .. } | Self::Commit(_) => None,
+        }
+    }
+
+    /// The object that is written; the inventory is none.
+    #[must_use]
+    pub fn id(&self) -> Option<ObjectId> {
+        match self {
+            Self::Apply { object, .. } => Some(object.id()),
+            Self::Replace { id, .. } | Self::Delete { id, .. } => Some(id.clone()),
+            Self::Record(_) | Self::Commit(_) => None,
+        }
+    }
 }
 
 /// What the plan waits for before it can go on.
@@ -125,10 +175,17 @@ impl Plan {
     #[must_use]
     pub fn is_transition(&self) -> bool {
         self.steps.iter().any(|step| match step {
-            Step::Apply { change, .. } => matches!(change, Change::Create | Change::Update(_) | Change::Adopt),
-            Step::Delete { .. } => true,
+            Step::Apply { change, .. } => matches!(change, Change::Create | Change::Update(_) | Change::Adopt(_)),
+            Step::Delete { .. } | Step::Replace { .. } => true,
             Step::Record(_) | Step::Commit(_) => false,
         })
+    }
+
+    /// How many objects it touches.
+    #[must_use]
+    pub fn changes(&self) -> usize {
+        let touches = |step: &&Step| !matches!(step, Step::Record(_) | Step::Commit(_));
+        self.steps.iter().filter(touches).count()
     }
 
     /// The namespaces that it would delete.

@@ -4,7 +4,7 @@
 
 use crate::api::{
     Class, ConditionType, Conditions, DriverStatus, Failure, Health, InventoryStatus, KubernetesStatus, MatrixStatus, NextAttempt,
-    NodesStatus, Reason, VDOConfigStatus, VcenterStatus, WaitingNode, chain,
+    NodesStatus, PlanStatus, Reason, VDOConfigStatus, VcenterStatus, WaitingNode, chain,
 };
 use crate::facts::{Cluster, Connection, Node};
 use crate::health::DriverHealth;
@@ -82,6 +82,8 @@ pub struct Report {
     pub waiting: Vec<Wait>,
     /// What was left alone.
     pub skipped: Vec<Skip>,
+    /// What is about to be changed.
+    pub plan: Option<PlanStatus>,
     /// Name and size of the inventory.
     pub inventory: Option<(String, usize)>,
     /// The identity under which volumes are registered.
@@ -122,7 +124,13 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
     let summary = summary(report, trouble, connections, running(old, report));
     conditions.set(ConditionType::Ready, summary.ready, summary.reason, summary.message.clone());
     let working = summary.ready != Some(true) && trouble.is_none_or(|t| t.class != Class::Terminal);
-    if report.paused.is_some() {
+    let approval = report
+        .waiting
+        .first()
+        .filter(|w| w.reason == Reason::ApprovalRequired && trouble.is_none());
+    if let Some(wait) = approval {
+        conditions.set(ConditionType::Reconciling, Some(false), wait.reason, wait.message.clone());
+    } else if report.paused.is_some() {
         conditions.set(
             ConditionType::Reconciling,
             Some(false),
@@ -134,8 +142,9 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
     } else {
         conditions.set(ConditionType::Reconciling, Some(false), Reason::Idle, "nothing is under way");
     }
-    match trouble.filter(|t| t.class == Class::Terminal) {
-        Some(t) => conditions.set(ConditionType::Stalled, Some(true), t.reason, t.message.clone()),
+    let stuck = trouble.filter(|t| t.class == Class::Terminal).map(|t| (t.reason, &t.message));
+    match stuck.or(approval.map(|w| (w.reason, &w.message))) {
+        Some((reason, message)) => conditions.set(ConditionType::Stalled, Some(true), reason, message.clone()),
         None => conditions.set(ConditionType::Stalled, Some(false), Reason::Idle, "nothing is stuck"),
     }
     VDOConfigStatus {
@@ -165,6 +174,7 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
             .as_ref()
             .map(|c| nodes(&c.nodes, report.drivers.iter().any(|d| d.name == CSI)))
             .or_else(|| old.nodes.clone()),
+        plan: report.plan.clone().or_else(|| old.plan.clone().filter(|_| trouble.is_some())),
         inventory: report
             .inventory
             .clone()
@@ -236,7 +246,11 @@ fn summary(report: &Report, trouble: Option<&Trouble>, connections: Option<bool>
     if let Some(wait) = report.waiting.first() {
         let failing = report.waiting.iter().find(|w| w.reason == Reason::PodsFailing);
         let wait = failing.unwrap_or(wait);
-        let health = if failing.is_some() { Health::Degraded } else { Health::Progressing };
+        let health = match wait.reason {
+            Reason::PodsFailing => Health::Degraded,
+            Reason::ApprovalRequired => Health::Blocked,
+            _ => Health::Progressing,
+        };
         return not_ready(health, wait.reason, wait.message.clone());
     }
     if connections == Some(false) {

@@ -1,11 +1,14 @@
+use super::build::applies;
 use super::{Input, Observed, Plan, Step, build};
 
 /// Every write on the way to the wanted state, and not only those of the next increment: nothing is waited for, and what
 /// is pruned last is there too. For people who ask what would change; it is never carried out.
 #[must_use]
 pub fn whole(input: &Input<'_>) -> Plan {
-    let mut plan = at_once(input, input.observed);
-    plan.steps.retain(|step| matches!(step, Step::Apply { .. }));
+    let mut plan = Plan {
+        steps: applies(input),
+        ..Plan::default()
+    };
     // The state that the applies lead to, in which only what nobody wants any more is left to do, wave by wave.
     let mut after = input.observed.clone();
     after.live.retain(|_, live| live.text("/metadata/deletionTimestamp").is_empty());
@@ -78,7 +81,7 @@ mod tests {
         };
         let inventory = Inventory {
             objects: [(id("old"), entry())].into(),
-            cluster_id: None,
+            ..Inventory::default()
         };
         let wait = Wait {
             driver: "d".into(),
@@ -91,6 +94,7 @@ mod tests {
             observed: &observed,
             inventory: &inventory,
             cluster_id: None,
+            approved: None,
             hold: None,
             unproven: vec![wait],
         });
@@ -100,6 +104,7 @@ mod tests {
             .map(|step| match step {
                 Step::Apply { object, .. } => format!("apply {}", object.name()),
                 Step::Delete { id, .. } => format!("delete {}", id.name),
+                Step::Replace { id, .. } => format!("replace {}", id.name),
                 Step::Record(_) | Step::Commit(_) => "inventory".into(),
             })
             .collect();

@@ -4,12 +4,12 @@ use super::desired::{Wanted, desired};
 use super::error::ReconcileError;
 use super::survey::{Survey, watches};
 use super::{Occasion, World, ahead, gates, gather, select};
-use crate::api::{MatrixStatus, UpdatePolicy};
+use crate::api::{Approval, MatrixStatus, UpdatePolicy};
 use crate::chart;
 use crate::cluster::occupied;
 use crate::facts::Connection;
 use crate::matrix::{self, Index, Query, Resolution};
-use crate::plan::{self, Desired, Observed, Plan};
+use crate::plan::{self, Desired, Hold, Input, Observed, Plan, Wait};
 use crate::status::{DriverReport, Report};
 use crate::types::{CPI, Digest, ObjectId, VcenterVersion};
 use kube::ResourceExt;
@@ -25,6 +25,51 @@ pub struct Prepared {
     pub observed: Observed,
     /// The next increment.
     pub plan: Plan,
+    /// The identity under which volumes are registered.
+    cluster_id: String,
+    /// The state that a person has approved, where approval is asked for.
+    pub(super) approved: Option<String>,
+    hold: Option<Hold>,
+    unproven: Vec<Wait>,
+}
+
+impl Prepared {
+    /// Every write on the way to what is wanted.
+    #[must_use]
+    pub fn whole(&self, survey: &Survey) -> Plan {
+        plan::whole(&self.input(survey))
+    }
+
+    /// Plans again, because something was learned.
+    pub(super) fn replan(&mut self, survey: &Survey) {
+        self.plan = plan::build(self.input(survey));
+    }
+
+    /// Lets nothing of this wave and after it start in the next increment.
+    pub(super) fn hold_from(&mut self, wave: u8) {
+        match &mut self.hold {
+            Some(hold) => hold.from = hold.from.min(wave),
+            None => {
+                self.hold = Some(Hold {
+                    from: wave,
+                    waits: Vec::new(),
+                })
+            }
+        }
+    }
+
+    fn input<'a>(&'a self, survey: &'a Survey) -> Input<'a> {
+        Input {
+            apply_set: &survey.apply_set,
+            desired: &self.desired,
+            observed: &self.observed,
+            inventory: &survey.inventory,
+            cluster_id: Some(&self.cluster_id),
+            approved: self.approved.as_deref(),
+            hold: self.hold.clone(),
+            unproven: self.unproven.clone(),
+        }
+    }
 }
 
 /// Decides what to do next, without writing anything.
@@ -81,27 +126,30 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
 
     let observed = observe(world, survey, &desired).await?;
     let hold = gates::hold(&desired, &survey.cluster, &survey.running, survey.age(CPI, occasion.now));
-    let (observed, plan) = sparing(world, observed, |observed| {
-        plan::build(plan::Input {
-            apply_set: &survey.apply_set,
-            desired: &desired,
-            observed,
-            inventory: &survey.inventory,
-            cluster_id: Some(&cluster_id),
-            hold: hold.clone(),
-            unproven: gates::unproven(&survey.running),
-        })
-    })
-    .await?;
-    report.waiting.clone_from(&plan.waiting);
-    report.skipped.clone_from(&plan.skipped);
-    report.cluster_id = Some(cluster_id);
-    Ok(Prepared {
+    let mut prepared = Prepared {
         resolution,
         desired,
         observed,
-        plan,
-    })
+        plan: Plan::default(),
+        cluster_id,
+        approved: survey
+            .inventory
+            .approved
+            .clone()
+            .filter(|_| config.spec.approval == Approval::Manual),
+        hold,
+        unproven: gates::unproven(&survey.running),
+    };
+    prepared.replan(survey);
+    if prepared.plan.is_transition() {
+        let going = prepared.whole(survey).namespaces_going();
+        prepared.observed.occupied = occupied_of(world, &going).await?;
+        prepared.replan(survey);
+    }
+    report.waiting.clone_from(&prepared.plan.waiting);
+    report.skipped.clone_from(&prepared.plan.skipped);
+    report.cluster_id = Some(prepared.cluster_id.clone());
+    Ok(prepared)
 }
 
 /// Plans, and plans again when a namespace would go that holds objects of somebody else.
@@ -111,13 +159,20 @@ pub(super) async fn sparing(
     plan: impl Fn(&Observed) -> Plan,
 ) -> Result<(Observed, Plan), ReconcileError> {
     let first = plan(&observed);
-    for namespace in first.namespaces_going() {
-        if occupied(&world.client, &namespace).await? {
-            observed.occupied.insert(namespace);
-        }
-    }
+    observed.occupied = occupied_of(world, &first.namespaces_going()).await?;
     let last = if observed.occupied.is_empty() { first } else { plan(&observed) };
     Ok((observed, last))
+}
+
+/// Which of these namespaces hold objects of somebody else.
+async fn occupied_of(world: &World, namespaces: &[String]) -> Result<BTreeSet<String>, ReconcileError> {
+    let mut all = BTreeSet::new();
+    for namespace in namespaces {
+        if occupied(&world.client, namespace).await? {
+            all.insert(namespace.clone());
+        }
+    }
+    Ok(all)
 }
 
 /// The identity under which volumes are registered: fixed by the first installation, given by the specification, or that

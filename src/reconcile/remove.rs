@@ -62,7 +62,7 @@ async fn let_go(occasion: &Occasion<'_>, world: &World, survey: &Survey, report:
     let config = occasion.config;
     let id = ObjectId::new("", "ConfigMap", config.namespace().unwrap_or_default(), &survey.inventory_name);
     if let Some(map) = crate::cluster::get(&world.client, "v1", &id).await? {
-        world.writer.delete("v1", &id, map.uid()).await?;
+        world.writer.delete("v1", &id, map.uid(), false).await?;
         if let Some(cache) = world.reader.cache() {
             cache.deleted(&id);
         }
