@@ -17,6 +17,7 @@ mod chart_lint;
 mod completion;
 mod diff;
 mod exit;
+mod explain;
 mod failure;
 mod matrix;
 mod plan;
@@ -70,6 +71,7 @@ async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
         Verb::Render(args) => within(global, render::run(args, global)).await,
         Verb::Matrix(args) => within(global, matrix::run(args, global)).await,
         Verb::Chart(args) => chart::run(args, global).await,
+        Verb::Explain(args) => explain::run(args),
         Verb::Version(args) => version::run(args).await,
         Verb::Completion(args) => Ok(completion::run(args)),
     };

@@ -3,6 +3,8 @@
 //! Layer 0: may use `types` and `api` only.
 
 use crate::types::{KubernetesVersion, Secret, Trust, VcenterVersion};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A vSphere connection as it is known now.
 #[derive(Debug, Clone)]
@@ -59,6 +61,19 @@ pub struct Node {
     pub system_uuid: String,
     /// Its addresses of the types InternalIP and ExternalIP.
     pub addresses: Vec<String>,
+    /// Why its pod network is not ready, in the words of the node; `None` when it says no such thing.
+    pub network: Option<String>,
+    /// What decides which pods may run on it.
+    pub place: Arc<Place>,
+}
+
+/// What a node offers to pods and asks of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Place {
+    /// All its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Taints that keep pods away, by key, value and effect (NoSchedule or NoExecute).
+    pub taints: Vec<(String, String, String)>,
 }
 
 impl Node {

@@ -6,11 +6,13 @@
 mod datacenters;
 mod driver;
 mod machines;
+mod placement;
 mod pods;
 mod workload;
 
 pub use datacenters::find_datacenters;
 pub use driver::{DriverHealth, driver_health};
 pub use machines::{Matches, match_machines};
+pub use placement::{Placement, placement};
 pub use pods::worst_pod;
 pub use workload::{Pods, Verdict, assess};

@@ -12,6 +12,7 @@ mod inventory;
 mod maintain;
 mod order;
 mod outline;
+mod ownership;
 mod remove;
 mod replace;
 mod whole;
@@ -22,6 +23,7 @@ pub use check::{PlanRejected, check};
 pub use inventory::{Entry, Inventory, InventoryError};
 pub use order::wave;
 pub use outline::{Action, Because, Item, outline};
+pub use ownership::{Adoption, Ownership, ownership};
 pub use remove::remove;
 pub use whole::whole;
 

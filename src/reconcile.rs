@@ -24,6 +24,8 @@ mod execute;
 mod gates;
 mod gather;
 pub mod login;
+mod node;
+mod preconditions;
 mod prepare;
 mod rehearse;
 mod remove;

@@ -54,10 +54,11 @@ fn code(arguments: &[&str]) -> i32 {
 #[test]
 fn help_of_every_verb() {
     snap("help", &["--help"]);
-    let verbs: [&[&str]; 17] = [
+    let verbs: [&[&str]; 18] = [
         &["status"],
         &["diff"],
         &["render"],
+        &["explain"],
         &["matrix"],
         &["matrix", "resolve"],
         &["matrix", "explain"],

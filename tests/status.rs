@@ -7,7 +7,7 @@ use vdo::api::{Class, ConditionType, Conditions, Health, MatrixStatus, Reason, V
 use vdo::facts::{Cluster, Connection, Credentials, Node};
 use vdo::health::{DriverHealth, Pods};
 use vdo::plan::Wait;
-use vdo::status::{DriverReport, Report, Trouble, fold};
+use vdo::status::{DriverReport, Precondition, Report, Trouble, fold};
 use vdo::types::{CPI, CSI, Secret, Trust};
 
 fn at(second: i64) -> Time {
@@ -309,6 +309,59 @@ fn connection_false_and_unknown() {
     let unknown = fold(&settled(), &report, &at(60));
     insta::assert_yaml_snapshot!([lines(&refused), lines(&unknown)]);
     assert_eq!(unknown.health, Some(Health::Healthy), "an outage degrades nothing that runs");
+}
+
+/// A precondition is told as it is; what runs is Healthy all the same, and one that nobody looked at stays as it was.
+#[test]
+fn preconditions_are_true_false_or_unknown_and_degrade_nothing_that_runs() {
+    let kind = ConditionType::VSphereSupported;
+    let say = |holds: Option<bool>| {
+        let entry = Precondition {
+            kind,
+            holds,
+            reason: if holds == Some(true) {
+                Reason::Healthy
+            } else {
+                Reason::VSphereNotSupported
+            },
+            message: "vCenter 8.0.3".into(),
+        };
+        let mut report = healthy();
+        report.preconditions = vec![Precondition::holds(kind, "an answer that is not the worst"), entry];
+        report
+    };
+    let mut old = settled();
+    for holds in [Some(true), Some(false), None] {
+        let status = fold(&old, &say(holds), &at(60));
+        let found = Conditions::find(&status.conditions, kind).expect("a condition").clone();
+        assert_eq!(found.status, holds.map_or("Unknown", |holds| if holds { "True" } else { "False" }));
+        assert_eq!(status.health, Some(Health::Healthy), "{holds:?}");
+        let later = fold(&status, &healthy(), &at(61));
+        assert_eq!(Conditions::find(&later.conditions, kind), Some(&found), "not looked at again");
+        old = status;
+    }
+    for kind in ConditionType::PRECONDITIONS {
+        assert!(Conditions::find(&fold(&new(), &Report::default(), &at(0)).conditions, *kind).is_some_and(|c| c.status == "Unknown"));
+    }
+}
+
+/// That pods are not ready is the effect; the cause is what Ready tells.
+#[test]
+fn a_failing_precondition_is_told_as_the_cause_of_pods_that_wait() {
+    let mut report = healthy();
+    report.drivers[1].health = health(false, Reason::WaitingForPods, "Deployment x has 0 of 1 pods ready", (6, 7));
+    report.waiting = vec![wait(CSI, Reason::WaitingForPods, "Deployment x has 0 of 1 pods ready")];
+    let nodes = &mut report.cluster.as_mut().expect("a cluster").nodes;
+    nodes[2].network = Some("KubeletNotReady: cni plugin not initialized".into());
+    let network = lines(&fold(&settled(), &report, &at(60)));
+    report.cluster = Some(cluster(4));
+    report.preconditions = vec![Precondition::fails(
+        ConditionType::ControlPlaneEligible,
+        Reason::NoEligibleNode,
+        "Deployment x needs 1 nodes and may run on 0 of 4",
+    )];
+    let placement = lines(&fold(&settled(), &report, &at(60)));
+    insta::assert_yaml_snapshot!([network, placement]);
 }
 
 #[test]

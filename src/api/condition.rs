@@ -17,9 +17,21 @@ pub enum ConditionType {
     CloudProviderReady,
     /// The CSI driver runs and is registered on the nodes.
     StorageReady,
-    /// Every node has its provider ID and has lost the uninitialized taint.
+    /// Precondition: the versions that are to run support the cluster's Kubernetes.
+    KubernetesSupported,
+    /// Precondition: the versions that are to run support every vCenter in use.
+    VSphereSupported,
+    /// Precondition: every node has its provider ID and has lost the uninitialized taint.
     NodesInitialized,
-    /// The compatibility matrix in use is current.
+    /// Precondition: there are nodes on which the pods of the drivers' controllers may run.
+    ControlPlaneEligible,
+    /// Precondition: no node waits for its pod network.
+    NetworkReady,
+    /// Precondition: nobody else runs a driver of the same name.
+    NoForeignDriver,
+    /// Precondition of snapshots: their definitions and their controller are there.
+    SnapshotsSupported,
+    /// Precondition: the compatibility matrix in use is current.
     MatrixFresh,
     /// The drivers are known to fit the next Kubernetes minor.
     Upgradeable,
@@ -42,6 +54,19 @@ pub enum ConditionType {
 }
 
 impl ConditionType {
+    /// What must hold before the drivers can work, in the order in which it is reported. A precondition that is False or
+    /// Unknown is told; by itself it never removes or changes what runs.
+    pub const PRECONDITIONS: &'static [Self] = &[
+        Self::KubernetesSupported,
+        Self::VSphereSupported,
+        Self::NoForeignDriver,
+        Self::NodesInitialized,
+        Self::NetworkReady,
+        Self::ControlPlaneEligible,
+        Self::SnapshotsSupported,
+        Self::MatrixFresh,
+    ];
+
     /// The word as it stands in a condition.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -52,7 +77,13 @@ impl ConditionType {
             Self::ConnectionsReady => "ConnectionsReady",
             Self::CloudProviderReady => "CloudProviderReady",
             Self::StorageReady => "StorageReady",
+            Self::KubernetesSupported => "KubernetesSupported",
+            Self::VSphereSupported => "VSphereSupported",
             Self::NodesInitialized => "NodesInitialized",
+            Self::ControlPlaneEligible => "ControlPlaneEligible",
+            Self::NetworkReady => "NetworkReady",
+            Self::NoForeignDriver => "NoForeignDriver",
+            Self::SnapshotsSupported => "SnapshotsSupported",
             Self::MatrixFresh => "MatrixFresh",
             Self::Upgradeable => "Upgradeable",
             Self::Resolved => "Resolved",

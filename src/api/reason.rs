@@ -152,6 +152,17 @@ reasons! {
     /// A plan broke a rule that every plan must keep; nothing was written.
     PlanRejected,
 
+    /// The compatibility matrix is past the date until which it is good.
+    MatrixExpired,
+    /// The version that is to run does not support the cluster's Kubernetes.
+    KubernetesNotSupported,
+    /// The version that is to run does not support a vCenter in use.
+    VSphereNotSupported,
+    /// No node, or too few, may run the pods of a driver's controller.
+    NoEligibleNode,
+    /// The pod network is not ready on a node.
+    NetworkNotReady,
+
     /// Nodes wait for the cloud provider to initialise them.
     WaitingForNodes,
     /// Pods of a driver are not ready yet.

@@ -1,5 +1,6 @@
 //! The command line as it is typed. Every flag has a twin in the environment; the flag wins.
 
+mod explain;
 mod matrix;
 mod parse;
 
@@ -10,6 +11,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use explain::ExplainReason;
 pub use matrix::{Explain, Lint, List, Matrix, MatrixFile, MatrixVerb, Platform, Resolve, Show, WhyNot};
 pub use parse::{Ask, Setting, Vcenter};
 
@@ -141,6 +143,8 @@ pub enum Verb {
     /// Looks into charts; needs no cluster
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Chart(Chart),
+    /// Says what a reason of a condition or an exit code means and what to do about it; needs no cluster
+    Explain(ExplainReason),
     /// Prints the version of vdoctl, of its matrix, and of the drivers it knows; needs no cluster
     Version(Version),
     /// Prints a completion script for a shell

@@ -26,6 +26,39 @@ pub enum Exit {
     Terminated = 143,
 }
 
+impl Exit {
+    /// Every one, in order.
+    pub const ALL: &'static [Self] = &[
+        Self::Ok,
+        Self::Differences,
+        Self::Usage,
+        Self::NotFound,
+        Self::Refused,
+        Self::Cluster,
+        Self::Vcenter,
+        Self::TimedOut,
+        Self::Interrupted,
+        Self::Terminated,
+    ];
+
+    /// One sentence on what it means.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Ok => "Done; also when the reader of the output went away.",
+            Self::Differences => "There are differences, a check failed, or something is wrong; the output says what.",
+            Self::Usage => "The command line makes no sense; `--help` shows how it is meant.",
+            Self::NotFound => "What was named does not exist, or VDO is not deployed.",
+            Self::Refused => "Refused: by a check, or because a right is missing.",
+            Self::Cluster => "The cluster cannot be reached; look at --kubeconfig and --context.",
+            Self::Vcenter => "The vCenter cannot be reached, refuses, or nothing is known of it.",
+            Self::TimedOut => "What was waited for did not come in time; --timeout gives it longer.",
+            Self::Interrupted => "Interrupted (SIGINT).",
+            Self::Terminated => "Terminated (SIGTERM).",
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)

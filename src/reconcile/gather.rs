@@ -1,12 +1,13 @@
 //! observe: everything that decisions are made from, read through one [`Reader`] (effect).
 
 use super::error::ReconcileError;
+use super::node::{node, registers};
 use crate::api::{ConditionType, Conditions, VDOConfig, VsphereCloudConfig, VsphereCloudConfigStatus};
 use crate::cluster::{ClusterError, Reader, Select, View, Watch};
 use crate::facts::{Cluster, Connection, Credentials, Node};
 use crate::manifest::Object;
 use crate::plan::Inventory;
-use crate::types::{CSI_DRIVER, KubernetesVersion, Secret, Thumbprint, Trust, VcenterVersion};
+use crate::types::{KubernetesVersion, Secret, Thumbprint, Trust, VcenterVersion};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::ResourceExt;
@@ -62,41 +63,6 @@ pub async fn cluster(reader: &Reader, version: KubernetesVersion) -> Result<Clus
         .collect();
     let nodes = view.list(&nodes_watch()).iter().map(|o| node(o, &registered)).collect();
     Ok(Cluster { version, uid, nodes })
-}
-
-fn registers(csi_node: &Object) -> bool {
-    let drivers = csi_node.value().pointer("/spec/drivers").and_then(Value::as_array);
-    drivers.is_some_and(|all| all.iter().any(|d| d.get("name").and_then(Value::as_str) == Some(CSI_DRIVER)))
-}
-
-fn node(object: &Object, registered: &[String]) -> Node {
-    const CONTROL_PLANE: [&str; 3] = [
-        "node-role.kubernetes.io/control-plane",
-        "node-role.kubernetes.io/controlplane",
-        "node-role.kubernetes.io/master",
-    ];
-    const TAINT: &str = "node.cloudprovider.kubernetes.io/uninitialized";
-    let taints = object.value().pointer("/spec/taints").and_then(Value::as_array);
-    Node {
-        name: object.name().to_owned(),
-        control_plane: CONTROL_PLANE.iter().any(|label| object.label(label).is_some()),
-        provider_id: object.text("/spec/providerID").to_owned(),
-        uninitialized: taints.is_some_and(|all| all.iter().any(|t| t.get("key").and_then(Value::as_str) == Some(TAINT))),
-        linux: object.label("kubernetes.io/os").is_none_or(|os| os == "linux"),
-        csi_registered: registered.iter().any(|name| name == object.name()),
-        system_uuid: object.text("/status/nodeInfo/systemUUID").to_owned(),
-        addresses: addresses(object),
-    }
-}
-
-fn addresses(object: &Object) -> Vec<String> {
-    let all = object.value().pointer("/status/addresses").and_then(Value::as_array);
-    let text = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    all.into_iter()
-        .flatten()
-        .filter(|entry| matches!(text(entry, "type").as_str(), "InternalIP" | "ExternalIP"))
-        .map(|entry| text(entry, "address"))
-        .collect()
 }
 
 /// The nodes, without what the CSI driver says of them.

@@ -3,7 +3,7 @@
 use super::desired::{Wanted, desired};
 use super::error::ReconcileError;
 use super::survey::{Survey, watches};
-use super::{Occasion, World, ahead, gates, gather, select};
+use super::{Occasion, World, ahead, gates, gather, preconditions, select};
 use crate::api::{Approval, MatrixStatus, UpdatePolicy};
 use crate::chart;
 use crate::cluster::occupied;
@@ -96,7 +96,13 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         version: i64::try_from(index.version).unwrap_or(i64::MAX),
         digest: Digest::of(&bytes).to_string(),
     });
-    let vcenters = vcenters(&connections, &index)?;
+    report
+        .preconditions
+        .push(preconditions::matrix(&index, &world.store.to_string(), occasion.now));
+    let (vcenters, unknown) = match vcenters(&connections, &index) {
+        Ok(vcenters) => (vcenters, None),
+        Err(error) => (Vec::new(), Some(error)),
+    };
     let installed = survey.versions();
     let query = Query {
         kubernetes: &survey.cluster.version,
@@ -105,8 +111,16 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         installed: &installed,
         policy: policy(config.spec.update_policy),
     };
+    if let Some(error) = unknown {
+        report.preconditions.extend(preconditions::supported(&index, &query, None));
+        return Err(error);
+    }
     report.upgradeable = Some(ahead::upgradeable(&matrix::upgradeable(&index, &query)));
-    let resolution = matrix::resolve(&index, &query)?;
+    let resolution = matrix::resolve(&index, &query);
+    report
+        .preconditions
+        .extend(preconditions::supported(&index, &query, resolution.as_ref().ok()));
+    let resolution = resolution?;
 
     let mut charts = BTreeMap::new();
     for (driver, pick) in &resolution.picks {
@@ -122,6 +136,9 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         apply_set: &survey.apply_set,
         namespace: &namespace,
     })?;
+    report
+        .preconditions
+        .push(preconditions::control_plane(&desired, &survey.cluster.nodes));
     tell(report, survey, &resolution, &desired);
 
     let observed = observe(world, survey, &desired).await?;

@@ -1,0 +1,13 @@
+use super::Output;
+use clap::Args;
+
+/// Arguments of `explain`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct ExplainReason {
+    /// A reason as it stands in a condition, in any case, or an exit code of vdoctl; without one, all are listed
+    #[arg(value_name = "REASON|CODE")]
+    pub word: Option<String>,
+    /// The format.
+    #[command(flatten)]
+    pub output: Output,
+}

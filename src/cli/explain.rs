@@ -1,0 +1,116 @@
+//! `vdoctl explain`: what a reason means and what to do about it, from the page that is in this binary.
+
+mod page;
+
+use super::answer::document;
+use super::args::ExplainReason as Args;
+use super::{Answer, CliError, Exit, style};
+use page::Entry;
+use serde_json::{Value, json};
+
+pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
+    let format = args.output.or_table();
+    let entries = page::entries();
+    let Some(word) = &args.word else {
+        return Answer::formatted(format, || list_json(&entries), || list(&entries));
+    };
+    let wanted = word.trim();
+    if let Some(exit) = Exit::ALL.iter().copied().find(|exit| code(*exit).to_string() == wanted) {
+        return Answer::formatted(
+            format,
+            || document("ExitCode", exit_json(exit)),
+            || entry_text(&format!("exit code {}", code(exit)), "vdoctl", &[("Cause", exit.meaning().into())]),
+        );
+    }
+    match entries.iter().find(|entry| entry.reason.eq_ignore_ascii_case(wanted)) {
+        Some(entry) => Answer::formatted(
+            format,
+            || document("Reason", entry_json(entry)),
+            || entry_text(entry.reason, entry.section, &entry.parts),
+        ),
+        None => Err(unknown(wanted, &entries)),
+    }
+}
+
+/// The code that a process ends with.
+fn code(exit: Exit) -> u8 {
+    exit as u8
+}
+
+fn entry_text(title: &str, section: &str, parts: &[(&str, String)]) -> String {
+    let mut text = format!("{}  {}\n", style::head(title), style::faint(&format!("({section})")));
+    for (name, part) in parts {
+        text.push_str(&format!("{name}:\n"));
+        part.lines().for_each(|line| text.push_str(&format!("  {line}\n")));
+    }
+    text
+}
+
+fn entry_json(entry: &Entry) -> Value {
+    json!({
+        "reason": entry.reason,
+        "section": entry.section,
+        "cause": entry.part("Cause"),
+        "shownIn": entry.part("Shown in"),
+        "evidence": entry.part("Evidence"),
+        "remedy": entry.part("Remedy"),
+        "note": entry.part("Note"),
+    })
+}
+
+fn exit_json(exit: Exit) -> Value {
+    json!({"code": code(exit), "meaning": exit.meaning()})
+}
+
+fn list_json(entries: &[Entry]) -> Value {
+    let reasons: Vec<Value> = entries.iter().map(entry_json).collect();
+    let codes: Vec<Value> = Exit::ALL.iter().copied().map(exit_json).collect();
+    document("ReasonList", json!({"reasons": reasons, "exitCodes": codes}))
+}
+
+fn list(entries: &[Entry]) -> String {
+    let mut rows: Vec<Vec<String>> = entries
+        .iter()
+        .map(|entry| {
+            vec![
+                entry.reason.to_owned(),
+                entry.section.to_owned(),
+                first_sentence(entry.part("Cause")),
+            ]
+        })
+        .collect();
+    rows.extend(
+        Exit::ALL
+            .iter()
+            .map(|exit| vec![code(*exit).to_string(), "Exit codes".into(), exit.meaning().into()]),
+    );
+    style::table(&["REASON", "SECTION", "CAUSE"], &rows)
+}
+
+fn first_sentence(text: Option<&str>) -> String {
+    let text = text.unwrap_or_default().lines().next().unwrap_or_default();
+    text.split_once(". ")
+        .map_or_else(|| text.to_owned(), |(first, _)| format!("{first}."))
+}
+
+/// The nearest reason is suggested; failing that, those that the word is a part of.
+fn unknown(word: &str, entries: &[Entry]) -> CliError {
+    let small = word.to_lowercase();
+    let known: Vec<(String, &str)> = entries.iter().map(|entry| (entry.reason.to_lowercase(), entry.reason)).collect();
+    let near = style::nearest(&small, known.iter().map(|(lower, _)| lower.as_str()));
+    let alike: Vec<&str> = known
+        .iter()
+        .filter(|(lower, _)| near.map_or(small.len() > 2 && lower.contains(&small), |near| near == lower))
+        .map(|(_, reason)| *reason)
+        .collect();
+    let guess = if alike.is_empty() {
+        String::new()
+    } else {
+        format!("Did you mean {}? ", alike.join(" or "))
+    };
+    CliError::new(
+        Exit::NotFound,
+        format!("there is no reason and no exit code {word:?}"),
+        format!("{guess}`vdoctl explain` lists them all."),
+    )
+}

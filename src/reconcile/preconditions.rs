@@ -1,0 +1,245 @@
+//! What must hold before the drivers can work, from the matrix, the choice and the rendered workloads (pure).
+
+use crate::api::{ConditionType, Reason};
+use crate::facts::Node;
+use crate::health::{Placement, placement};
+use crate::matrix::{Entry, Index, Query, Resolution, State};
+use crate::plan::Desired;
+use crate::status::{Precondition, short};
+use jiff::Timestamp;
+
+/// Whether the matrix is past its date.
+pub(super) fn matrix(index: &Index, source: &str, now: Timestamp) -> Precondition {
+    let kind = ConditionType::MatrixFresh;
+    match index.expires {
+        Some(expires) if index.is_stale(now) => Precondition::fails(
+            kind,
+            Reason::MatrixExpired,
+            format!(
+                "the matrix ({source}, version {}) is good until {expires}; what runs stays, and newer versions are not known: bring a newer matrix, or update the operator",
+                index.version
+            ),
+        ),
+        Some(expires) => Precondition::holds(kind, format!("{source}, version {}, good until {expires}", index.version)),
+        None => Precondition::holds(kind, format!("{source}, version {}, without an expiry", index.version)),
+    }
+}
+
+/// Whether the versions that are to run support the cluster's Kubernetes, and every vCenter whose version is known. Without a
+/// choice, whether any version does.
+pub(super) fn supported(index: &Index, query: &Query<'_>, choice: Option<&Resolution>) -> Vec<Precondition> {
+    let kubernetes = judge(index, query, choice, |entry| {
+        (!entry.kubernetes.range.contains(query.kubernetes.numbers())).then(|| {
+            format!(
+                "supports Kubernetes {}, and the cluster has {}",
+                entry.kubernetes.range, query.kubernetes
+            )
+        })
+    });
+    let mut all = vec![match kubernetes {
+        Ok(names) => Precondition::holds(
+            ConditionType::KubernetesSupported,
+            format!("Kubernetes {} is supported by {names}", query.kubernetes),
+        ),
+        Err(why) => Precondition::fails(ConditionType::KubernetesSupported, Reason::KubernetesNotSupported, why),
+    }];
+    if query.vcenters.is_empty() {
+        return all;
+    }
+    let vsphere = judge(index, query, choice, |entry| {
+        let (connection, version) = query
+            .vcenters
+            .iter()
+            .find(|(_, version)| !entry.vsphere.range.contains(version.numbers()))?;
+        Some(format!("supports vCenter {}, and {connection} has {version}", entry.vsphere.range))
+    });
+    all.push(match vsphere {
+        Ok(names) => {
+            let versions: Vec<String> = query.vcenters.iter().map(|(name, version)| format!("{version} ({name})")).collect();
+            Precondition::holds(
+                ConditionType::VSphereSupported,
+                format!("vCenter {} is supported by {names}", versions.join(", ")),
+            )
+        }
+        Err(why) => Precondition::fails(ConditionType::VSphereSupported, Reason::VSphereNotSupported, why),
+    });
+    all
+}
+
+/// The names of drivers of which every one fits, or why the first one that does not does not.
+fn judge(
+    index: &Index,
+    query: &Query<'_>,
+    choice: Option<&Resolution>,
+    misfit: impl Fn(&Entry) -> Option<String>,
+) -> Result<String, String> {
+    let mut names = Vec::new();
+    for (name, request) in query.drivers {
+        let version = choice
+            .and_then(|choice| choice.picks.get(name))
+            .map(|pick| &pick.version)
+            .or(request.pin.as_ref());
+        let driver = index.drivers.get(name);
+        let known = driver.into_iter().flat_map(|driver| &driver.versions);
+        let entries: Vec<&Entry> = known
+            .filter(|entry| match version {
+                Some(version) => entry.version == *version,
+                None => !matches!(entry.state, State::Withdrawn(_)) && !entry.version.is_prerelease(),
+            })
+            .collect();
+        let told = version.map_or_else(|| short(name).to_owned(), |version| format!("{} {version}", short(name)));
+        match entries
+            .iter()
+            .map(|entry| (entry, misfit(entry)))
+            .find(|(_, misfit)| misfit.is_none())
+        {
+            Some(_) => names.push(told),
+            // The closest is the newest, unless the platform is older than everything.
+            None => match entries.first().and_then(|entry| Some((entry, misfit(entry)?))) {
+                Some((entry, why)) if version.is_some() => return Err(format!("{} {} {why}", short(name), entry.version)),
+                Some((entry, why)) => {
+                    return Err(format!("no version of {} fits; the newest, {}, {why}", short(name), entry.version));
+                }
+                None => return Err(format!("{told} is not in the matrix")),
+            },
+        }
+    }
+    Ok(names.join(" and "))
+}
+
+/// Whether the pods of every Deployment find nodes.
+pub(super) fn control_plane(desired: &[Desired], nodes: &[Node]) -> Precondition {
+    let kind = ConditionType::ControlPlaneEligible;
+    let found: Vec<(&Desired, Placement)> = desired.iter().filter_map(|d| Some((d, placement(&d.object, nodes)?))).collect();
+    let short_of = found.iter().find(|(_, place)| place.eligible < place.needed);
+    match short_of {
+        Some((d, place)) => {
+            let refused: Vec<String> = place.refused.iter().map(|(name, why)| format!("{name}: {why}")).collect();
+            let message = format!(
+                "{} needs {} nodes and may run on {} of {} ({}); label or untaint nodes, or set values that fit them",
+                d.object,
+                place.needed,
+                place.eligible,
+                nodes.len(),
+                if refused.is_empty() {
+                    "there are none".to_owned()
+                } else {
+                    refused.join("; ")
+                }
+            );
+            Precondition::fails(kind, Reason::NoEligibleNode, message)
+        }
+        None => {
+            let told: Vec<String> = found
+                .iter()
+                .map(|(d, place)| format!("{} may run on {} of {} nodes", d.object, place.eligible, nodes.len()))
+                .collect();
+            let nothing = || "no driver has a controller that must be placed".to_owned();
+            Precondition::holds(kind, if told.is_empty() { nothing() } else { told.join(", ") })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::Place;
+    use crate::fetch::embedded;
+    use crate::manifest::Object;
+    use crate::matrix::{self, DriverRequest, UpdatePolicy};
+    use crate::types::{CPI, CSI};
+    use serde_json::json;
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    fn told(found: &[Precondition]) -> Vec<String> {
+        found
+            .iter()
+            .map(|p| format!("{} {:?} {}: {}", p.kind, p.holds, p.reason, p.message))
+            .collect()
+    }
+
+    #[test]
+    fn the_platform_is_judged_by_what_is_to_run() {
+        let index = Index::parse(embedded::index()).expect("an index");
+        let say = |kubernetes: &str, vcenter: Option<&str>, pin: Option<(&str, bool)>| {
+            let kubernetes = kubernetes.parse().expect("a version");
+            let pinned = DriverRequest {
+                pin: pin.map(|(pin, _)| pin.parse().expect("a version")),
+                allow_incompatible: pin.is_some_and(|(_, forced)| forced),
+                ..DriverRequest::default()
+            };
+            let drivers = BTreeMap::from([(CPI.to_owned(), DriverRequest::default()), (CSI.to_owned(), pinned)]);
+            let vcenters: Vec<_> = vcenter
+                .map(|version| ("vc1".to_owned(), version.parse().expect("a version")))
+                .into_iter()
+                .collect();
+            let query = Query {
+                kubernetes: &kubernetes,
+                vcenters: &vcenters,
+                drivers: &drivers,
+                installed: &BTreeMap::new(),
+                policy: UpdatePolicy::Compatible,
+            };
+            let choice = vcenter.map(|_| matrix::resolve(&index, &query));
+            told(&supported(&index, &query, choice.as_ref().and_then(|choice| choice.as_ref().ok())))
+        };
+        insta::assert_yaml_snapshot!(BTreeMap::from([
+            ("all fits", say("v1.34.4", Some("8.0.3"), None)),
+            ("a vCenter that has not answered", say("v1.34.4", None, None)),
+            ("a Kubernetes that nothing supports", say("v1.99.0", Some("8.0.3"), None)),
+            ("a vCenter that nothing supports", say("v1.34.4", Some("5.5"), None)),
+            ("a pin that does not fit", say("v1.34.4", Some("8.0.3"), Some(("3.0.0", false)))),
+            ("the same, by force", say("v1.34.4", Some("8.0.3"), Some(("3.0.0", true)))),
+        ]));
+    }
+
+    #[test]
+    fn a_matrix_grows_old() {
+        let mut index = Index::parse(embedded::index()).expect("an index");
+        let at = |text: &str| text.parse::<Timestamp>().expect("a time");
+        index.expires = Some(at("2027-01-01T00:00:00Z"));
+        assert_eq!(matrix(&index, "embedded", at("2026-12-31T00:00:00Z")).holds, Some(true));
+        let old = matrix(&index, "embedded", at("2027-01-02T00:00:00Z"));
+        assert_eq!((old.holds, old.reason), (Some(false), Reason::MatrixExpired));
+        index.expires = None;
+        assert_eq!(matrix(&index, "embedded", at("2099-01-01T00:00:00Z")).holds, Some(true));
+    }
+
+    #[test]
+    fn controllers_find_nodes_or_not() {
+        let deployment = |replicas: i64| Desired {
+            object: Object::new(
+                json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "c", "namespace": "n"},
+                "spec": {"replicas": replicas, "template": {"spec": {"nodeSelector": {"role": "cp"}, "affinity": {"podAntiAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "kubernetes.io/hostname"}]}}}}}}),
+            )
+            .expect("an object"),
+            driver: CSI.into(),
+            wave: 5,
+        };
+        let node = |name: &str, role: &str| Node {
+            name: name.into(),
+            place: Arc::new(Place {
+                labels: [("role".to_owned(), role.to_owned())].into(),
+                ..Place::default()
+            }),
+            ..Node::default()
+        };
+        let nodes = [node("cp-1", "cp"), node("w-1", "worker")];
+        assert_eq!(
+            told(&[
+                control_plane(&[deployment(1)], &nodes),
+                control_plane(&[deployment(2)], &nodes),
+                control_plane(&[deployment(1)], &[]),
+                control_plane(&[], &nodes),
+            ]),
+            [
+                "ControlPlaneEligible Some(true) Healthy: Deployment n/c may run on 1 of 2 nodes",
+                "ControlPlaneEligible Some(false) NoEligibleNode: Deployment n/c needs 2 nodes and may run on 1 of 2 (w-1: it lacks the label role=cp); label or untaint nodes, or set values that fit them",
+                "ControlPlaneEligible Some(false) NoEligibleNode: Deployment n/c needs 1 nodes and may run on 0 of 0 (there are none); label or untaint nodes, or set values that fit them",
+                "ControlPlaneEligible Some(true) Healthy: no driver has a controller that must be placed",
+            ]
+        );
+    }
+}

@@ -1,0 +1,68 @@
+use super::{DriverReport, Report, short};
+use crate::api::{ConditionType, Conditions, Reason};
+use crate::types::{CPI, CSI};
+
+pub(super) fn connections(conditions: &mut Conditions, report: &Report) -> Option<bool> {
+    let all = &report.connections;
+    if let Some(none) = report.troubles.iter().find(|t| t.reason == Reason::NoConnections) {
+        conditions.set(ConditionType::ConnectionsReady, Some(false), none.reason, none.message.clone());
+        return Some(false);
+    }
+    if all.is_empty() {
+        conditions.keep(
+            ConditionType::ConnectionsReady,
+            Reason::NotChecked,
+            "no vSphere connection has been looked at yet",
+        );
+        return None;
+    }
+    let bad = all
+        .iter()
+        .find(|c| c.ready == Some(false))
+        .or_else(|| all.iter().find(|c| c.ready.is_none()));
+    match bad {
+        Some(c) => {
+            let message = format!("vSphere connection {} ({}): {}", c.name, c.server, c.message);
+            conditions.set(ConditionType::ConnectionsReady, c.ready, Reason::ConnectionNotReady, message);
+            c.ready
+        }
+        None => {
+            let names: Vec<&str> = all.iter().map(|c| c.name.as_str()).collect();
+            conditions.set(
+                ConditionType::ConnectionsReady,
+                Some(true),
+                Reason::Healthy,
+                format!("verified: {}", names.join(", ")),
+            );
+            Some(true)
+        }
+    }
+}
+
+/// One condition for each driver.
+pub(super) fn drivers(conditions: &mut Conditions, report: &Report) {
+    for (kind, name) in [(ConditionType::CloudProviderReady, CPI), (ConditionType::StorageReady, CSI)] {
+        let wait = report.waiting.iter().find(|w| w.driver == name);
+        match report.drivers.iter().find(|d| d.name == name) {
+            None if report.leaving() => conditions.set(kind, Some(false), Reason::Deleting, format!("{} is removed", short(name))),
+            None if report.drivers.is_empty() => conditions.keep(kind, Reason::NotChecked, "not looked at yet"),
+            None => conditions.set(kind, None, Reason::NotRequested, format!("{} is not asked for", short(name))),
+            Some(d) => match (&d.health, wait) {
+                (None, Some(wait)) => conditions.set(kind, Some(false), wait.reason, wait.message.clone()),
+                _ => {
+                    let (reason, message) = state(d);
+                    conditions.set(kind, Some(d.health.as_ref().is_some_and(|h| h.ready)), reason, message);
+                }
+            },
+        }
+    }
+}
+
+/// How a driver is, as a reason and a sentence.
+pub(super) fn state(driver: &DriverReport) -> (Reason, String) {
+    let name = short(&driver.name);
+    match &driver.health {
+        None => (Reason::Progressing, format!("{name} {} is not installed yet", driver.version)),
+        Some(health) => (health.reason, format!("{name} {}: {}", driver.version, health.message)),
+    }
+}

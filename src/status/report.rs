@@ -1,0 +1,141 @@
+use crate::api::{Class, ConditionType, Failure, MatrixStatus, PlanStatus, Reason, chain};
+use crate::facts::{Cluster, Connection};
+use crate::health::DriverHealth;
+use crate::plan::{Skip, Wait};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+/// A failure, reduced to what is published of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    /// The reason of the condition.
+    pub reason: Reason,
+    /// What can be done about it.
+    pub class: Class,
+    /// What object, what happened, what to do.
+    pub message: String,
+}
+
+impl<F: Failure> From<&F> for Trouble {
+    fn from(failure: &F) -> Self {
+        Self {
+            reason: failure.reason(),
+            class: failure.class(),
+            message: chain(failure),
+        }
+    }
+}
+
+/// A driver that is asked for or still there.
+#[derive(Debug, Clone)]
+pub struct DriverReport {
+    /// Its name in the matrix.
+    pub name: String,
+    /// The version that is installed, or about to be.
+    pub version: String,
+    /// The newest version that would fit.
+    pub available: String,
+    /// The digest of its chart.
+    pub chart: String,
+    /// Why this version.
+    pub because: String,
+    /// How many objects it has.
+    pub objects: usize,
+    /// How it is; `None` while nothing of it exists.
+    pub health: Option<DriverHealth>,
+}
+
+/// What was found of one thing that must hold before the drivers can work: one entry is one condition of the status.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Precondition {
+    /// One of [`ConditionType::PRECONDITIONS`].
+    pub kind: ConditionType,
+    /// Whether it holds; `None` when that cannot be told, which is never taken for a no.
+    pub holds: Option<bool>,
+    /// Why.
+    pub reason: Reason,
+    /// What object, what happened, what to do.
+    pub message: String,
+}
+
+impl Precondition {
+    /// It holds.
+    #[must_use]
+    pub fn holds(kind: ConditionType, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            holds: Some(true),
+            reason: Reason::Healthy,
+            message: message.into(),
+        }
+    }
+
+    /// It does not hold.
+    #[must_use]
+    pub fn fails(kind: ConditionType, reason: Reason, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            holds: Some(false),
+            reason,
+            message: message.into(),
+        }
+    }
+}
+
+/// Whether the next Kubernetes minor fits, in the words of a condition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Upgradeable {
+    /// Whether it fits.
+    pub fits: bool,
+    /// Why not.
+    pub reason: Reason,
+    /// The sentence.
+    pub message: String,
+}
+
+/// Everything a reconcile has to say. Parts that were not reached stay empty.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// The generation that was acted upon.
+    pub generation: Option<i64>,
+    /// The cluster.
+    pub cluster: Option<Cluster>,
+    /// The connections in use.
+    pub connections: Vec<Connection>,
+    /// The matrix in use.
+    pub matrix: Option<MatrixStatus>,
+    /// Whether the next Kubernetes minor fits.
+    pub upgradeable: Option<Upgradeable>,
+    /// The drivers asked for.
+    pub drivers: Vec<DriverReport>,
+    /// What is waited for.
+    pub waiting: Vec<Wait>,
+    /// What was left alone.
+    pub skipped: Vec<Skip>,
+    /// What is about to be changed.
+    pub plan: Option<PlanStatus>,
+    /// Name and size of the inventory.
+    pub inventory: Option<(String, usize)>,
+    /// The identity under which volumes are registered.
+    pub cluster_id: Option<String>,
+    /// What was found of the preconditions. Of those that are not here, the last report stays true.
+    pub preconditions: Vec<Precondition>,
+    /// What went wrong, worst first.
+    pub troubles: Vec<Trouble>,
+    /// The object is being removed.
+    pub deleting: bool,
+    /// Management is paused; this many writes would be made.
+    pub paused: Option<usize>,
+    /// The drivers are removed, and that is what is asked for.
+    pub removed: bool,
+    /// The object was let go: there is nothing left to report on.
+    pub gone: bool,
+    /// When the next attempt is made, where that is known.
+    pub next_attempt: Option<Time>,
+}
+
+impl Report {
+    /// Whether the drivers go, or are gone, because that is what is asked for.
+    pub(super) fn leaving(&self) -> bool {
+        self.deleting || self.removed
+    }
+}
