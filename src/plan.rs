@@ -20,7 +20,7 @@ mod whole;
 pub use approval::{hash, target};
 pub use build::{Hold, Input, build};
 pub use check::{PlanRejected, check};
-pub use inventory::{Entry, Inventory, InventoryError};
+pub use inventory::{Entry, Inventory, InventoryError, applied};
 pub use order::wave;
 pub use outline::{Action, Because, Item, outline};
 pub use ownership::{Adoption, Ownership, ownership};
@@ -62,7 +62,7 @@ pub struct Observed {
 pub enum Change {
     /// It does not exist.
     Create,
-    /// Somebody deleted it.
+    /// Somebody deleted it, and the same is wanted again.
     Restore,
     /// It is there and ours, and something else is wanted now.
     Update(Vec<Difference>),

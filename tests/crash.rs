@@ -42,6 +42,7 @@ async fn killed_at_any_point_it_ends_in_the_same_state() -> Result<()> {
             .since(mark)
             .await?
             .of(OPERATOR)
+            .writes()
             .only(|e| e.code == 201 && e.resource != "events")
             .counts();
         let twice: Vec<_> = created.iter().filter(|(_, count)| **count > 1).collect();

@@ -54,6 +54,16 @@ fn warnings<'a>(headers: impl Iterator<Item = &'a [u8]>) -> Vec<String> {
     headers.filter_map(text).collect()
 }
 
+/// That an object is gone already, or is another one by now, counts as deleted.
+fn deleted(result: Result<(), ClusterError>) -> Result<(), ClusterError> {
+    match result {
+        Err(ClusterError::Refused { source, .. }) if matches!(source.code, 404 | 409) => Ok(()),
+        // Its kind is gone, and every object of it.
+        Err(ClusterError::NotServed { .. }) => Ok(()),
+        other => other,
+    }
+}
+
 fn deletion(uid: &str, policy: PropagationPolicy) -> DeleteParams {
     DeleteParams {
         preconditions: Some(Preconditions {
@@ -152,8 +162,17 @@ impl Writer {
     /// # Errors
     /// When the API server would not accept it.
     pub async fn rehearse_delete(&self, api_version: &str, id: &ObjectId, uid: &str) -> Result<(), ClusterError> {
-        self.send_delete(api_version, id, &deletion(uid, PropagationPolicy::Foreground).dry_run())
-            .await
+        let params = deletion(uid, PropagationPolicy::Foreground).dry_run();
+        let request = async {
+            let place = Request::new(api(&self.client, api_version, id.kind(), &id.namespace).resource_url());
+            let mut request = place.delete(&id.name, &params).map_err(kube::Error::BuildRequest)?;
+            // The body says it; the address says it too, so that an audit log shows that nothing was deleted.
+            if let Ok(address) = format!("{}dryRun=All", request.uri()).parse() {
+                *request.uri_mut() = address;
+            }
+            self.client.request_text(request).await
+        };
+        deleted(timed("delete", api_version, id, request).await.map(drop))
     }
 
     /// Deletes exactly the instance with this UID. That it is gone already counts as done. Dependents go first, so that
@@ -167,20 +186,12 @@ impl Writer {
         } else {
             PropagationPolicy::Foreground
         };
-        self.send_delete(api_version, id, &deletion(uid, policy)).await?;
+        let api = api(&self.client, api_version, id.kind(), &id.namespace);
+        let params = deletion(uid, policy);
+        deleted(timed("delete", api_version, id, api.delete(&id.name, &params)).await.map(drop))?;
         (self.seen)(Verb::Delete, id.kind());
         tracing::info!(object = %id, uid, "deleted");
         Ok(())
-    }
-
-    async fn send_delete(&self, api_version: &str, id: &ObjectId, params: &DeleteParams) -> Result<(), ClusterError> {
-        let api = api(&self.client, api_version, id.kind(), &id.namespace);
-        match timed("delete", api_version, id, api.delete(&id.name, params)).await {
-            Err(ClusterError::Refused { source, .. }) if matches!(source.code, 404 | 409) => Ok(()),
-            // Its kind is gone, and every object of it.
-            Err(ClusterError::NotServed { .. }) => Ok(()),
-            other => other.map(drop),
-        }
     }
 
     /// Merges a change into an object, or into its status.

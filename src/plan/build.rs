@@ -1,10 +1,10 @@
 use super::remove::retire;
 use super::replace::{keeps_pods, replaceable};
-use super::{Change, Desired, Entry, Inventory, Observed, Plan, Step, Wait};
+use super::{Change, Desired, Entry, Inventory, Observed, Plan, Step, Wait, applied};
 use crate::api::{APPLIED_ANNOTATION, Reason};
-use crate::manifest::{differences, is_owned};
+use crate::manifest::{Object, differences, is_owned};
 use crate::types::ObjectId;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Waves that must not start yet.
 #[derive(Debug, Clone)]
@@ -80,7 +80,7 @@ pub fn build(input: Input<'_>) -> Plan {
     if !retire(&mut plan, &input.inventory.objects, &wanted, input.observed, input.apply_set) {
         return plan;
     }
-    let narrowed = narrowed(superset, &wanted, input.observed);
+    let narrowed = narrowed(superset, &desired, input.observed);
     if narrowed != *input.inventory {
         plan.steps.push(Step::Commit(narrowed));
     }
@@ -115,7 +115,14 @@ fn wait_for_leaving(desired: &Desired) -> Wait {
 fn apply(desired: &Desired, input: &Input<'_>) -> Option<Step> {
     let id = desired.object.id();
     let change = match input.observed.live.get(&id) {
-        None if input.inventory.objects.get(&id).is_some_and(|entry| entry.uid.is_some()) => Change::Restore,
+        None if input
+            .inventory
+            .objects
+            .get(&id)
+            .is_some_and(|entry| entry.applied.is_some() && entry.applied == applied(&desired.object)) =>
+        {
+            Change::Restore
+        }
         None => Change::Create,
         // Its successor is created when it is gone.
         Some(_) if is_leaving(desired, input.observed) => return None,
@@ -181,22 +188,23 @@ fn superset(desired: &[&Desired], input: &Input<'_>) -> Inventory {
             // The next instance has another UID. Forgetting this one before it exists keeps it from being taken for
             // somebody else's when the process is killed between its creation and the next commit.
             uid: known.and_then(|entry| entry.uid.clone()),
+            applied: inventory.objects.get(&id).and_then(|entry| entry.applied.clone()),
         };
         inventory.objects.insert(id, entry);
     }
     inventory
 }
 
-/// The inventory without what is gone, with the UIDs of what is there.
-fn narrowed(mut inventory: Inventory, wanted: &BTreeSet<ObjectId>, observed: &Observed) -> Inventory {
+/// The inventory without what is gone, with the UIDs of what is there and with what was applied.
+fn narrowed(mut inventory: Inventory, desired: &[&Desired], observed: &Observed) -> Inventory {
+    let wanted: BTreeMap<ObjectId, &Object> = desired.iter().map(|d| (d.object.id(), &d.object)).collect();
     inventory
         .objects
-        .retain(|id, _| wanted.contains(id) || observed.live.contains_key(id));
+        .retain(|id, _| wanted.contains_key(id) || observed.live.contains_key(id));
     for (id, entry) in &mut inventory.objects {
-        if let Some(live) = observed.live.get(id).filter(|live| !live.uid().is_empty())
-            && wanted.contains(id)
-        {
+        if let (Some(object), Some(live)) = (wanted.get(id), observed.live.get(id).filter(|live| !live.uid().is_empty())) {
             entry.uid = Some(live.uid().to_owned());
+            entry.applied = applied(object);
         }
     }
     inventory

@@ -1,3 +1,4 @@
+use crate::api::APPLIED_ANNOTATION;
 use crate::manifest::Object;
 use crate::types::ObjectId;
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,16 @@ pub struct Entry {
     /// The instance, once it exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
+    /// What was applied when everything was as wanted last, see [`applied`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<String>,
+}
+
+/// The digest of what is applied of an object, in sixteen digits.
+#[must_use]
+pub fn applied(object: &Object) -> Option<String> {
+    let digest = object.annotation(APPLIED_ANNOTATION)?.rsplit(':').next()?;
+    digest.get(..16).map(str::to_owned)
 }
 
 /// A stored inventory cannot be read.
@@ -118,6 +129,7 @@ mod tests {
             wave: 3,
             adopted: uid.is_none(),
             uid: uid.map(Into::into),
+            applied: uid.map(Into::into),
         };
         let inventory = Inventory {
             objects: BTreeMap::from([

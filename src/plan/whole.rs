@@ -68,6 +68,7 @@ mod tests {
             wave: 1,
             adopted: false,
             uid: None,
+            applied: None,
         };
         let id = |name: &str| ObjectId::new("", "ConfigMap", "n", name);
         let desired = [Desired {

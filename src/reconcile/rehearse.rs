@@ -120,7 +120,10 @@ pub async fn rehearse(world: &World, survey: &Survey, prepared: &mut Prepared, s
         rehearsal.refusals.clear();
         let learned = take_in(world, prepared, &mut rehearsal, memory, answers).await?;
         rehearsal.deferred = deferred.iter().filter_map(|step| deferral(step, &whole)).collect();
-        if let Some(first) = deferred.iter().filter_map(|step| step.wave()).min() {
+        let stopping = deferred
+            .iter()
+            .filter(|step| obstacle(step, &whole).is_some_and(|obstacle| obstacle.stops));
+        if let Some(first) = stopping.filter_map(|step| step.wave()).min() {
             prepared.hold_from(first);
         }
         if scope == Scope::Transitions {
@@ -131,6 +134,10 @@ pub async fn rehearse(world: &World, survey: &Survey, prepared: &mut Prepared, s
         if !learned {
             break;
         }
+    }
+    if !rehearsal.refusals.is_empty() {
+        // Nothing is written, so the next attempt begins before its first write again.
+        memory.retain(&Plan::default());
     }
     Ok(rehearsal)
 }
@@ -215,7 +222,14 @@ fn is_transition(step: &Step) -> bool {
 }
 
 /// What the plan itself has to bring before the server can be asked about a step.
-fn obstacle(step: &Step, whole: &Plan) -> Option<ObjectId> {
+struct Obstacle {
+    id: ObjectId,
+    /// Whether the plan stops when it is there, to ask then. The API server lets nobody bind a role that does not exist, but
+    /// stopping once more for bindings would leave their roles behind when it says no.
+    stops: bool,
+}
+
+fn obstacle(step: &Step, whole: &Plan) -> Option<Obstacle> {
     let Step::Apply { object, .. } = step else { return None };
     let brings = |other: &Object| match other.kind() {
         "Namespace" => other.name() == object.namespace(),
@@ -223,36 +237,60 @@ fn obstacle(step: &Step, whole: &Plan) -> Option<ObjectId> {
             let group = object.api_version().rsplit_once('/').map_or("", |(group, _)| group);
             other.text("/spec/group") == group && other.text("/spec/names/kind") == object.kind()
         }
+        "ClusterRole" | "Role" => binds(object, other),
         _ => false,
     };
-    whole.steps.iter().find_map(|other| match other {
+    let new = whole.steps.iter().filter_map(|other| match other {
         Step::Apply {
             object: other,
             change: Change::Create | Change::Restore,
             ..
-        } if brings(other) => Some(other.id()),
+        } if brings(other) => Some(Obstacle {
+            id: other.id(),
+            stops: !binds(object, other),
+        }),
         _ => None,
-    })
+    });
+    new.max_by_key(|obstacle| obstacle.stops)
+}
+
+fn binds(binding: &Object, role: &Object) -> bool {
+    let names = binding.text("/roleRef/kind") == role.kind() && binding.text("/roleRef/name") == role.name();
+    names && (role.namespace().is_empty() || role.namespace() == binding.namespace())
 }
 
 fn deferral(step: &Step, whole: &Plan) -> Option<Skip> {
     let (id, obstacle) = (step.id()?, obstacle(step, whole)?);
-    let message = format!("{id} is tried on the server once {obstacle} is there, before anything is written into it");
+    let message = match obstacle.stops {
+        true => format!(
+            "{id} is tried on the server once {} is there, before anything is written into it",
+            obstacle.id
+        ),
+        false => format!(
+            "{id} cannot be tried on the server before {} is there; only the right to write it is known",
+            obstacle.id
+        ),
+    };
     Some(Skip { id, message })
 }
 
-/// What can be said already of steps into a namespace that does not exist: whether we have the rights.
+/// What can be said already of steps that cannot be tried: whether we have the rights.
 async fn rightless(world: &World, memory: &Rehearsals, deferred: &[&Step]) -> Result<Vec<(ObjectId, ClusterError)>, ClusterError> {
     let mut missing = Vec::new();
-    let unknown: Vec<&Step> = deferred.iter().copied().filter(|step| !memory.knows(step, &entitled())).collect();
-    let namespaces: BTreeSet<String> = unknown.iter().filter_map(|step| step.id()).map(|id| id.namespace).collect();
-    for namespace in namespaces.iter().filter(|namespace| !namespace.is_empty()) {
-        let own = rights(&world.client, namespace).await?;
-        for step in &unknown {
+    let mut by_namespace: BTreeMap<String, Vec<&Step>> = BTreeMap::new();
+    for step in deferred.iter().filter(|step| !memory.knows(step, &entitled())) {
+        let namespace = step.id().map(|id| id.namespace).unwrap_or_default();
+        by_namespace.entry(namespace).or_default().push(step);
+    }
+    // Rights in the whole cluster are part of the answer for every namespace.
+    if let Some(cluster) = by_namespace.remove("") {
+        let any = by_namespace.keys().next().cloned().unwrap_or_else(|| "kube-system".into());
+        by_namespace.entry(any).or_default().extend(cluster);
+    }
+    for (namespace, steps) in by_namespace {
+        let own = rights(&world.client, &namespace).await?;
+        for step in steps {
             let Step::Apply { object, .. } = step else { continue };
-            if object.namespace() != namespace {
-                continue;
-            }
             match own.require(&["patch", "create"], object.api_version(), &object.id()) {
                 Ok(()) => memory.remember(step, entitled()),
                 Err(error) => missing.push((object.id(), error)),
@@ -342,6 +380,16 @@ mod tests {
                 apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "out", "namespace": "old"}})),
                 apply(json!({"apiVersion": "g/v1", "kind": "X", "metadata": {"name": "x"}})),
                 apply(json!({"apiVersion": "h/v1", "kind": "X", "metadata": {"name": "y"}})),
+                apply(json!({"apiVersion": "r/v1", "kind": "ClusterRole", "metadata": {"name": "r"}})),
+                apply(
+                    json!({"apiVersion": "r/v1", "kind": "RoleBinding", "metadata": {"name": "b", "namespace": "old"}, "roleRef": {"kind": "ClusterRole", "name": "r"}}),
+                ),
+                apply(
+                    json!({"apiVersion": "r/v1", "kind": "RoleBinding", "metadata": {"name": "c", "namespace": "new"}, "roleRef": {"kind": "ClusterRole", "name": "r"}}),
+                ),
+                apply(
+                    json!({"apiVersion": "r/v1", "kind": "RoleBinding", "metadata": {"name": "d", "namespace": "old"}, "roleRef": {"kind": "Role", "name": "r"}}),
+                ),
             ],
             ..Plan::default()
         };
@@ -356,6 +404,8 @@ mod tests {
             [
                 "ConfigMap new/in is tried on the server once Namespace new is there, before anything is written into it",
                 "X x is tried on the server once CustomResourceDefinition xs.g is there, before anything is written into it",
+                "RoleBinding old/b cannot be tried on the server before ClusterRole r is there; only the right to write it is known",
+                "RoleBinding new/c is tried on the server once Namespace new is there, before anything is written into it",
             ]
         );
     }

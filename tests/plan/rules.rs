@@ -69,6 +69,7 @@ fn bad_plans_are_refused_each_for_its_own_reason() {
         wave: 2,
         adopted,
         uid: None,
+        applied: None,
     };
     let cases: Vec<(String, &str)> = vec![
         (

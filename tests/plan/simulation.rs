@@ -5,7 +5,7 @@ use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use vdo::api::Reason;
 use vdo::manifest::{Object, Owner, apply_set_id, is_owned, stamp};
-use vdo::plan::{Desired, Entry, Hold, Input, Inventory, Observed, Plan, Step, Wait, build, check, remove, wave, whole};
+use vdo::plan::{Desired, Entry, Hold, Input, Inventory, Observed, Plan, Step, Wait, applied, build, check, remove, wave, whole};
 use vdo::types::DriverRole as Role;
 use vdo::types::{CPI, CSI, ObjectId};
 
@@ -110,6 +110,7 @@ impl Case {
                 wave: order(i),
                 adopted,
                 uid: uid.map(Into::into),
+                applied: uid.and_then(|_| applied(&object(i, slot.wanted.unwrap_or_default(), true))),
             };
             let entry = match slot.listed {
                 Listed::No => None,
