@@ -14,7 +14,7 @@ mod write;
 pub use cache::{Cache, Select, Watch};
 pub use client::{ClientError, KubeOptions, connect, from_config};
 pub use error::{ClusterError, Said};
-pub use occupied::occupied;
+pub use occupied::holder;
 pub use read::{get, list, server_version};
 pub use reader::{Reader, View};
 pub use rights::{Rights, rights};

@@ -15,6 +15,7 @@ mod outline;
 mod ownership;
 mod remove;
 mod replace;
+mod volumes;
 mod whole;
 
 pub use approval::{hash, target};
@@ -24,13 +25,16 @@ pub use inventory::{Entry, Inventory, InventoryError, applied};
 pub use order::wave;
 pub use outline::{Action, Because, Item, outline};
 pub use ownership::{Adoption, Ownership, ownership};
-pub use remove::remove;
+pub use remove::{Question, may_go, remove};
+pub use volumes::{REMOVE_DESPITE_VOLUMES, Volumes};
 pub use whole::whole;
 
 use crate::api::Reason;
 use crate::manifest::{Difference, Object};
 use crate::types::ObjectId;
+use k8s_openapi::jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// An object as it should be.
 #[derive(Debug, Clone)]
@@ -51,10 +55,17 @@ pub struct Observed {
     /// Objects of which the API server has said, in the very state that is in `live`, that they are as wanted. It writes
     /// some values in its own way (quantities, defaults), so that a comparison alone would see a difference for ever.
     pub settled: BTreeSet<ObjectId>,
-    /// Namespaces that hold objects of somebody else; looked up only when a namespace is about to go.
-    pub occupied: BTreeSet<String>,
     /// Objects of which the API server has said that a field differs which cannot be changed.
     pub immutable: BTreeSet<ObjectId>,
+    /// Namespaces, storage classes and definitions that are about to go: what holds each of them, or `None` when it was
+    /// looked up and nothing does. One that is not in here does not go.
+    pub held: BTreeMap<ObjectId, Option<String>>,
+    /// The volumes of the storage driver; `None` while nobody has looked, and then the driver does not go.
+    pub volumes: Option<Volumes>,
+    /// When all this was seen.
+    pub at: Timestamp,
+    /// How long a deletion may take before the status says what blocks it.
+    pub patience: Duration,
 }
 
 /// Why an object is applied.
@@ -116,6 +127,15 @@ pub enum Step {
         /// The instance that was seen; another one of the same name is left alone.
         uid: String,
     },
+    /// Take our marks off an object that somebody asked to keep, and leave it to him.
+    Release {
+        /// What it is called.
+        id: ObjectId,
+        /// At which version the API is asked.
+        api_version: String,
+        /// The instance that was seen.
+        uid: String,
+    },
     /// Narrow the inventory to what is really there, after everything else.
     Commit(Inventory),
 }
@@ -126,7 +146,7 @@ impl Step {
     pub fn wave(&self) -> Option<u8> {
         match self {
             Self::Apply { wave, .. } | Self::Replace { wave, .. } => Some(*wave),
-            Self::Record(_) | Self::Delete { .. } | Self::Commit(_) => None,
+            Self::Record(_) | Self::Delete { .. } | Self::Release { .. } | Self::Commit(_) => None,
         }
     }
 
@@ -135,7 +155,7 @@ impl Step {
     pub fn id(&self) -> Option<ObjectId> {
         match self {
             Self::Apply { object, .. } => Some(object.id()),
-            Self::Replace { id, .. } | Self::Delete { id, .. } => Some(id.clone()),
+            Self::Replace { id, .. } | Self::Delete { id, .. } | Self::Release { id, .. } => Some(id.clone()),
             Self::Record(_) | Self::Commit(_) => None,
         }
     }
@@ -170,6 +190,10 @@ pub struct Plan {
     pub skipped: Vec<Skip>,
     /// What is waited for.
     pub waiting: Vec<Wait>,
+    /// What cannot go on before a person does something, with the reason of the condition.
+    pub blocked: Vec<Wait>,
+    /// What must be looked up before this plan may be carried out as a whole.
+    pub questions: BTreeSet<Question>,
 }
 
 impl Plan {
@@ -178,7 +202,7 @@ impl Plan {
     pub fn is_transition(&self) -> bool {
         self.steps.iter().any(|step| match step {
             Step::Apply { change, .. } => matches!(change, Change::Create | Change::Update(_) | Change::Adopt(_)),
-            Step::Delete { .. } | Step::Replace { .. } => true,
+            Step::Delete { .. } | Step::Replace { .. } | Step::Release { .. } => true,
             Step::Record(_) | Step::Commit(_) => false,
         })
     }
@@ -188,18 +212,6 @@ impl Plan {
     pub fn changes(&self) -> usize {
         let touches = |step: &&Step| !matches!(step, Step::Record(_) | Step::Commit(_));
         self.steps.iter().filter(touches).count()
-    }
-
-    /// The namespaces that it would delete.
-    #[must_use]
-    pub fn namespaces_going(&self) -> Vec<String> {
-        self.steps
-            .iter()
-            .filter_map(|step| match step {
-                Step::Delete { id, .. } if id.kind() == "Namespace" => Some(id.name.clone()),
-                _ => None,
-            })
-            .collect()
     }
 
     /// Whether nothing is to be written.

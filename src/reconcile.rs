@@ -19,11 +19,13 @@ mod ahead;
 mod approval;
 pub mod connection;
 mod desired;
+mod erase;
 mod error;
 mod execute;
 mod gates;
 mod gather;
 pub mod login;
+mod lookups;
 mod node;
 mod preconditions;
 mod prepare;
@@ -31,7 +33,9 @@ mod rehearse;
 mod remove;
 mod report;
 mod select;
+pub mod snapshots;
 mod survey;
+mod upgrade;
 
 pub use error::ReconcileError;
 pub use gather::{connection_objects, connections_watch, inventory_name, nodes, vcenter_version};
@@ -40,16 +44,18 @@ pub use rehearse::{Rehearsal, Rehearsals, Scope, rehearse};
 pub use report::{Next, publish};
 pub use select::{Asked, asked};
 pub use survey::{Survey, survey};
+pub use upgrade::hold_upgrades;
 
-use crate::api::{FINALIZER, ManagementState, Reason, VDOConfig};
+use crate::api::{Class, FINALIZER, ManagementState, Reason, VDOConfig};
 use crate::cluster::{ClusterError, Reader, Writer};
-use crate::fetch::Store;
+use crate::fetch::Library;
 use crate::plan::Wait;
 use crate::status::{Report, Trouble};
 use crate::types::{KubernetesVersion, ObjectId};
 use k8s_openapi::jiff::Timestamp;
 use kube::{Client, ResourceExt};
 use serde_json::json;
+use std::time::Duration;
 
 /// The ports that a reconcile reaches the world through.
 pub struct World {
@@ -60,7 +66,7 @@ pub struct World {
     /// For writes.
     pub writer: Writer,
     /// Where charts and the matrix come from.
-    pub store: Store,
+    pub library: Library,
     /// What the server has accepted in rehearsals; `None` when nothing is rehearsed.
     pub rehearsals: Option<Rehearsals>,
 }
@@ -75,6 +81,8 @@ pub struct Occasion<'a> {
     pub kubernetes: KubernetesVersion,
     /// The time.
     pub now: Timestamp,
+    /// How long a deletion may take before the status says what blocks it.
+    pub patience: Duration,
 }
 
 /// Runs one increment and says what is to be reported. Every path ends in a report.
@@ -88,7 +96,7 @@ pub async fn reconcile(occasion: &Occasion<'_>, world: &World) -> Report {
     if own != occasion.acting {
         report.troubles.push(Trouble {
             reason: Reason::NotActive,
-            class: crate::api::Class::Wait,
+            class: Class::Wait,
             message: format!(
                 "VDOConfig {} is older and acts for this cluster; delete one of the two",
                 occasion.acting
@@ -119,6 +127,7 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
         report.paused = Some(prepared.plan.steps.len());
         return Ok(());
     }
+    report.troubles.extend(troubles(&prepared.plan));
     let mut plan = prepared.plan.clone();
     if plan.is_transition() {
         let rehearsal = rehearse(world, &survey, &mut prepared, Scope::Transitions).await?; // effect: tries, writes nothing
@@ -153,6 +162,20 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
         });
     }
     Ok(())
+}
+
+/// What of a plan cannot go on before a person does something.
+fn troubles(plan: &crate::plan::Plan) -> impl Iterator<Item = Trouble> {
+    plan.blocked.iter().map(|wait| Trouble {
+        reason: wait.reason,
+        // A watch shows when the last volume is gone; who holds a finalizer cannot be known.
+        class: if wait.reason == Reason::VolumesInUse {
+            Class::Wait
+        } else {
+            Class::Terminal
+        },
+        message: wait.message.clone(),
+    })
 }
 
 /// Sets the finalizer, so that a VDOConfig is gone only when its drivers are.

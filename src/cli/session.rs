@@ -5,7 +5,7 @@ use super::failure::sentence;
 use super::{CliError, Exit};
 use crate::api::VDOConfig;
 use crate::cluster::{ClusterError, KubeOptions, Reader, Select, Watch, Writer, connect, list, server_version};
-use crate::fetch::Store;
+use crate::fetch::{Library, Store};
 use crate::manifest::Object;
 use crate::reconcile::{self, Occasion, Prepared, Rehearsals, Survey, World, acting};
 use crate::status::Report;
@@ -69,7 +69,7 @@ impl Session {
         let world = World {
             reader: Reader::Once(client.clone()),
             writer: Writer::new(client.clone(), |_, _| {}),
-            store: Store::Embedded,
+            library: Library::new(Store::Embedded),
             rehearsals: Some(Rehearsals::default()),
             client,
         };
@@ -130,6 +130,7 @@ impl Session {
             acting: &acting,
             kubernetes: self.kubernetes.clone(),
             now: now(),
+            patience: std::time::Duration::from_secs(300),
         };
         let prepared = reconcile::prepare(&occasion, &self.world, &survey, &mut Report::default()).await?;
         Ok(Decided { config, survey, prepared })

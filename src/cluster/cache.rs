@@ -89,6 +89,9 @@ struct Written {
 /// How long a write is believed although no watch has shown it: somebody may have undone it in between.
 const BELIEVE: Duration = Duration::from_secs(10);
 
+/// How long it is believed that something holds an object which nobody wants any more.
+const HELD: Duration = Duration::from_secs(60);
+
 /// Live objects as the watches show them, corrected by our own writes.
 ///
 /// # Guarantees
@@ -100,6 +103,7 @@ pub struct Cache {
     watches: Mutex<BTreeMap<Watch, Running>>,
     written: Mutex<HashMap<ObjectId, Written>>,
     settled: Mutex<HashMap<ObjectId, (String, Value)>>,
+    held: Mutex<HashMap<ObjectId, (String, Instant)>>,
     changed: watch::Sender<()>,
     arrived: Arc<Notify>,
 }
@@ -125,6 +129,7 @@ impl Cache {
             watches: Mutex::default(),
             written: Mutex::default(),
             settled: Mutex::default(),
+            held: Mutex::default(),
             changed,
             arrived: Arc::default(),
         }
@@ -242,14 +247,31 @@ impl Cache {
         } else {
             lock(&self.settled).insert(id.clone(), (digest(wanted).to_owned(), meaning(live)));
         }
-        let object = trim(live).unwrap_or_else(|| live.clone());
+        self.wrote(live);
+    }
+
+    /// Remembers the answer to any other write.
+    pub fn wrote(&self, live: &Object) {
         let written = Written {
             version: version(live),
-            object,
+            object: trim(live).unwrap_or_else(|| live.clone()),
             deleted: false,
             at: Instant::now(),
         };
-        lock(&self.written).insert(id, written);
+        lock(&self.written).insert(live.id(), written);
+    }
+
+    /// What holds an object, if that was found out a short while ago.
+    #[must_use]
+    pub fn holder(&self, id: &ObjectId) -> Option<String> {
+        let held = lock(&self.held);
+        let (holder, at) = held.get(id)?;
+        (at.elapsed() < HELD).then(|| holder.clone())
+    }
+
+    /// Remembers what holds an object.
+    pub fn held_by(&self, id: &ObjectId, holder: &str) {
+        lock(&self.held).insert(id.clone(), (holder.to_owned(), Instant::now()));
     }
 
     /// Remembers a delete.
@@ -364,7 +386,7 @@ fn without(object: &Object, fields: &[&str]) -> Value {
     value
 }
 
-/// What is kept of kinds that are many and large: nodes, pods and their registrations. `None`: everything.
+/// What is kept of kinds that are many and large: nodes, pods, volumes and their registrations. `None`: everything.
 fn trim(object: &Object) -> Option<Object> {
     const METADATA: [&str; 8] = [
         "name",
@@ -386,6 +408,8 @@ fn trim(object: &Object) -> Option<Object> {
             "/status/conditions",
         ],
         "CSINode" => &["/spec/drivers"],
+        "PersistentVolume" => &["/spec/csi", "/spec/vsphereVolume", "/spec/claimRef"],
+        "VolumeAttachment" => &["/spec/attacher", "/spec/nodeName", "/spec/source"],
         _ => return None,
     };
     let mut metadata = Map::new();

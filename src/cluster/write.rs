@@ -64,11 +64,11 @@ fn deleted(result: Result<(), ClusterError>) -> Result<(), ClusterError> {
     }
 }
 
-fn deletion(uid: &str, policy: PropagationPolicy) -> DeleteParams {
+fn deletion(uid: &str, resource_version: Option<&str>, policy: PropagationPolicy) -> DeleteParams {
     DeleteParams {
         preconditions: Some(Preconditions {
             uid: Some(uid.to_owned()),
-            resource_version: None,
+            resource_version: resource_version.map(str::to_owned),
         }),
         propagation_policy: Some(policy),
         ..DeleteParams::default()
@@ -162,7 +162,7 @@ impl Writer {
     /// # Errors
     /// When the API server would not accept it.
     pub async fn rehearse_delete(&self, api_version: &str, id: &ObjectId, uid: &str) -> Result<(), ClusterError> {
-        let params = deletion(uid, PropagationPolicy::Foreground).dry_run();
+        let params = deletion(uid, None, PropagationPolicy::Foreground).dry_run();
         let request = async {
             let place = Request::new(api(&self.client, api_version, id.kind(), &id.namespace).resource_url());
             let mut request = place.delete(&id.name, &params).map_err(kube::Error::BuildRequest)?;
@@ -176,22 +176,45 @@ impl Writer {
     }
 
     /// Deletes exactly the instance with this UID. That it is gone already counts as done. Dependents go first, so that
-    /// a workload is gone only when its pods are; with `keep_dependents` they stay.
+    /// a workload is gone only when its pods are.
     ///
     /// # Errors
     /// When the API server does not accept it.
-    pub async fn delete(&self, api_version: &str, id: &ObjectId, uid: &str, keep_dependents: bool) -> Result<(), ClusterError> {
+    pub async fn delete(&self, api_version: &str, id: &ObjectId, uid: &str) -> Result<(), ClusterError> {
+        let api = api(&self.client, api_version, id.kind(), &id.namespace);
+        let params = deletion(uid, None, PropagationPolicy::Foreground);
+        deleted(timed("delete", api_version, id, api.delete(&id.name, &params)).await.map(drop))?;
+        (self.seen)(Verb::Delete, id.kind());
+        tracing::info!(object = %id, uid, "deleted");
+        Ok(())
+    }
+
+    /// Deletes an object exactly as it was seen: the same instance in the same state. Dependents go first, so that a
+    /// workload is gone only when its pods are; with `keep_dependents` they stay. Whether it was deleted or is gone; `false` when it is there in another state.
+    ///
+    /// # Errors
+    /// When the API server does not accept it.
+    pub async fn delete_as_seen(&self, api_version: &str, seen: &Object, keep_dependents: bool) -> Result<bool, ClusterError> {
+        let (id, uid) = (seen.id(), seen.uid());
+        let api = api(&self.client, api_version, id.kind(), &id.namespace);
         let policy = if keep_dependents {
             PropagationPolicy::Orphan
         } else {
             PropagationPolicy::Foreground
         };
-        let api = api(&self.client, api_version, id.kind(), &id.namespace);
-        let params = deletion(uid, policy);
-        deleted(timed("delete", api_version, id, api.delete(&id.name, &params)).await.map(drop))?;
-        (self.seen)(Verb::Delete, id.kind());
-        tracing::info!(object = %id, uid, "deleted");
-        Ok(())
+        let params = deletion(uid, Some(seen.resource_version()), policy);
+        match timed("delete", api_version, &id, api.delete(&id.name, &params)).await {
+            Ok(_) => {
+                (self.seen)(Verb::Delete, id.kind());
+                tracing::info!(object = %id, uid, resource_version = seen.resource_version(), "deleted");
+                Ok(true)
+            }
+            Err(ClusterError::Refused { source, .. }) if source.code == 404 => Ok(true),
+            // Its kind is gone, and every object of it.
+            Err(ClusterError::NotServed { .. }) => Ok(true),
+            Err(ClusterError::Refused { source, .. }) if source.code == 409 => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Merges a change into an object, or into its status.

@@ -31,6 +31,7 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
                 acting: &acting(&context, &object),
                 kubernetes,
                 now: time,
+                patience: context.deletion_patience,
             };
             reconcile::reconcile(&occasion, &context.world).await
         }

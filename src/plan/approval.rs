@@ -32,6 +32,7 @@ fn line(step: &Step) -> Option<String> {
         }
         Step::Replace { id, uid, digest, .. } => Some(format!("recreate {id} {uid} {digest}")),
         Step::Delete { id, uid, .. } => Some(format!("prune {id} {uid}")),
+        Step::Release { id, uid, .. } => Some(format!("release {id} {uid}")),
         Step::Record(_) | Step::Commit(_) => None,
     }
 }

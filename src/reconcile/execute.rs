@@ -1,11 +1,10 @@
 //! apply: carries a plan out. It decides nothing (effect).
 
-use super::World;
 use super::rehearse::takes;
+use super::{World, erase};
 use crate::cluster::ClusterError;
 use crate::manifest::Object;
 use crate::plan::{Inventory, Plan, Step};
-use crate::types::ObjectId;
 use futures::StreamExt;
 use futures::stream;
 use serde_json::{Value, json};
@@ -77,7 +76,7 @@ enum Branch {
 fn branch(step: &Step) -> Branch {
     match step {
         Step::Apply { driver, .. } | Step::Replace { driver, .. } => Branch::Driver(driver.clone()),
-        Step::Record(_) | Step::Delete { .. } | Step::Commit(_) => Branch::All,
+        Step::Record(_) | Step::Delete { .. } | Step::Release { .. } | Step::Commit(_) => Branch::All,
     }
 }
 
@@ -86,7 +85,7 @@ fn rank(step: &Step) -> (u8, u8) {
     match step {
         Step::Record(_) => (0, 0),
         Step::Apply { wave, .. } | Step::Replace { wave, .. } => (1, *wave),
-        Step::Delete { .. } => (2, 0),
+        Step::Delete { .. } | Step::Release { .. } => (2, 0),
         Step::Commit(_) => (3, 0),
     }
 }
@@ -102,20 +101,15 @@ async fn one(step: Step, world: &World, place: &Place<'_>) -> Result<(), Cluster
             let live = world.writer.apply(&object, takes(&change)).await?;
             remember(world, &object, &live);
         }
-        Step::Delete { id, api_version, uid } => {
-            world.writer.delete(&api_version, &id, &uid, false).await?;
-            forget(world, &id);
-        }
         Step::Replace {
             id,
             api_version,
             uid,
             keep_pods,
             ..
-        } => {
-            world.writer.delete(&api_version, &id, &uid, keep_pods).await?;
-            forget(world, &id);
-        }
+        } => erase::delete(world, place.apply_set, &api_version, &id, &uid, keep_pods).await?,
+        Step::Delete { id, api_version, uid } => erase::delete(world, place.apply_set, &api_version, &id, &uid, false).await?,
+        Step::Release { id, api_version, uid } => erase::release(world, &api_version, &id, &uid).await?,
     }
     Ok(())
 }
@@ -124,12 +118,6 @@ async fn one(step: Step, world: &World, place: &Place<'_>) -> Result<(), Cluster
 fn remember(world: &World, wanted: &Object, live: &Object) {
     if let Some(cache) = world.reader.cache() {
         cache.applied(wanted, live);
-    }
-}
-
-fn forget(world: &World, id: &ObjectId) {
-    if let Some(cache) = world.reader.cache() {
-        cache.deleted(id);
     }
 }
 

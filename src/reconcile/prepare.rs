@@ -2,16 +2,15 @@
 
 use super::desired::{Wanted, desired};
 use super::error::ReconcileError;
+use super::lookups::answered;
 use super::survey::{Survey, watches};
-use super::{Occasion, World, ahead, gates, gather, preconditions, select};
+use super::{Occasion, World, ahead, gates, gather, preconditions, select, snapshots, upgrade};
 use crate::api::{Approval, MatrixStatus, UpdatePolicy};
-use crate::chart;
-use crate::cluster::occupied;
 use crate::facts::Connection;
 use crate::matrix::{self, Index, Query, Resolution};
 use crate::plan::{self, Desired, Hold, Input, Observed, Plan, Wait};
 use crate::status::{DriverReport, Report};
-use crate::types::{CPI, Digest, ObjectId, VcenterVersion};
+use crate::types::{CPI, ObjectId, VcenterVersion};
 use kube::ResourceExt;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,12 +36,36 @@ impl Prepared {
     /// Every write on the way to what is wanted.
     #[must_use]
     pub fn whole(&self, survey: &Survey) -> Plan {
-        plan::whole(&self.input(survey))
+        plan::whole(&self.input(survey, &self.observed))
+    }
+
+    /// Plans, and looks up what has to be known before something goes: now, or at the end of the whole way.
+    async fn answer(&mut self, world: &World, occasion: &Occasion<'_>, survey: &Survey) -> Result<(), ReconcileError> {
+        self.plan = self.answered(world, occasion, survey, plan::build).await?;
+        if self.plan.is_transition() {
+            self.answered(world, occasion, survey, |input| plan::whole(&input)).await?;
+            self.replan(survey);
+        }
+        Ok(())
+    }
+
+    async fn answered(
+        &mut self,
+        world: &World,
+        occasion: &Occasion<'_>,
+        survey: &Survey,
+        make: impl Fn(Input<'_>) -> Plan,
+    ) -> Result<Plan, ReconcileError> {
+        let observed = std::mem::take(&mut self.observed);
+        let next = |observed: &Observed| make(self.input(survey, observed));
+        let (observed, plan) = answered(world, occasion.config, &survey.apply_set, observed, next).await?;
+        self.observed = observed;
+        Ok(plan)
     }
 
     /// Plans again, because something was learned.
     pub(super) fn replan(&mut self, survey: &Survey) {
-        self.plan = plan::build(self.input(survey));
+        self.plan = plan::build(self.input(survey, &self.observed));
     }
 
     /// Lets nothing of this wave and after it start in the next increment.
@@ -58,11 +81,11 @@ impl Prepared {
         }
     }
 
-    fn input<'a>(&'a self, survey: &'a Survey) -> Input<'a> {
+    fn input<'a>(&'a self, survey: &'a Survey, observed: &'a Observed) -> Input<'a> {
         Input {
             apply_set: &survey.apply_set,
             desired: &self.desired,
-            observed: &self.observed,
+            observed,
             inventory: &survey.inventory,
             cluster_id: Some(&self.cluster_id),
             approved: self.approved.as_deref(),
@@ -82,24 +105,31 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
     let cluster_id = cluster_id(occasion, survey)?;
 
     let objects = gather::connection_objects(&world.reader, &namespace).await?;
-    let asked = select::asked(&config.spec, &namespace, &objects.iter().map(ResourceExt::name_any).collect())?;
+    let mut asked = select::asked(&config.spec, &namespace, &objects.iter().map(ResourceExt::name_any).collect())?;
     let mut connections: Vec<Connection> = Vec::new();
     for object in objects.iter().filter(|o| asked.used().contains(o.name_any().as_str())) {
         connections.push(gather::connection(&world.reader, object).await?);
     }
     report.connections.clone_from(&connections);
 
-    let bytes = world.store.index().await?;
-    let index = Index::parse(&bytes)?;
+    report.preconditions.push(match snapshots::wanted(&config.spec) {
+        Ok(()) => snapshots::precondition(&snapshots::look(&world.reader).await),
+        Err(no) => no,
+    });
+
+    let edition = world.library.index::<ReconcileError>().await?;
+    let index: &Index = &edition.index;
+    asked.leave_to(index);
+    upgrade::hold_upgrades(&world.reader, survey, &objects, index, &mut asked).await?;
     report.matrix = Some(MatrixStatus {
-        source: world.store.to_string(),
+        source: world.library.to_string(),
         version: i64::try_from(index.version).unwrap_or(i64::MAX),
-        digest: Digest::of(&bytes).to_string(),
+        digest: edition.digest.to_string(),
     });
     report
         .preconditions
-        .push(preconditions::matrix(&index, &world.store.to_string(), occasion.now));
-    let (vcenters, unknown) = match vcenters(&connections, &index) {
+        .push(preconditions::matrix(index, &world.library.to_string(), occasion.now));
+    let (vcenters, unknown) = match vcenters(&connections, index) {
         Ok(vcenters) => (vcenters, None),
         Err(error) => (Vec::new(), Some(error)),
     };
@@ -112,19 +142,19 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         policy: policy(config.spec.update_policy),
     };
     if let Some(error) = unknown {
-        report.preconditions.extend(preconditions::supported(&index, &query, None));
+        report.preconditions.extend(preconditions::supported(index, &query, None));
         return Err(error);
     }
-    report.upgradeable = Some(ahead::upgradeable(&matrix::upgradeable(&index, &query)));
-    let resolution = matrix::resolve(&index, &query);
+    report.upgradeable = Some(ahead::upgradeable(&matrix::upgradeable(index, &query)));
+    let resolution = matrix::resolve(index, &query);
     report
         .preconditions
-        .extend(preconditions::supported(&index, &query, resolution.as_ref().ok()));
+        .extend(preconditions::supported(index, &query, resolution.as_ref().ok()));
     let resolution = resolution?;
 
     let mut charts = BTreeMap::new();
     for (driver, pick) in &resolution.picks {
-        charts.insert(driver.clone(), chart::open(&world.store.chart(&pick.chart).await?)?);
+        charts.insert(driver.clone(), world.library.chart::<ReconcileError>(&pick.chart).await?);
     }
     let desired = desired(&Wanted {
         spec: &config.spec,
@@ -141,7 +171,11 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         .push(preconditions::control_plane(&desired, &survey.cluster.nodes));
     tell(report, survey, &resolution, &desired);
 
-    let observed = observe(world, survey, &desired).await?;
+    let observed = Observed {
+        at: occasion.now,
+        patience: occasion.patience,
+        ..observe(world, survey, &desired).await?
+    };
     let hold = gates::hold(&desired, &survey.cluster, &survey.running, survey.age(CPI, occasion.now));
     let mut prepared = Prepared {
         resolution,
@@ -157,39 +191,11 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         hold,
         unproven: gates::unproven(&survey.running),
     };
-    prepared.replan(survey);
-    if prepared.plan.is_transition() {
-        let going = prepared.whole(survey).namespaces_going();
-        prepared.observed.occupied = occupied_of(world, &going).await?;
-        prepared.replan(survey);
-    }
+    prepared.answer(world, occasion, survey).await?;
     report.waiting.clone_from(&prepared.plan.waiting);
     report.skipped.clone_from(&prepared.plan.skipped);
     report.cluster_id = Some(prepared.cluster_id.clone());
     Ok(prepared)
-}
-
-/// Plans, and plans again when a namespace would go that holds objects of somebody else.
-pub(super) async fn sparing(
-    world: &World,
-    mut observed: Observed,
-    plan: impl Fn(&Observed) -> Plan,
-) -> Result<(Observed, Plan), ReconcileError> {
-    let first = plan(&observed);
-    observed.occupied = occupied_of(world, &first.namespaces_going()).await?;
-    let last = if observed.occupied.is_empty() { first } else { plan(&observed) };
-    Ok((observed, last))
-}
-
-/// Which of these namespaces hold objects of somebody else.
-async fn occupied_of(world: &World, namespaces: &[String]) -> Result<BTreeSet<String>, ReconcileError> {
-    let mut all = BTreeSet::new();
-    for namespace in namespaces {
-        if occupied(&world.client, namespace).await? {
-            all.insert(namespace.clone());
-        }
-    }
-    Ok(all)
 }
 
 /// The identity under which volumes are registered: fixed by the first installation, given by the specification, or that
@@ -245,7 +251,10 @@ fn tell(report: &mut Report, survey: &Survey, resolution: &Resolution, desired: 
             version: pick.version.to_string(),
             available: pick.newest.as_ref().map(ToString::to_string).unwrap_or_default(),
             chart: pick.chart.digest.to_string(),
-            because: pick.because.clone(),
+            because: match &pick.waits {
+                Some(waits) => format!("{}; {waits}", pick.because),
+                None => pick.because.clone(),
+            },
             objects: desired.iter().filter(|d| d.driver == *name).count(),
             health: survey.running.get(name).cloned(),
         })

@@ -52,7 +52,7 @@ fn fingerprint(step: &Step) -> Digest {
     let text = match step {
         Step::Apply { object, change, .. } => format!("apply {} {}", takes(change), object.digest("")),
         Step::Replace { id, uid, .. } | Step::Delete { id, uid, .. } => format!("delete {id} {uid}"),
-        Step::Record(_) | Step::Commit(_) => String::new(),
+        Step::Release { .. } | Step::Record(_) | Step::Commit(_) => String::new(),
     };
     Digest::of(text.as_bytes())
 }
@@ -209,7 +209,7 @@ async fn ask(world: &World, step: &Step) -> Result<Option<Rehearsed>, ClusterErr
         Step::Replace { id, api_version, uid, .. } | Step::Delete { id, api_version, uid, .. } => {
             world.writer.rehearse_delete(api_version, id, uid).await.map(|()| None)
         }
-        Step::Record(_) | Step::Commit(_) => Ok(None),
+        Step::Release { .. } | Step::Record(_) | Step::Commit(_) => Ok(None),
     }
 }
 
@@ -217,7 +217,7 @@ fn is_transition(step: &Step) -> bool {
     match step {
         Step::Apply { change, .. } => !matches!(change, Change::Repair(_) | Change::Restore),
         Step::Replace { .. } | Step::Delete { .. } => true,
-        Step::Record(_) | Step::Commit(_) => false,
+        Step::Release { .. } | Step::Record(_) | Step::Commit(_) => false,
     }
 }
 

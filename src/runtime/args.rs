@@ -41,6 +41,10 @@ pub struct Args {
     #[arg(long, env = "VDO_SERVER_DRY_RUN", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub server_dry_run: bool,
 
+    /// How long the deletion of an object may take before the status says what blocks it, for example 5m
+    #[arg(long, env = "VDO_DELETION_PATIENCE", default_value = "5m", value_parser = interval)]
+    pub deletion_patience: Duration,
+
     /// A kubeconfig, to run outside of the cluster
     #[arg(long, env = "VDO_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,

@@ -10,7 +10,7 @@ const OURS: Slot = Slot {
     wanted: Some(0),
     live: Live::Ours(0),
     listed: Listed::SameUid,
-    occupied: false,
+    held: false,
     fixed: false,
 };
 

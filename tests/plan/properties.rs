@@ -1,6 +1,6 @@
 //! What is true of every plan, on random clusters.
 
-use super::simulation::{World, case, set, some_wait, text};
+use super::simulation::{GUARDED, World, case, set, some_wait, text};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use vdo::manifest::{Object, is_owned};
 use vdo::plan::{Change, Desired, Hold, Inventory, Plan, Step, check};
 use vdo::types::ObjectId;
 
-const PROTECTED: [&str; 3] = ["PersistentVolumeClaim", "StorageClass", "CustomResourceDefinition"];
+const PROTECTED: [&str; 1] = ["PersistentVolumeClaim"];
 
 pub fn config() -> ProptestConfig {
     let regressions = FileFailurePersistence::Direct("tests/plan.regressions");
@@ -34,7 +34,7 @@ fn deletes_are_lawful(plan: &Plan, world: &World, desired: &[Desired]) -> Result
             "{id} is not in the inventory like this"
         );
         prop_assert!(!PROTECTED.contains(&id.kind()), "{id} is protected");
-        prop_assert!(id.kind() != "Namespace" || !world.occupied.contains(&id.name), "{id} is occupied");
+        prop_assert!(!world.held.contains(id), "{id} is held");
     }
     Ok(())
 }
@@ -114,7 +114,7 @@ proptest! {
                 Step::Record(_) => true,
                 Step::Apply { wave, .. } => *wave < from,
                 Step::Replace { wave, .. } => *wave < from,
-                Step::Delete { .. } | Step::Commit(_) => false,
+                Step::Delete { .. } | Step::Release { .. } | Step::Commit(_) => false,
             }, "{:?}", step);
         }
         prop_assert!(waits.iter().all(|wait| plan.waiting.contains(wait)));
@@ -167,7 +167,7 @@ proptest! {
             assert_eq!(case.world.live[&id].uid(), uid);
             id
         }).collect();
-        prop_assert!(replaced.iter().all(|id| !PROTECTED.contains(&id.kind()) && id.kind() != "Namespace"), "{:?}", replaced);
+        prop_assert!(replaced.iter().all(|id| !PROTECTED.contains(&id.kind()) && !GUARDED.contains(&id.kind())), "{:?}", replaced);
         // Nothing of a later wave is written while it is gone.
         let last = plan.steps.iter().filter_map(Step::wave).max();
         let first = plan.steps.iter().filter(|step| matches!(step, Step::Replace { .. })).filter_map(Step::wave).min();

@@ -1,13 +1,23 @@
 //! The simulated cluster, and the cases that begin in it.
 
+use k8s_openapi::jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+use std::time::Duration;
 use vdo::api::Reason;
 use vdo::manifest::{Object, Owner, apply_set_id, is_owned, stamp};
-use vdo::plan::{Desired, Entry, Hold, Input, Inventory, Observed, Plan, Step, Wait, applied, build, check, remove, wave, whole};
+use vdo::plan::{
+    Desired, Entry, Hold, Input, Inventory, Observed, Plan, Question, Step, Volumes, Wait, applied, build, check, remove, wave, whole,
+};
 use vdo::types::DriverRole as Role;
 use vdo::types::{CPI, CSI, ObjectId};
+
+/// Kinds that go only when nothing depends on them.
+pub const GUARDED: [&str; 3] = ["Namespace", "StorageClass", "CustomResourceDefinition"];
+
+static SET: OnceLock<String> = OnceLock::new();
 
 /// Every object that a case may speak of: API version, kind, namespace, name, driver.
 pub const UNIVERSE: [(&str, &str, &str, &str, &str); 13] = [
@@ -53,7 +63,7 @@ pub struct Slot {
     pub wanted: Option<u8>,
     pub live: Live,
     pub listed: Listed,
-    pub occupied: bool,
+    pub held: bool,
     /// The API server lets nobody change it from what it was at the start.
     pub fixed: bool,
 }
@@ -61,11 +71,11 @@ pub struct Slot {
 pub fn slot() -> impl Strategy<Value = Slot> {
     let live = prop_oneof![3 => Just(Live::Absent), 4 => (0..2u8).prop_map(Live::Ours), 2 => (0..2u8).prop_map(Live::Foreign), 1 => (0..2u8).prop_map(Live::Leaving)];
     let listed = prop_oneof![2 => Just(Listed::No), 1 => Just(Listed::WithoutUid), 4 => Just(Listed::SameUid), 1 => Just(Listed::OtherUid), 1 => Just(Listed::Adopted)];
-    (prop::option::of(0..2u8), live, listed, any::<bool>(), any::<bool>()).prop_map(|(wanted, live, listed, occupied, fixed)| Slot {
+    (prop::option::of(0..2u8), live, listed, any::<bool>(), any::<bool>()).prop_map(|(wanted, live, listed, held, fixed)| Slot {
         wanted,
         live,
         listed,
-        occupied,
+        held,
         fixed,
     })
 }
@@ -88,7 +98,7 @@ impl Case {
             world: World::default(),
         };
         for (i, slot) in slots.iter().enumerate() {
-            let (_, kind, _, name, driver) = UNIVERSE[i];
+            let (_, kind, _, _, driver) = UNIVERSE[i];
             if let Some(content) = slot.wanted {
                 case.desired.push(Desired {
                     object: object(i, content, true),
@@ -123,8 +133,8 @@ impl Case {
             if slot.fixed {
                 case.world.immutable.insert(object(i, 0, false).id());
             }
-            if slot.occupied && kind == "Namespace" {
-                case.world.occupied.insert(name.to_owned());
+            if slot.held && GUARDED.contains(&kind) {
+                case.world.held.insert(object(i, 0, false).id());
             }
         }
         case
@@ -213,7 +223,9 @@ pub fn is_leaving(object: &Object) -> bool {
 pub struct World {
     pub live: BTreeMap<ObjectId, Object>,
     pub inventory: Inventory,
-    pub occupied: BTreeSet<String>,
+    pub held: BTreeSet<ObjectId>,
+    pub volumes: Volumes,
+    pub at: Timestamp,
     pub immutable: BTreeSet<ObjectId>,
     made: usize,
 }
@@ -222,23 +234,20 @@ impl World {
     pub fn observed(&self) -> Observed {
         Observed {
             live: self.live.clone(),
-            occupied: self.occupied.clone(),
+            at: self.at,
+            patience: Duration::from_secs(300),
             immutable: self.immutable.clone(),
             ..Observed::default()
         }
     }
 
     pub fn plan(&self, desired: &[Desired], hold: Option<Hold>, unproven: Vec<Wait>) -> Plan {
-        let observed = self.observed();
-        let plan = build(Input {
-            apply_set: &set(),
-            desired,
-            observed: &observed,
-            inventory: &self.inventory,
-            cluster_id: Some("cluster"),
-            approved: None,
-            hold,
-            unproven,
+        let plan = self.answered(|observed| {
+            build(Input {
+                hold: hold.clone(),
+                unproven: unproven.clone(),
+                ..self.input(desired, observed)
+            })
         });
         assert_eq!(check(&plan, desired, &self.inventory), Ok(()), "{}", text(&plan));
         plan
@@ -246,20 +255,44 @@ impl World {
 
     /// Everything that is left to do.
     pub fn whole(&self, desired: &[Desired]) -> Plan {
-        whole(&Input {
-            apply_set: &set(),
+        self.answered(|observed| whole(&self.input(desired, observed)))
+    }
+
+    fn input<'a>(&'a self, desired: &'a [Desired], observed: &'a Observed) -> Input<'a> {
+        Input {
+            apply_set: SET.get_or_init(set),
             desired,
-            observed: &self.observed(),
+            observed,
             inventory: &self.inventory,
             cluster_id: Some("cluster"),
             approved: None,
             hold: None,
             unproven: Vec::new(),
-        })
+        }
+    }
+
+    /// What a plan asks is answered, until it asks nothing.
+    fn answered(&self, plan: impl Fn(&Observed) -> Plan) -> Plan {
+        let mut observed = self.observed();
+        loop {
+            let next = plan(&observed);
+            for question in &next.questions {
+                match question {
+                    Question::HeldBy(id) => {
+                        let holder = self.held.contains(id).then(|| "somebody holds it".to_owned());
+                        assert_eq!(observed.held.insert(id.clone(), holder), None, "{id} was asked for twice");
+                    }
+                    Question::Volumes => observed.volumes = Some(self.volumes.clone()),
+                }
+            }
+            if next.questions.is_empty() {
+                return next;
+            }
+        }
     }
 
     pub fn remove(&self) -> Plan {
-        let plan = remove(&set(), &self.observed(), &self.inventory);
+        let plan = self.answered(|observed| remove(&set(), observed, &self.inventory));
         assert_eq!(check(&plan, &[], &self.inventory), Ok(()), "{}", text(&plan));
         plan
     }
@@ -279,6 +312,13 @@ impl World {
                 self.immutable.remove(id);
                 if let Some(live) = self.live.get_mut(id).filter(|live| live.uid() == uid) {
                     *live = stored(live.clone(), uid, true);
+                }
+            }
+            Step::Release { id, uid, .. } => {
+                if let Some(live) = self.live.get_mut(id).filter(|live| live.uid() == uid) {
+                    let mut value = live.clone().into_value();
+                    value["metadata"]["labels"] = json!({});
+                    *live = Object::new(value).expect("an object");
                 }
             }
         }
@@ -348,7 +388,7 @@ pub const NOTHING: Slot = Slot {
     wanted: None,
     live: Live::Absent,
     listed: Listed::No,
-    occupied: false,
+    held: false,
     fixed: false,
 };
 

@@ -41,12 +41,12 @@ fn a_namespace_with_foreign_content_stays() {
         Slot {
             live: Live::Ours(0),
             listed: Listed::SameUid,
-            occupied: true,
+            held: true,
             ..NOTHING
         },
     )]);
     let plan = case.plan(&case.world);
-    assert_eq!(plan.skipped[0].message, "Namespace csi stays: it holds objects of somebody else");
+    assert_eq!(plan.skipped[0].message, "Namespace csi stays: somebody holds it");
     assert!(!plan.steps.iter().any(|step| matches!(step, Step::Delete { .. })));
 }
 
@@ -75,7 +75,7 @@ fn what_lives_in_a_leaving_namespace_waits_for_its_successor() {
                 wanted: Some(0),
                 live: Live::Leaving(0),
                 listed: Listed::SameUid,
-                occupied: false,
+                held: false,
                 fixed: false,
             },
         ),
@@ -143,7 +143,7 @@ fn a_binding_with_another_role_is_made_anew_before_the_pods_that_need_it() {
         wanted: Some(1),
         live: Live::Ours(0),
         listed: Listed::SameUid,
-        occupied: false,
+        held: false,
         fixed: true,
     };
     let mut case = with(&[(role, slot), (node, Slot { fixed: false, ..slot })]);
@@ -168,7 +168,7 @@ fn a_storage_class_is_never_made_anew() {
         wanted: Some(1),
         live: Live::Ours(0),
         listed: Listed::SameUid,
-        occupied: false,
+        held: false,
         fixed: true,
     };
     let mut case = with(&[(class, slot)]);
