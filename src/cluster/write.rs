@@ -1,5 +1,5 @@
 use super::read::{object, timed};
-use super::{ClusterError, api};
+use super::{ClusterError, Fence, api};
 use crate::manifest::Object;
 use crate::types::{FIELD_MANAGER, ObjectId};
 use kube::Client;
@@ -82,6 +82,7 @@ type Seen = dyn Fn(Verb, &str) + Send + Sync;
 #[derive(Clone)]
 pub struct Writer {
     client: Client,
+    fence: Fence,
     seen: Arc<Seen>,
 }
 
@@ -96,8 +97,26 @@ impl Writer {
     pub fn new(client: Client, seen: impl Fn(Verb, &str) + Send + Sync + 'static) -> Self {
         Self {
             client,
+            fence: Fence::default(),
             seen: Arc::new(seen),
         }
+    }
+
+    /// The same writer, for which no write begins while this fence is shut.
+    #[must_use]
+    pub fn behind(self, fence: Fence) -> Self {
+        Self { fence, ..self }
+    }
+
+    /// A request that changes something, if the fence lets it pass.
+    async fn send<T>(
+        &self,
+        verb: &str,
+        api_version: &str,
+        id: &ObjectId,
+        request: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, ClusterError> {
+        self.fence.pass(&id.to_string(), timed(verb, api_version, id, request)).await
     }
 
     /// Server-side apply. Without `force` no field is taken from another manager.
@@ -109,13 +128,14 @@ impl Writer {
         let api = api(&self.client, wanted.api_version(), wanted.kind(), wanted.namespace());
         let mut params = PatchParams::apply(FIELD_MANAGER);
         params.force = force;
-        let live = timed(
-            "patch",
-            wanted.api_version(),
-            &id,
-            api.patch(wanted.name(), &params, &Patch::Apply(wanted.value())),
-        )
-        .await?;
+        let live = self
+            .send(
+                "patch",
+                wanted.api_version(),
+                &id,
+                api.patch(wanted.name(), &params, &Patch::Apply(wanted.value())),
+            )
+            .await?;
         (self.seen)(Verb::Apply, id.kind());
         let live = object(live).unwrap_or_else(|| wanted.clone());
         tracing::info!(object = %id, resource_version = live.resource_version(), "applied");
@@ -182,11 +202,31 @@ impl Writer {
     /// When the API server does not accept it.
     pub async fn delete(&self, api_version: &str, id: &ObjectId, uid: &str) -> Result<(), ClusterError> {
         let api = api(&self.client, api_version, id.kind(), &id.namespace);
+<<<<<<< HEAD
         let params = deletion(uid, None, PropagationPolicy::Foreground);
         deleted(timed("delete", api_version, id, api.delete(&id.name, &params)).await.map(drop))?;
         (self.seen)(Verb::Delete, id.kind());
         tracing::info!(object = %id, uid, "deleted");
         Ok(())
+=======
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: Some(uid.to_owned()),
+                resource_version: None,
+            }),
+            propagation_policy: Some(PropagationPolicy::Foreground),
+            ..DeleteParams::default()
+        };
+        match self.send("delete", api_version, id, api.delete(&id.name, &params)).await {
+            Ok(_) => {
+                (self.seen)(Verb::Delete, id.kind());
+                tracing::info!(object = %id, uid, "deleted");
+                Ok(())
+            }
+            Err(ClusterError::Refused { source, .. }) if matches!(source.code, 404 | 409) => Ok(()),
+            Err(error) => Err(error),
+        }
+>>>>>>> main
     }
 
     /// Deletes an object exactly as it was seen: the same instance in the same state. Dependents go first, so that a
@@ -202,8 +242,12 @@ impl Writer {
         } else {
             PropagationPolicy::Foreground
         };
+<<<<<<< HEAD
         let params = deletion(uid, Some(seen.resource_version()), policy);
         match timed("delete", api_version, &id, api.delete(&id.name, &params)).await {
+=======
+        match self.send("delete", api_version, &id, api.delete(&id.name, &params)).await {
+>>>>>>> main
             Ok(_) => {
                 (self.seen)(Verb::Delete, id.kind());
                 tracing::info!(object = %id, uid, resource_version = seen.resource_version(), "deleted");
@@ -229,9 +273,10 @@ impl Writer {
         };
         let patch = Patch::Merge(change);
         let live = if status {
-            timed("patch", api_version, id, api.patch_status(&id.name, &params, &patch)).await?
+            self.send("patch", api_version, id, api.patch_status(&id.name, &params, &patch))
+                .await?
         } else {
-            timed("patch", api_version, id, api.patch(&id.name, &params, &patch)).await?
+            self.send("patch", api_version, id, api.patch(&id.name, &params, &patch)).await?
         };
         (self.seen)(Verb::Patch, id.kind());
         Ok(object(live))
