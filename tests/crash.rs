@@ -42,12 +42,8 @@ async fn killed_at_any_point_it_ends_in_the_same_state() -> Result<()> {
             .since(mark)
             .await?
             .of(OPERATOR)
-<<<<<<< HEAD
             .writes()
-            .only(|e| e.code == 201 && e.resource != "events")
-=======
             .only(|e| e.code == 201 && !matches!(e.resource.as_str(), "events" | "leases"))
->>>>>>> main
             .counts();
         let twice: Vec<_> = created.iter().filter(|(_, count)| **count > 1).collect();
         ensure!(twice.is_empty(), "created twice: {twice:?}");

@@ -92,17 +92,12 @@ impl CliError {
                 "Try again; if it stays, look at the API server.",
             ),
             ClusterError::Refused { .. }
-<<<<<<< HEAD
             | ClusterError::Denied { .. }
             | ClusterError::Immutable { .. }
             | ClusterError::NotServed { .. }
             | ClusterError::Conflict { .. }
-            | ClusterError::Escalation { .. } => Self::of(Exit::Refused, error),
-=======
-            | ClusterError::Conflict { .. }
             | ClusterError::Escalation { .. }
             | ClusterError::NotLeading { .. } => Self::of(Exit::Refused, error),
->>>>>>> main
         }
     }
 

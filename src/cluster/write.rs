@@ -202,31 +202,11 @@ impl Writer {
     /// When the API server does not accept it.
     pub async fn delete(&self, api_version: &str, id: &ObjectId, uid: &str) -> Result<(), ClusterError> {
         let api = api(&self.client, api_version, id.kind(), &id.namespace);
-<<<<<<< HEAD
         let params = deletion(uid, None, PropagationPolicy::Foreground);
-        deleted(timed("delete", api_version, id, api.delete(&id.name, &params)).await.map(drop))?;
+        deleted(self.send("delete", api_version, id, api.delete(&id.name, &params)).await.map(drop))?;
         (self.seen)(Verb::Delete, id.kind());
         tracing::info!(object = %id, uid, "deleted");
         Ok(())
-=======
-        let params = DeleteParams {
-            preconditions: Some(Preconditions {
-                uid: Some(uid.to_owned()),
-                resource_version: None,
-            }),
-            propagation_policy: Some(PropagationPolicy::Foreground),
-            ..DeleteParams::default()
-        };
-        match self.send("delete", api_version, id, api.delete(&id.name, &params)).await {
-            Ok(_) => {
-                (self.seen)(Verb::Delete, id.kind());
-                tracing::info!(object = %id, uid, "deleted");
-                Ok(())
-            }
-            Err(ClusterError::Refused { source, .. }) if matches!(source.code, 404 | 409) => Ok(()),
-            Err(error) => Err(error),
-        }
->>>>>>> main
     }
 
     /// Deletes an object exactly as it was seen: the same instance in the same state. Dependents go first, so that a
@@ -242,12 +222,8 @@ impl Writer {
         } else {
             PropagationPolicy::Foreground
         };
-<<<<<<< HEAD
         let params = deletion(uid, Some(seen.resource_version()), policy);
-        match timed("delete", api_version, &id, api.delete(&id.name, &params)).await {
-=======
         match self.send("delete", api_version, &id, api.delete(&id.name, &params)).await {
->>>>>>> main
             Ok(_) => {
                 (self.seen)(Verb::Delete, id.kind());
                 tracing::info!(object = %id, uid, resource_version = seen.resource_version(), "deleted");

@@ -295,7 +295,6 @@ impl Bed {
         Ok(all)
     }
 
-<<<<<<< HEAD
     /// `vdoctl` against the same cluster, as the administrator: exit code, stdout, stderr.
     pub fn vdoctl(&self, args: &[&str]) -> Result<(i32, String, String)> {
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_vdoctl"))
@@ -307,10 +306,7 @@ impl Bed {
         Ok((output.status.code().context("killed")?, text(output.stdout)?, text(output.stderr)?))
     }
 
-    /// What the operator asked the API server in a time, without its watches.
-=======
     /// What the operator asked the API server in a time, without its watches and its Lease.
->>>>>>> main
     pub async fn operator_requests(&self, since: vdo_testbed::Mark) -> Result<Requests> {
         Ok(self
             .cluster
