@@ -56,7 +56,7 @@ impl Rights {
                 has(&rule.verbs, verb)
                     && has(rule.api_groups.as_deref().unwrap_or_default(), &resource.group)
                     && has(rule.resources.as_deref().unwrap_or_default(), &resource.plural)
-                    && (names.is_empty() || names.iter().any(|name| *name == id.name))
+                    && (names.is_empty() || names.contains(&id.name))
             })
         };
         match verbs.iter().find(|verb| !self.incomplete && !allowed(verb)) {
