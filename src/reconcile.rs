@@ -145,6 +145,10 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
     if plan.is_empty() {
         return Ok(());
     }
+    if plan.removes() && !erase::is_current(config, world).await? {
+        report.waiting.push(erase::outdated(config));
+        return Ok(());
+    }
     hold_on(config, &world.writer).await?; // effect: the finalizer, before the first write
     let place = execute::Place {
         namespace: &config.namespace().unwrap_or_default(),
