@@ -20,6 +20,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// A pause between two looks from which on the time of each is written down.
+const WORTH_WRITING: Duration = Duration::from_secs(60);
+
 pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Context>) -> Result<Action, Infallible> {
     if !context.fence.is_open() {
         // Another operator leads. When it is our turn, everything is looked at.
@@ -51,9 +54,12 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
         .map(|own| connection::distinct_stage(own, &context.memory.coverages()));
     let mut status = connection::fold(&object, &inputs, look.as_ref(), distinct, &Time(now()));
     if look.is_some() {
-        let pause = SignedDuration::try_from(memory.due_in(&asking)).unwrap_or_default();
-        let next = now().checked_add(pause).ok();
-        status = connection::asked(status, Time(second(now())), next.map(second).map(Time));
+        let pause = memory.due_in(&asking);
+        // When it is asked every few seconds, that alone is no news: each write wakes everybody.
+        if pause >= WORTH_WRITING || object.status.as_ref() != Some(&status) {
+            let next = now().checked_add(SignedDuration::try_from(pause).unwrap_or_default()).ok();
+            status = connection::asked(status, Time(second(now())), next.map(second).map(Time));
+        }
     }
     context
         .metrics
