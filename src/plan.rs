@@ -7,6 +7,8 @@
 
 mod build;
 mod check;
+mod drift;
+mod foreign;
 mod inventory;
 mod order;
 mod ownership;
@@ -16,6 +18,8 @@ mod whole;
 
 pub use build::{Hold, Input, build};
 pub use check::{PlanRejected, check};
+pub use drift::{Drift, Fight, History, blame, hold_fire};
+pub use foreign::{Foreigner, ORIGINAL_OPERATOR, foreigners};
 pub use inventory::{Entry, Inventory, InventoryError};
 pub use order::wave;
 pub use ownership::{Adoption, Ownership, ownership};

@@ -16,9 +16,11 @@
 mod ahead;
 pub mod connection;
 mod desired;
+mod drift;
 mod erase;
 mod error;
 mod execute;
+mod foreign;
 mod gates;
 mod gather;
 pub mod login;
@@ -44,7 +46,7 @@ pub use upgrade::hold_upgrades;
 use crate::api::{Class, FINALIZER, ManagementState, Reason, VDOConfig};
 use crate::cluster::{ClusterError, Reader, Writer};
 use crate::fetch::Library;
-use crate::plan::Wait;
+use crate::plan::{Fight, History, Wait, hold_fire};
 use crate::status::{Report, Trouble};
 use crate::types::{KubernetesVersion, ObjectId};
 use k8s_openapi::jiff::Timestamp;
@@ -74,6 +76,8 @@ pub struct Occasion<'a> {
     pub kubernetes: KubernetesVersion,
     /// The time.
     pub now: Timestamp,
+    /// The repairs of the past, which tell a fight from a slip.
+    pub history: &'a History,
     /// How long a deletion may take before the status says what blocks it.
     pub patience: Duration,
 }
@@ -114,16 +118,19 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
     let config = occasion.config;
     let survey = survey(&world.reader, config, occasion.kubernetes.clone()).await?; // effect
     survey.tell(report);
-    let prepared = prepare(occasion, world, &survey, report).await?; // effects: reads; pure: resolve, render, plan
+    let mut prepared = prepare(occasion, world, &survey, report).await?; // effects: reads; pure: resolve, render, plan
     crate::plan::check(&prepared.plan, &prepared.desired, &survey.inventory)?; // pure
     if config.spec.management_state == ManagementState::Paused {
         report.paused = Some(prepared.plan.steps.len());
         return Ok(());
     }
     report.troubles.extend(troubles(&prepared.plan));
+    report.fights = hold_fire(&mut prepared.plan, occasion.history, occasion.now); // pure
+    report.troubles.extend(report.fights.iter().map(fought));
     if prepared.plan.is_empty() {
         return Ok(());
     }
+    let drift = drift::found(world, &prepared.plan).await; // effect: reads
     hold_on(config, &world.writer).await?; // effect: the finalizer, before the first write
     let place = execute::Place {
         namespace: &config.namespace().unwrap_or_default(),
@@ -132,6 +139,9 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
     };
     let outcome = execute::execute(&prepared.plan, world, &place).await; // effect
     report.troubles.extend(outcome.failures.iter().map(Trouble::from));
+    if outcome.failures.is_empty() {
+        report.drift = drift;
+    }
     if prepared.plan.is_transition() {
         // What was just written has had no effect yet, so nothing that was seen before speaks for it.
         report.waiting.push(Wait {
@@ -141,6 +151,14 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
         });
     }
     Ok(())
+}
+
+fn fought(fight: &Fight) -> Trouble {
+    Trouble {
+        reason: Reason::DriftFight,
+        class: Class::Wait,
+        message: fight.to_string(),
+    }
 }
 
 /// What of a plan cannot go on before a person does something.

@@ -2,7 +2,8 @@
 
 use super::memory::newest;
 use super::{Context, now};
-use crate::api::{Class, VDOConfig, VDOConfigStatus, chain};
+use crate::api::{Class, Reason, VDOConfig, VDOConfigStatus, chain};
+use crate::plan::Fight;
 use crate::reconcile::{self, Next, Occasion};
 use crate::runtime::metrics::{ConditionValue, ReconcileResult};
 use crate::status::{Note, Report, Trouble, fold, notes};
@@ -36,6 +37,7 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
                 kubernetes,
                 now: time,
                 patience: context.deletion_patience,
+                history: &memory.history,
             };
             reconcile::reconcile(&occasion, &context.world).await
         }
@@ -57,13 +59,19 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
         return Ok(Action::await_change());
     }
 
+    for drift in &report.drift {
+        memory.history.repaired(drift, time);
+        tracing::warn!(config = %object.name_any(), reason = %Reason::DriftRepaired, "{drift}");
+    }
     let next = Next::after(&report);
     memory.failures = if next == Next::Backoff {
         memory.failures.saturating_add(1)
     } else {
         0
     };
-    let delay = jitter(next.delay(memory.failures, context.resync), &uid, time);
+    let pause = |fight: &Fight| Duration::try_from(fight.until.duration_since(time)).unwrap_or_default();
+    let peace = report.fights.iter().map(pause).min().unwrap_or(Duration::MAX);
+    let delay = peace.min(jitter(next.delay(memory.failures, context.resync), &uid, time));
     report.next_attempt = SignedDuration::try_from(delay)
         .ok()
         .and_then(|delay| time.checked_add(delay).ok())
@@ -76,7 +84,8 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
     let mut delay = delay;
     match reconcile::publish(&object, &old, &status, recent, &context.world.writer).await {
         Ok(Some(live)) => {
-            for note in notes(&old.conditions, &status.conditions) {
+            let repaired = repaired(&report);
+            for note in notes(&old.conditions, &status.conditions).into_iter().chain(repaired) {
                 record(&context, &object.object_ref(&()), &note).await;
             }
             memory.written = Some(Instant::now());
@@ -92,6 +101,20 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
     }
     context.memory.keep_config(&uid, memory);
     Ok(Action::requeue(delay))
+}
+
+/// One event for everything that was brought back in one run.
+fn repaired(report: &Report) -> Option<Note> {
+    let first = report.drift.first()?;
+    let more = match report.drift.len() - 1 {
+        0 => String::new(),
+        more => format!("; and {more} more, see status.drift"),
+    };
+    Some(Note {
+        warning: true,
+        reason: Reason::DriftRepaired.to_string(),
+        message: format!("{first}{more}"),
+    })
 }
 
 /// The VDOConfig that acts in this cluster, as namespace/name.

@@ -1,6 +1,7 @@
 //! What the loops remember from one run to the next. All of it may be lost without harm: it saves requests, nothing else.
 
 use crate::api::{VDOConfigStatus, VsphereCloudConfigStatus};
+use crate::plan::History;
 use crate::reconcile::login::Key;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,6 +23,8 @@ pub(super) struct Config {
     pub status: Option<(u64, VDOConfigStatus)>,
     /// When that was.
     pub written: Option<Instant>,
+    /// The repairs of what somebody else had changed.
+    pub history: History,
     /// The drivers that metrics speak of.
     pub drivers: Vec<String>,
 }
