@@ -421,6 +421,7 @@ mod tests {
                 object: object(name),
                 change,
                 wave: 4,
+                driver: "vsphere-csi".into(),
             };
             let mut plan = Plan {
                 steps: vec![apply],
