@@ -124,7 +124,7 @@ async fn a_secret_is_masked(bed: &Bed) -> Result<()> {
 /// Another controller that wants another value: three rounds, then it is named and left alone, and the rest is kept.
 async fn a_fight_stops(bed: &Bed) -> Result<()> {
     let mark = bed.cluster.audit().mark().await?;
-    let change = json!({"data": {"list-volumes": "tuned"}});
+    let change = json!({"data": {"pv-to-backingdiskobjectid-mapping": "tuned"}});
     let fought = until("the fight to be called one", PATIENCE, async || {
         edit(bed, "tuner", "ConfigMap", CSI_NS, FEATURES, &change).await?;
         let config = bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?;
@@ -137,7 +137,7 @@ async fn a_fight_stops(bed: &Bed) -> Result<()> {
     })
     .await?;
     let message = fought["message"].to_string();
-    for word in ["tuner", "data.list-volumes", FEATURES, "until"] {
+    for word in ["tuner", "data.pv-to-backingdiskobjectid-mapping", FEATURES, "until"] {
         ensure!(message.contains(word), "{word} is not in {message}");
     }
     // Forced to look again, it leaves the field alone, and repairs another object.
@@ -150,7 +150,7 @@ async fn a_fight_stops(bed: &Bed) -> Result<()> {
     })
     .await?;
     let live = bed.get("v1", "ConfigMap", CSI_NS, FEATURES).await?;
-    assert_eq!(live["data"]["list-volumes"], "tuned");
+    assert_eq!(live["data"]["pv-to-backingdiskobjectid-mapping"], "tuned");
     let rounds = bed
         .cluster
         .audit()
