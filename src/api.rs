@@ -18,9 +18,9 @@ pub use failure::{Class, Failure, chain};
 pub use reason::Reason;
 pub use storage_class::{BindingMode, FsType, ReclaimPolicy, StorageClass};
 pub use vdoconfig::{
-    Approval, CloudProvider, DeletionPolicy, DriverStatus, FileVolumes, Health, Images, InventoryStatus, KubernetesStatus, ManagementState,
-    MatrixStatus, NetPermission, NextAttempt, NodesStatus, Permission, PlanStatus, Snapshots, StorageProvider, Topology, UpdatePolicy,
-    VDOConfig, VDOConfigSpec, VDOConfigStatus, VcenterStatus, WaitingNode,
+    Approval, CloudProvider, DeletionPolicy, DriftStatus, DriverStatus, FileVolumes, Health, Images, InventoryStatus, KubernetesStatus,
+    ManagementState, MatrixStatus, NetPermission, NextAttempt, NodesStatus, Permission, PlanStatus, Snapshots, StorageProvider, Topology,
+    UpdatePolicy, VDOConfig, VDOConfigSpec, VDOConfigStatus, VcenterStatus, WaitingNode,
 };
 
 /// The API group of every custom resource.

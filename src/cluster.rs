@@ -20,7 +20,7 @@ pub use error::{ClusterError, Said};
 pub use fence::Fence;
 pub use lease::{Election, LEASE_NAME, LEASE_NAMESPACE};
 pub use occupied::holder;
-pub use read::{get, list, server_version};
+pub use read::{get, list, server_version, with_managers};
 pub use reader::{Reader, View};
 pub use rights::{Rights, rights};
 pub use write::{Rehearsed, Verb, Writer};

@@ -8,6 +8,8 @@
 mod approval;
 mod build;
 mod check;
+mod drift;
+mod foreign;
 mod inventory;
 mod maintain;
 mod order;
@@ -21,6 +23,8 @@ mod whole;
 pub use approval::{hash, target};
 pub use build::{Hold, Input, build};
 pub use check::{PlanRejected, check};
+pub use drift::{Drift, Fight, History, blame, hold_fire};
+pub use foreign::{Foreigner, ORIGINAL_OPERATOR, foreigners};
 pub use inventory::{Entry, Inventory, InventoryError, applied};
 pub use order::wave;
 pub use outline::{Action, Because, Item, outline};

@@ -19,9 +19,11 @@ mod ahead;
 mod approval;
 pub mod connection;
 mod desired;
+mod drift;
 mod erase;
 mod error;
 mod execute;
+mod foreign;
 mod gates;
 mod gather;
 pub mod login;
@@ -49,7 +51,7 @@ pub use upgrade::hold_upgrades;
 use crate::api::{Class, FINALIZER, ManagementState, Reason, VDOConfig};
 use crate::cluster::{ClusterError, Reader, Writer};
 use crate::fetch::Library;
-use crate::plan::Wait;
+use crate::plan::{Fight, History, Wait, hold_fire};
 use crate::status::{Report, Trouble};
 use crate::types::{KubernetesVersion, ObjectId};
 use k8s_openapi::jiff::Timestamp;
@@ -81,6 +83,8 @@ pub struct Occasion<'a> {
     pub kubernetes: KubernetesVersion,
     /// The time.
     pub now: Timestamp,
+    /// The repairs of the past, which tell a fight from a slip.
+    pub history: &'a History,
     /// How long a deletion may take before the status says what blocks it.
     pub patience: Duration,
 }
@@ -142,6 +146,8 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
         }
         crate::plan::check(&plan, &prepared.desired, &survey.inventory)?;
     }
+    report.fights = hold_fire(&mut plan, occasion.history, occasion.now); // pure
+    report.troubles.extend(report.fights.iter().map(fought));
     if plan.is_empty() {
         return Ok(());
     }
@@ -149,6 +155,7 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
         report.waiting.push(erase::outdated(config));
         return Ok(());
     }
+    let drift = drift::found(world, &plan).await; // effect: reads
     hold_on(config, &world.writer).await?; // effect: the finalizer, before the first write
     let place = execute::Place {
         namespace: &config.namespace().unwrap_or_default(),
@@ -157,6 +164,9 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
     };
     let outcome = execute::execute(&plan, world, &place).await; // effect
     report.troubles.extend(outcome.failures.iter().map(Trouble::from));
+    if outcome.failures.is_empty() {
+        report.drift = drift;
+    }
     if plan.is_transition() {
         // What was just written has had no effect yet, so nothing that was seen before speaks for it.
         report.waiting.push(Wait {
@@ -166,6 +176,14 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
         });
     }
     Ok(())
+}
+
+fn fought(fight: &Fight) -> Trouble {
+    Trouble {
+        reason: Reason::DriftFight,
+        class: Class::Wait,
+        message: fight.to_string(),
+    }
 }
 
 /// What of a plan cannot go on before a person does something.

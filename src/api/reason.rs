@@ -211,6 +211,10 @@ reasons! {
     VolumesInUse,
     /// An object is being deleted and does not go, because something else must let go of it first.
     DeletionBlocked,
+    /// Somebody changed or deleted an object of ours, and it was brought back.
+    DriftRepaired,
+    /// Somebody keeps changing a field that we keep bringing back, so it is left alone for a while.
+    DriftFight,
     /// A plan broke a rule that every plan must keep; nothing was written.
     PlanRejected,
 

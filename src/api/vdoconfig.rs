@@ -324,6 +324,9 @@ pub struct VDOConfigStatus {
     /// The identity under which volumes are registered in vCenter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_id: Option<String>,
+    /// What somebody changed or deleted and was brought back, the newest last; the last ten.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drift: Vec<DriftStatus>,
     /// When the next attempt is made after a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_attempt: Option<NextAttempt>,
@@ -426,6 +429,30 @@ pub struct InventoryStatus {
     pub name: String,
     /// How many objects are in it.
     pub objects: i64,
+}
+
+/// A change by somebody else that was brought back.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
+pub struct DriftStatus {
+    /// The object.
+    pub object: String,
+    /// The field; absent when the object was deleted.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub path: String,
+    /// What is wanted there.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub wanted: String,
+    /// What was found there.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub found: String,
+    /// The field manager that changed it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub by: String,
+    /// When it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<Time>,
+    /// When it was brought back.
+    pub repaired: Time,
 }
 
 /// When the next attempt is made.

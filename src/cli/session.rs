@@ -7,6 +7,7 @@ use crate::api::VDOConfig;
 use crate::cluster::{ClusterError, KubeOptions, Reader, Select, Watch, Writer, connect, list, server_version};
 use crate::fetch::{Library, Store};
 use crate::manifest::Object;
+use crate::plan::History;
 use crate::reconcile::{self, Occasion, Prepared, Rehearsals, Survey, World, acting};
 use crate::status::Report;
 use crate::types::KubernetesVersion;
@@ -131,6 +132,7 @@ impl Session {
             kubernetes: self.kubernetes.clone(),
             now: now(),
             patience: std::time::Duration::from_secs(300),
+            history: &History::default(),
         };
         let prepared = reconcile::prepare(&occasion, &self.world, &survey, &mut Report::default()).await?;
         Ok(Decided { config, survey, prepared })

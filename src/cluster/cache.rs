@@ -5,6 +5,7 @@ use crate::manifest::{Object, differences};
 use crate::types::ObjectId;
 use futures::StreamExt;
 use kube::Client;
+use kube::api::TypeMeta;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
 use serde_json::{Map, Value};
@@ -46,6 +47,14 @@ impl Watch {
             kind: kind.into(),
             namespace: namespace.into(),
             select,
+        }
+    }
+
+    /// What its objects are; items of a list do not say it themselves.
+    pub(super) fn types(&self) -> TypeMeta {
+        TypeMeta {
+            api_version: self.api_version.clone(),
+            kind: self.kind.clone(),
         }
     }
 

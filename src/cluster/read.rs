@@ -2,7 +2,7 @@ use super::{ClusterError, Select, Watch, api};
 use crate::manifest::Object;
 use crate::types::{KubernetesVersion, ObjectId};
 use kube::Client;
-use kube::api::{DynamicObject, ListParams, TypeMeta};
+use kube::api::{DynamicObject, ListParams};
 use kube::core::PartialObjectMeta;
 use std::time::Duration;
 
@@ -45,6 +45,20 @@ pub async fn list(client: &Client, watch: &Watch) -> Result<Vec<Object>, Cluster
     Ok(found.items.into_iter().filter_map(|item| typed(item, watch)).collect())
 }
 
+/// An object as it is now, with the record of who wrote which field; by a list, so that the right to watch is enough.
+///
+/// # Errors
+/// When the request fails.
+pub async fn with_managers(client: &Client, api_version: &str, id: &ObjectId) -> Result<Option<Object>, ClusterError> {
+    let api = api(client, api_version, id.kind(), &id.namespace);
+    let watch = Watch::new(api_version, id.kind(), &id.namespace, Select::Name(id.name.clone()));
+    let found = timed("list", api_version, id, api.list(&params(&watch))).await?.items.pop();
+    Ok(found.and_then(|mut found| {
+        found.types.get_or_insert_with(|| watch.types());
+        serde_json::to_value(found).ok().and_then(|value| Object::new(value).ok())
+    }))
+}
+
 /// The same objects with nothing but their metadata.
 ///
 /// # Errors
@@ -70,10 +84,7 @@ fn params(watch: &Watch) -> ListParams {
 
 /// Items of a list do not say what they are.
 pub(super) fn typed(mut item: DynamicObject, watch: &Watch) -> Option<Object> {
-    item.types.get_or_insert_with(|| TypeMeta {
-        api_version: watch.api_version.clone(),
-        kind: watch.kind.clone(),
-    });
+    item.types.get_or_insert_with(|| watch.types());
     object(item)
 }
 

@@ -2,7 +2,8 @@
 
 use super::memory::newest;
 use super::{Context, now};
-use crate::api::{Class, VDOConfig, VDOConfigStatus, chain};
+use crate::api::{Class, Reason, VDOConfig, VDOConfigStatus, chain};
+use crate::plan::{Drift, Fight};
 use crate::reconcile::{self, Next, Occasion};
 use crate::runtime::metrics::{ConditionValue, ReconcileResult};
 use crate::status::{Note, Report, Trouble, fold, notes};
@@ -36,6 +37,7 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
                 kubernetes,
                 now: time,
                 patience: context.deletion_patience,
+                history: &memory.history,
             };
             reconcile::reconcile(&occasion, &context.world).await
         }
@@ -57,13 +59,19 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
         return Ok(Action::await_change());
     }
 
+    for drift in &report.drift {
+        memory.history.repaired(drift, time);
+        tracing::warn!(config = %object.name_any(), reason = %Reason::DriftRepaired, "{drift}");
+    }
     let next = Next::after(&report);
     memory.failures = if next == Next::Backoff {
         memory.failures.saturating_add(1)
     } else {
         0
     };
-    let delay = jitter(next.delay(memory.failures, context.resync), &uid, time);
+    let pause = |fight: &Fight| Duration::try_from(fight.until.duration_since(time)).unwrap_or_default();
+    let peace = report.fights.iter().map(pause).min().unwrap_or(Duration::MAX);
+    let delay = peace.min(jitter(next.delay(memory.failures, context.resync), &uid, time));
     report.next_attempt = SignedDuration::try_from(delay)
         .ok()
         .and_then(|delay| time.checked_add(delay).ok())
@@ -90,8 +98,34 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
             delay = delay.min(Duration::from_secs(5));
         }
     }
+    tell_drift(&context, &object, &report).await;
     context.memory.keep_config(&uid, memory);
     Ok(Action::requeue(delay))
+}
+
+/// How many objects that were brought back in one run have an event; the status and the log have all.
+const TOLD: usize = 10;
+
+/// One event for each object that was brought back. The object is named as related, so that those of one object are counted and
+/// those of two are not taken for one.
+async fn tell_drift(context: &Context, config: &VDOConfig, report: &Report) {
+    let mut objects: Vec<&Drift> = report.drift.iter().collect();
+    objects.dedup_by_key(|drift| &drift.id);
+    for drift in objects.into_iter().take(TOLD) {
+        let event = Event {
+            type_: EventType::Warning,
+            reason: Reason::DriftRepaired.to_string(),
+            note: Some(drift.to_string().chars().take(1000).collect()),
+            action: "Repair".into(),
+            secondary: Some(ObjectReference {
+                kind: Some(drift.id.kind().to_owned()),
+                namespace: Some(drift.id.namespace.clone()).filter(|namespace| !namespace.is_empty()),
+                name: Some(drift.id.name.clone()),
+                ..ObjectReference::default()
+            }),
+        };
+        publish(context, &config.object_ref(&()), &event).await;
+    }
 }
 
 /// The VDOConfig that acts in this cluster, as namespace/name.
@@ -173,7 +207,7 @@ fn measure(context: &Context, status: &VDOConfigStatus, known: &mut Vec<String>)
     }
 }
 
-/// Records an event. That it could not be recorded never fails anything.
+/// Records an event of a condition.
 pub(super) async fn record(context: &Context, reference: &ObjectReference, note: &Note) {
     let event = Event {
         type_: if note.warning { EventType::Warning } else { EventType::Normal },
@@ -182,8 +216,13 @@ pub(super) async fn record(context: &Context, reference: &ObjectReference, note:
         action: "Reconcile".into(),
         secondary: None,
     };
+    publish(context, reference, &event).await;
+}
+
+/// That an event could not be recorded never fails anything.
+async fn publish(context: &Context, reference: &ObjectReference, event: &Event) {
     if context.fence.is_open()
-        && let Err(error) = context.recorder.publish(&event, reference).await
+        && let Err(error) = context.recorder.publish(event, reference).await
     {
         tracing::debug!(%error, "an event could not be recorded");
     }

@@ -2,6 +2,7 @@
 
 use crate::api::{VDOConfigStatus, VsphereCloudConfigStatus};
 use crate::reconcile::connection::Coverage;
+use crate::plan::History;
 use crate::reconcile::login::Key;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,6 +24,8 @@ pub(super) struct Config {
     pub status: Option<(u64, VDOConfigStatus)>,
     /// When that was.
     pub written: Option<Instant>,
+    /// The repairs of what somebody else had changed.
+    pub history: History,
     /// The drivers that metrics speak of.
     pub drivers: Vec<String>,
 }

@@ -88,6 +88,12 @@ pub enum ReconcileError {
         /// What is wrong and what to write.
         problem: String,
     },
+    /// Somebody else runs a driver, or an operator of drivers.
+    #[error("nothing is installed, because somebody else is at work: {message}")]
+    ForeignDriver {
+        /// Whose it is and what to do.
+        message: String,
+    },
     /// kube-system cannot be seen.
     #[error("namespace kube-system cannot be seen, and its UID is the identity of the cluster; let the operator get it")]
     NoClusterId,
@@ -137,6 +143,7 @@ impl Failure for ReconcileError {
             Self::SecretIncomplete { .. } => Reason::SecretIncomplete,
             Self::CaBundle { .. } => Reason::CaBundleInvalid,
             Self::InvalidSpec { .. } => Reason::InvalidSpec,
+            Self::ForeignDriver { .. } => Reason::NotOurs,
             Self::NoClusterId => Reason::Forbidden,
             Self::NoFit(error) => no_fit(error),
             Self::Matrix(_) => Reason::MatrixInvalid,
@@ -158,7 +165,7 @@ impl Failure for ReconcileError {
             Self::NoConnections { .. } | Self::ConnectionNotReady { .. } | Self::SecretNotFound { .. } | Self::CaBundle { .. } => {
                 Class::Wait
             }
-            Self::SecretWrongType { .. } | Self::SecretIncomplete { .. } => Class::Wait,
+            Self::SecretWrongType { .. } | Self::SecretIncomplete { .. } | Self::ForeignDriver { .. } => Class::Wait,
             Self::NoClusterId | Self::Fetch(_) => Class::Retry,
             Self::Cluster(error) => error.class(),
             Self::ConnectionNotFound { .. }

@@ -2,6 +2,7 @@
 
 use super::desired::{Wanted, desired};
 use super::error::ReconcileError;
+use super::foreign::nobody_else;
 use super::lookups::answered;
 use super::survey::{Survey, watches};
 use super::{Occasion, World, ahead, gates, gather, preconditions, select, snapshots, upgrade};
@@ -169,6 +170,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         .preconditions
         .push(preconditions::control_plane(&desired, &survey.cluster.nodes));
     tell(report, survey, &resolution, &desired);
+    nobody_else(world, survey, &desired, report).await?;
 
     let observed = Observed {
         at: occasion.now,

@@ -3,7 +3,7 @@ use super::conditions::{connections, drivers};
 use super::parts::{count, driver, nodes, vcenter};
 use super::preconditions::preconditions;
 use super::summary::{running, summary};
-use crate::api::{Class, ConditionType, Conditions, InventoryStatus, KubernetesStatus, NextAttempt, Reason, VDOConfigStatus};
+use crate::api::{Class, ConditionType, Conditions, DriftStatus, InventoryStatus, KubernetesStatus, NextAttempt, Reason, VDOConfigStatus};
 use crate::types::CSI;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -82,6 +82,7 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
             })
             .or_else(|| old.inventory.clone().filter(|_| !report.removed)),
         cluster_id: report.cluster_id.clone().or_else(|| old.cluster_id.clone()),
+        drift: drift(old, report, now),
         next_attempt: trouble.filter(|t| t.class == Class::Retry).and_then(|t| {
             Some(NextAttempt {
                 at: report.next_attempt.clone()?,
@@ -89,4 +90,22 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
             })
         }),
     }
+}
+
+/// How many changes by others are kept.
+const DRIFT_KEPT: usize = 10;
+
+/// What was brought back, the newest last.
+fn drift(old: &VDOConfigStatus, report: &Report, now: &Time) -> Vec<DriftStatus> {
+    let new = report.drift.iter().map(|drift| DriftStatus {
+        object: drift.id.to_string(),
+        path: drift.path.clone(),
+        wanted: drift.wanted.clone(),
+        found: drift.found.clone(),
+        by: drift.manager.clone(),
+        changed: drift.at.map(Time),
+        repaired: now.clone(),
+    });
+    let all: Vec<DriftStatus> = old.drift.iter().cloned().chain(new).collect();
+    all[all.len().saturating_sub(DRIFT_KEPT)..].to_vec()
 }

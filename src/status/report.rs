@@ -1,7 +1,7 @@
 use crate::api::{Class, ConditionType, Failure, MatrixStatus, PlanStatus, Reason, chain};
 use crate::facts::{Cluster, Connection};
 use crate::health::DriverHealth;
-use crate::plan::{Skip, Wait};
+use crate::plan::{Drift, Fight, Skip, Wait};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 /// A failure, reduced to what is published of it.
@@ -130,6 +130,10 @@ pub struct Report {
     pub cluster_id: Option<String>,
     /// What was found of the preconditions. Of those that are not here, the last report stays true.
     pub preconditions: Vec<Precondition>,
+    /// What somebody else had changed and was brought back.
+    pub drift: Vec<Drift>,
+    /// What somebody else keeps changing and is left alone for now.
+    pub fights: Vec<Fight>,
     /// What went wrong, worst first.
     pub troubles: Vec<Trouble>,
     /// The object is being removed.

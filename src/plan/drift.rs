@@ -1,0 +1,443 @@
+//! Who changed an object of ours, and whether somebody keeps changing it back.
+
+use super::{Change, Plan, Step};
+use crate::manifest::{Difference, Object};
+use crate::types::{FIELD_MANAGER, ObjectId};
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// One field that somebody changed, or an object that somebody deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drift {
+    /// The object.
+    pub id: ObjectId,
+    /// The field, for example `spec.replicas`; empty when the object was deleted.
+    pub path: String,
+    /// What is wanted there, shortened; masked in a Secret.
+    pub wanted: String,
+    /// What was found there.
+    pub found: String,
+    /// The field manager that wrote it, as the object says; empty when it does not say.
+    pub manager: String,
+    /// When, as the object says.
+    pub at: Option<Timestamp>,
+}
+
+impl fmt::Display for Drift {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.path.is_empty() {
+            return write!(f, "{} was deleted by somebody and is made anew", self.id);
+        }
+        write!(f, "{}: {} is {} instead of {}", self.id, self.path, self.found, self.wanted)?;
+        match (self.manager.as_str(), self.at) {
+            ("", _) => f.write_str(", changed by somebody who left no name"),
+            (manager, Some(at)) => write!(f, ", changed by {manager} at {at}"),
+            (manager, None) => write!(f, ", changed by {manager}"),
+        }
+    }
+}
+
+impl Drift {
+    /// An object that somebody deleted. Who it was, only the audit log of the API server knows.
+    #[must_use]
+    pub fn deleted(id: ObjectId) -> Self {
+        Self {
+            id,
+            path: String::new(),
+            wanted: String::new(),
+            found: String::new(),
+            manager: String::new(),
+            at: None,
+        }
+    }
+}
+
+/// How much of a value is shown.
+const SHOWN: usize = 80;
+
+/// The drift that these differences are, where `live` is the object with its record of field managers.
+#[must_use]
+pub fn blame(id: &ObjectId, differences: &[Difference], live: &Object) -> Vec<Drift> {
+    differences
+        .iter()
+        .map(|difference| {
+            let (manager, at) = writer(live, &difference.path).unwrap_or_default();
+            let show = |value: &Value| shown(value, live.is_secret() && !difference.path.starts_with("metadata"));
+            Drift {
+                id: id.clone(),
+                path: difference.path.clone(),
+                wanted: show(&difference.wanted),
+                found: show(&difference.found),
+                manager,
+                at,
+            }
+        })
+        .collect()
+}
+
+fn shown(value: &Value, secret: bool) -> String {
+    if value.is_null() {
+        return "absent".into();
+    }
+    if secret {
+        return "******".into();
+    }
+    let text = value.to_string();
+    if text.chars().count() <= SHOWN {
+        return text;
+    }
+    text.chars().take(SHOWN - 1).chain(['…']).collect()
+}
+
+/// Who wrote a field last: the newest of those who own it, or something in it or around it. Whoever removed a field owns
+/// nothing of it any more, so then it is the newest of all others.
+fn writer(live: &Object, path: &str) -> Option<(String, Option<Timestamp>)> {
+    let entries = live.value().pointer("/metadata/managedFields")?.as_array()?;
+    let others = entries.iter().filter(|entry| {
+        let own = entry["manager"] == FIELD_MANAGER && entry["operation"] == "Apply";
+        !own && entry["subresource"].as_str().unwrap_or_default().is_empty()
+    });
+    let steps = steps(path);
+    let when = |entry: &Value| entry["time"].as_str().and_then(|time| time.parse::<Timestamp>().ok());
+    // How far down the path the entry owns anything: the deepest knows most, and of equals the newest.
+    let best = others.max_by_key(|entry| (depth(&entry["fieldsV1"], &steps, live), when(entry)))?;
+    Some((best["manager"].as_str().unwrap_or_default().to_owned(), when(best)))
+}
+
+/// A path in its parts: `spec.list[0].a[b/c]` is `spec`, `list`, `[0]`, `a`, `b/c`.
+#[derive(Debug, PartialEq, Eq)]
+enum Part<'a> {
+    Field(&'a str),
+    Item(usize),
+}
+
+fn steps(path: &str) -> Vec<Part<'_>> {
+    let mut all = Vec::new();
+    let mut rest = path;
+    while !rest.is_empty() {
+        if let Some((inside, after)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            all.push(inside.parse().map_or(Part::Field(inside), Part::Item));
+            rest = after;
+        } else {
+            rest = rest.strip_prefix('.').unwrap_or(rest);
+            let end = rest.find(['.', '[']).unwrap_or(rest.len());
+            all.push(Part::Field(&rest[..end]));
+            rest = &rest[end..];
+        }
+    }
+    all
+}
+
+/// How many steps down a path a set of fields (`fieldsV1`) reaches. Items of lists are named there by their keys or values,
+/// which the live object tells.
+fn depth(fields: &Value, steps: &[Part<'_>], live: &Object) -> usize {
+    let (mut fields, mut at) = (fields, live.value());
+    for (reached, step) in steps.iter().enumerate() {
+        let next = match step {
+            Part::Field(name) => {
+                at = at.get(*name).unwrap_or(&Value::Null);
+                fields.get(format!("f:{name}"))
+            }
+            Part::Item(index) => {
+                at = at.get(*index).unwrap_or(&Value::Null);
+                fields
+                    .as_object()
+                    .and_then(|map| map.iter().find(|(key, _)| names(key, at)))
+                    .map(|(_, inside)| inside)
+            }
+        };
+        match next {
+            Some(inside) => fields = inside,
+            None => return reached,
+        }
+    }
+    steps.len()
+}
+
+/// Whether a key of `fieldsV1` names this item: `k:{"name":"a"}` by keys, `v:"a"` by value.
+fn names(key: &str, item: &Value) -> bool {
+    let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();
+    match key.split_at_checked(2) {
+        Some(("k:", keys)) => parsed(keys)
+            .as_ref()
+            .and_then(Value::as_object)
+            .is_some_and(|keys| keys.iter().all(|(key, value)| item.get(key) == Some(value))),
+        Some(("v:", value)) => parsed(value).as_ref() == Some(item),
+        _ => false,
+    }
+}
+
+/// How many times a field is written anew within [`WINDOW`] before it is a fight.
+pub const REWRITES: usize = 3;
+/// How long a rewrite counts.
+const WINDOW: SignedDuration = SignedDuration::from_mins(10);
+/// How long the first pause of a fight is; each following one is twice as long, up to [`LONGEST`].
+const PAUSE: SignedDuration = SignedDuration::from_mins(5);
+const LONGEST: SignedDuration = SignedDuration::from_hours(1);
+
+/// The repairs of the past, as far as they matter. It may be lost: then a fight is noticed three repairs later.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct History(BTreeMap<(ObjectId, String), Rounds>);
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Rounds {
+    /// When the field was repaired within the window.
+    repaired: Vec<Timestamp>,
+    /// Who wrote it last.
+    manager: String,
+    /// Pauses in a row, and until when the last of them is.
+    pauses: u32,
+    until: Option<Timestamp>,
+}
+
+/// Somebody keeps writing a field that we keep writing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fight {
+    /// The object.
+    pub id: ObjectId,
+    /// The field.
+    pub path: String,
+    /// The opponent.
+    pub manager: String,
+    /// Until when the object is left as it is.
+    pub until: Timestamp,
+}
+
+impl fmt::Display for Fight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let who = if self.manager.is_empty() {
+            "somebody who leaves no name"
+        } else {
+            &self.manager
+        };
+        write!(
+            f,
+            "{}: {who} writes {} again and again, so the object is left as it is until {}; make {who} stop, or set the value that it \
+             wants in the VDOConfig",
+            self.id, self.path, self.until
+        )
+    }
+}
+
+impl History {
+    /// The history with a repair in it. The repair that makes it a fight begins a pause, and so does each that follows a pause.
+    pub fn repaired(&mut self, drift: &Drift, now: Timestamp) {
+        self.forget(now);
+        let rounds = self.0.entry((drift.id.clone(), drift.path.clone())).or_default();
+        rounds.repaired.push(now);
+        drift.manager.clone_into(&mut rounds.manager);
+        if rounds.repaired.len() >= REWRITES {
+            let pause = (0..rounds.pauses).fold(PAUSE, |pause, _| (pause + pause).min(LONGEST));
+            rounds.pauses += 1;
+            rounds.until = now.checked_add(pause).ok();
+        }
+    }
+
+    /// What nobody has touched for a window after the last pause is over: the opponent has stopped.
+    fn forget(&mut self, now: Timestamp) {
+        self.0.retain(|_, rounds| {
+            let over = rounds.until.or(rounds.repaired.last().copied());
+            over.is_some_and(|over| now.duration_since(over) < WINDOW)
+        });
+        for rounds in self.0.values_mut() {
+            if rounds.until.is_none() {
+                rounds.repaired.retain(|at| now.duration_since(*at) < WINDOW);
+            }
+        }
+    }
+
+    /// The fights in which a pause is on. After it one repair is made; if that is undone, the next pause is longer.
+    #[must_use]
+    pub fn fights(&self, now: Timestamp) -> Vec<Fight> {
+        self.0
+            .iter()
+            .filter_map(|((id, path), rounds)| {
+                Some(Fight {
+                    id: id.clone(),
+                    path: path.clone(),
+                    manager: rounds.manager.clone(),
+                    until: rounds.until.filter(|until| *until > now)?,
+                })
+            })
+            .collect()
+    }
+}
+
+/// The fights that a plan would go on with. Their repairs are taken out of it; everything else in it stays, and so does a
+/// change of what is wanted.
+pub fn hold_fire(plan: &mut Plan, history: &History, now: Timestamp) -> Vec<Fight> {
+    let fights = history.fights(now);
+    let mut held = Vec::new();
+    plan.steps.retain(|step| {
+        let Step::Apply { object, change, .. } = step else { return true };
+        let fields: &[Difference] = match change {
+            Change::Repair(fields) => fields,
+            // Whoever deletes it again and again is an opponent, too.
+            Change::Restore => &[],
+            _ => return true,
+        };
+        let id = object.id();
+        let on = |fight: &&Fight| fight.id == id && (fight.path.is_empty() || fields.iter().any(|d| d.path == fight.path));
+        let fight = fights.iter().find(on);
+        held.extend(fight.cloned());
+        fight.is_none()
+    });
+    held
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::differences;
+    use serde_json::json;
+
+    fn time(minute: i64) -> Timestamp {
+        Timestamp::from_second(minute * 60).expect("a time")
+    }
+
+    fn entry(manager: &str, minute: i64, fields: &Value) -> Value {
+        json!({"manager": manager, "operation": "Update", "time": time(minute).to_string(), "fieldsV1": fields})
+    }
+
+    #[test]
+    fn who_wrote_a_field() {
+        let container = |image: &str| json!({"name": "a", "image": image});
+        let wanted = json!({"kind": "Deployment", "spec": {"replicas": 1, "containers": [container("wanted")]}, "data": {"a.b/c": "x", "gone": "y"}});
+        let mut live = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
+            "spec": {"replicas": 3, "containers": [container("found")]}, "data": {"a.b/c": "z"}});
+        live["metadata"]["managedFields"] = json!([
+            {"manager": "vdo", "operation": "Apply", "time": time(50).to_string(), "fieldsV1": {"f:spec": {"f:replicas": {}}, "f:data": {"f:a.b/c": {}}}},
+            entry("kubectl-scale", 2, &json!({"f:spec": {"f:replicas": {}}})),
+            entry("kubectl-edit", 3, &json!({"f:spec": {"f:containers": {"k:{\"name\":\"a\"}": {"f:image": {}}, "k:{\"name\":\"b\"}": {}}}})),
+            entry("older", 1, &json!({"f:spec": {"f:containers": {"k:{\"name\":\"a\"}": {"f:image": {}}}}})),
+            entry("k9s", 9, &json!({"f:data": {"f:a.b/c": {}}})),
+            {"manager": "kubelet", "operation": "Update", "subresource": "status", "time": time(99).to_string(), "fieldsV1": {"f:status": {}}},
+        ]);
+        let live = Object::new(live).expect("an object");
+        let found = differences(&wanted, live.value());
+        let said: Vec<String> = blame(&live.id(), &found, &live)
+            .iter()
+            .map(|d| {
+                format!(
+                    "{} {}->{} {} {:?}",
+                    d.path,
+                    d.wanted,
+                    d.found,
+                    d.manager,
+                    d.at.map(|at| at.as_second() / 60)
+                )
+            })
+            .collect();
+        assert_eq!(
+            said,
+            [
+                "spec.replicas 1->3 kubectl-scale Some(2)",
+                "spec.containers[0].image \"wanted\"->\"found\" kubectl-edit Some(3)",
+                "data[a.b/c] \"x\"->\"z\" k9s Some(9)",
+                // Removed: nobody owns it, so it was the last one who wrote next to it.
+                "data.gone \"y\"->absent k9s Some(9)",
+            ]
+        );
+        assert!(
+            blame(&live.id(), &found, &live)[0]
+                .to_string()
+                .ends_with("spec.replicas is 3 instead of 1, changed by kubectl-scale at 1970-01-01T00:02:00Z")
+        );
+        // An object without a record names nobody.
+        let bare = Object::new(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}})).expect("an object");
+        assert_eq!(blame(&bare.id(), &found, &bare)[0].manager, "");
+    }
+
+    #[test]
+    fn what_is_in_a_secret_is_masked_and_long_values_are_cut() {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "labels": {"a": "found"}}, "data": {"password": "aHVudGVyMg=="}});
+        let wanted = json!({"metadata": {"labels": {"a": "wanted"}}, "data": {"password": "b3RoZXI="}});
+        let secret = Object::new(secret).expect("an object");
+        let found = blame(&secret.id(), &differences(&wanted, secret.value()), &secret);
+        assert_eq!((found[0].found.as_str(), found[1].found.as_str()), ("\"found\"", "******"));
+        assert!(!format!("{found:?}").contains("aHVudGVyMg") && !format!("{found:?}").contains("b3RoZXI"));
+        assert_eq!(shown(&"x".repeat(200).into(), false).chars().count(), SHOWN);
+    }
+
+    fn slip(manager: &str) -> Drift {
+        Drift {
+            path: "spec.replicas".into(),
+            manager: manager.into(),
+            ..Drift::deleted(ObjectId::new("apps", "Deployment", "n", "d"))
+        }
+    }
+
+    /// The minutes in which an opponent that undoes every repair at once is repaired.
+    #[test]
+    fn a_fight_is_fought_ever_more_rarely_and_ends_when_the_opponent_stops() {
+        let mut history = History::default();
+        let mut repairs = Vec::new();
+        for minute in 0..200 {
+            if history.fights(time(minute)).is_empty() {
+                history.repaired(&slip("tuner"), time(minute));
+                repairs.push(minute);
+            }
+        }
+        assert_eq!(
+            repairs,
+            [0, 1, 2, 7, 17, 37, 77, 137, 197],
+            "5, 10, 20, 40 minutes and then an hour"
+        );
+        let fight = &history.fights(time(198))[0];
+        assert_eq!(
+            (fight.manager.as_str(), fight.path.as_str(), fight.until),
+            ("tuner", "spec.replicas", time(257))
+        );
+        assert!(fight.to_string().contains("make tuner stop"));
+        // The opponent has stopped: the next slip is one like any other.
+        history.repaired(&slip("kubectl-edit"), time(268));
+        assert_eq!(history.fights(time(268)), []);
+        // Slips that are far apart are none at all.
+        let mut history = History::default();
+        for minute in [0, 9, 20, 31, 42] {
+            history.repaired(&slip("kubectl-edit"), time(minute));
+            assert_eq!(history.fights(time(minute)), [], "after minute {minute}");
+        }
+        assert_eq!(history.0.len(), 1, "it does not grow");
+    }
+
+    #[test]
+    fn only_the_repair_of_the_field_is_held() {
+        let mut history = History::default();
+        (0..3).for_each(|minute| history.repaired(&slip("tuner"), time(minute)));
+        let object = |name: &str| {
+            Object::new(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "n"}}))
+                .expect("an object")
+        };
+        let difference = |path: &str| Difference {
+            path: path.into(),
+            wanted: 1.into(),
+            found: 2.into(),
+        };
+        let held = |name: &str, change: Change| {
+            let apply = Step::Apply {
+                object: object(name),
+                change,
+                wave: 4,
+                driver: "vsphere-csi".into(),
+            };
+            let mut plan = Plan {
+                steps: vec![apply],
+                ..Plan::default()
+            };
+            let fights = hold_fire(&mut plan, &history, time(3));
+            assert_eq!(fights.len(), usize::from(plan.is_empty()));
+            plan.is_empty()
+        };
+        assert!(held("d", Change::Repair(vec![difference("spec.replicas")])));
+        assert!(!held("d", Change::Repair(vec![difference("spec.paused")])), "another field");
+        assert!(!held("e", Change::Repair(vec![difference("spec.replicas")])), "another object");
+        assert!(
+            !held("d", Change::Update(vec![difference("spec.replicas")])),
+            "something else is wanted"
+        );
+        assert!(!held("d", Change::Restore), "nobody has deleted it again and again");
+    }
+}
