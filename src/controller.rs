@@ -12,7 +12,7 @@ mod memory;
 
 use crate::api::{VDOConfig, VsphereCloudConfig};
 use crate::cluster::{Cache, ClientError, KubeOptions, Reader, Writer, connect, server_version};
-use crate::fetch::Store;
+use crate::fetch::{Library, Store};
 use crate::reconcile::World;
 use crate::runtime::admin::{Admin, ListenError, Readiness};
 use crate::runtime::args::Args;
@@ -86,7 +86,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
             client: client.clone(),
             reader: Reader::Watching(Arc::new(Cache::new(client.clone(), changed))),
             writer: Writer::new(client.clone(), move |verb, kind| counted.wrote(verb.as_str(), kind)),
-            store: Store::Embedded,
+            library: Library::new(Store::Embedded),
         },
         metrics,
         recorder: Recorder::new(

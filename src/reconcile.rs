@@ -29,7 +29,9 @@ mod prepare;
 mod remove;
 mod report;
 mod select;
+pub mod snapshots;
 mod survey;
+mod upgrade;
 
 pub use error::ReconcileError;
 pub use gather::{connection_objects, connections_watch, inventory_name, nodes, vcenter_version};
@@ -37,10 +39,11 @@ pub use prepare::{Prepared, policy, prepare};
 pub use report::{Next, publish};
 pub use select::{Asked, asked};
 pub use survey::{Survey, survey};
+pub use upgrade::hold_upgrades;
 
 use crate::api::{Class, FINALIZER, ManagementState, Reason, VDOConfig};
 use crate::cluster::{ClusterError, Reader, Writer};
-use crate::fetch::Store;
+use crate::fetch::Library;
 use crate::plan::Wait;
 use crate::status::{Report, Trouble};
 use crate::types::{KubernetesVersion, ObjectId};
@@ -58,7 +61,7 @@ pub struct World {
     /// For writes.
     pub writer: Writer,
     /// Where charts and the matrix come from.
-    pub store: Store,
+    pub library: Library,
 }
 
 /// What is known when a reconcile begins.

@@ -136,6 +136,12 @@ fn own(rights: &mut Rights) {
     cluster.add("", "nodes", &[], &["list", "watch"]);
     cluster.add("storage.k8s.io", "csinodes", &[], &["list", "watch"]);
     cluster.add("", "namespaces", &["kube-system"], &["list", "watch"]);
+    cluster.add(
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        &vdo::reconcile::snapshots::DEFINITIONS,
+        &["list", "watch"],
+    );
     cluster.add("events.k8s.io", "events", &[], &["create", "patch"]);
     // Asked before a namespace of a driver is deleted: does it hold anything of somebody else?
     for (group, kinds) in [

@@ -158,6 +158,10 @@ reasons! {
     NoEligibleNode,
     /// The pod network is not ready on a node.
     NetworkNotReady,
+    /// The definitions of volume snapshots are not served.
+    SnapshotDefinitionsMissing,
+    /// No controller of volume snapshots is ready.
+    SnapshotControllerMissing,
 
     /// Nodes wait for the cloud provider to initialise them.
     WaitingForNodes,

@@ -5,7 +5,7 @@ use super::failure::sentence;
 use super::{CliError, Exit};
 use crate::api::VDOConfig;
 use crate::cluster::{ClusterError, KubeOptions, Reader, Select, Watch, Writer, connect, list, server_version};
-use crate::fetch::Store;
+use crate::fetch::{Library, Store};
 use crate::manifest::Object;
 use crate::plan::{Input, Plan};
 use crate::reconcile::{self, Occasion, Prepared, Survey, World, acting};
@@ -70,7 +70,7 @@ impl Session {
         let world = World {
             reader: Reader::Once(client.clone()),
             writer: Writer::new(client.clone(), |_, _| {}),
-            store: Store::Embedded,
+            library: Library::new(Store::Embedded),
             client,
         };
         Ok(Self {
