@@ -34,7 +34,7 @@ mod survey;
 mod upgrade;
 
 pub use error::ReconcileError;
-pub use gather::{connection_objects, connections_watch, inventory_name, nodes, vcenter_version};
+pub use gather::{Found, connection_objects, connections_watch, inventory_name, nodes, vcenter_version};
 pub use prepare::{Prepared, policy, prepare};
 pub use report::{Next, publish};
 pub use select::{Asked, asked};

@@ -11,6 +11,7 @@ mod screen;
 
 use super::answer::document;
 use super::args::{Doctor as Args, DoctorVerb, Global};
+use super::session::Session;
 use super::{Answer, CliError, Exit};
 use crate::facts::Node;
 use crate::health::{ConnectionReport, NodeReport, Privileges, kubelet_stage};
@@ -38,7 +39,11 @@ impl Findings {
         self.subjects.push(subject);
         self.privileges.push((name.to_owned(), told.privileges));
         for node in told.nodes {
-            match self.nodes.iter_mut().find(|(_, old)| old.node == node.node && (old.machine.is_empty() || node.machine.is_empty())) {
+            match self
+                .nodes
+                .iter_mut()
+                .find(|(_, old)| old.node == node.node && (old.machine.is_empty() || node.machine.is_empty()))
+            {
                 Some(old) if old.1.machine.is_empty() => *old = (name.to_owned(), node),
                 Some(_) => {}
                 None => self.nodes.push((name.to_owned(), node)),
@@ -47,12 +52,24 @@ impl Findings {
     }
 }
 
+/// The cluster, within the time that it may take.
+async fn open(global: &Global) -> Result<Session, CliError> {
+    match tokio::time::timeout(global.timeout, Session::open(global)).await {
+        Ok(session) => session,
+        Err(_) => Err(CliError::timed_out(global.timeout)),
+    }
+}
+
 /// A connection with its stages.
 fn connection_subject(name: &str, told: &ConnectionReport) -> Subject {
     Subject {
         subject: "connection",
         name: name.to_owned(),
-        about: told.about.iter().map(|about| format!("vCenter {} build {}", about.version, about.build)).collect(),
+        about: told
+            .about
+            .iter()
+            .map(|about| format!("vCenter {} build {}", about.version, about.build))
+            .collect(),
         checks: told.stages.iter().map(Check::of_stage).collect(),
     }
 }

@@ -53,7 +53,15 @@ mod tests {
         assert_eq!(kubelet_stage(&well).status, Some(true));
         let stage = kubelet_stage(&[node("a", "", true), node("b", "", false)]);
         assert_eq!((stage.status, stage.reason), (Some(false), Reason::KubeletNotExternal));
-        assert!(stage.message.starts_with("1 of 2 nodes") && stage.message.contains(": b;"), "{}", stage.message);
-        assert!(stage.remedy.contains("kubeletExtraArgs: [{name: cloud-provider") && stage.remedy.contains("taint node b "), "{}", stage.remedy);
+        assert!(
+            stage.message.starts_with("1 of 2 nodes") && stage.message.contains(": b;"),
+            "{}",
+            stage.message
+        );
+        assert!(
+            stage.remedy.contains("kubeletExtraArgs: [{name: cloud-provider") && stage.remedy.contains("taint node b "),
+            "{}",
+            stage.remedy
+        );
     }
 }

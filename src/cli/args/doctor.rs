@@ -77,13 +77,27 @@ pub struct DoctorVcenter {
     #[arg(long, env = "VDO_PASSWORD_FILE", value_name = "FILE", global = true)]
     pub password_file: Option<PathBuf>,
     /// With --pre: a datacenter to look in, by name or inventory path; may be repeated; default: all
-    #[arg(long, env = "VDO_DATACENTER", value_name = "NAME", value_delimiter = ',', global = true, requires = "pre")]
+    #[arg(
+        long,
+        env = "VDO_DATACENTER",
+        value_name = "NAME",
+        value_delimiter = ',',
+        global = true,
+        requires = "pre"
+    )]
     pub datacenter: Vec<String>,
     /// With --pre: the SHA-256 or SHA-1 thumbprint of the vCenter's certificate
     #[arg(long, env = "VDO_THUMBPRINT", value_name = "DIGITS", global = true, requires = "pre", conflicts_with_all = ["ca_file", "insecure"])]
     pub thumbprint: Option<Thumbprint>,
     /// With --pre: a file with the certificate authorities that sign it; default: those of this machine
-    #[arg(long, env = "VDO_CA_FILE", value_name = "FILE", global = true, requires = "pre", conflicts_with = "insecure")]
+    #[arg(
+        long,
+        env = "VDO_CA_FILE",
+        value_name = "FILE",
+        global = true,
+        requires = "pre",
+        conflicts_with = "insecure"
+    )]
     pub ca_file: Option<PathBuf>,
     /// With --pre: sends the password to whoever answers, without a look at the certificate
     #[arg(long, env = "VDO_INSECURE", value_parser = FalseyValueParser::new(), global = true, requires = "pre")]

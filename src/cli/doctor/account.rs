@@ -35,9 +35,15 @@ pub(super) fn password(file: Option<&Path>, user: &str) -> Result<(Secret, Optio
             ));
         }
     };
-    let text = text.strip_suffix('\n').map_or(text.as_str(), |line| line.strip_suffix('\r').unwrap_or(line));
+    let text = text
+        .strip_suffix('\n')
+        .map_or(text.as_str(), |line| line.strip_suffix('\r').unwrap_or(line));
     if text.is_empty() {
-        return Err(CliError::new(Exit::Usage, "the password is empty", "An empty password is never sent."));
+        return Err(CliError::new(
+            Exit::Usage,
+            "the password is empty",
+            "An empty password is never sent.",
+        ));
     }
     Ok((Secret::new(text), warning))
 }

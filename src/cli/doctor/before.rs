@@ -1,16 +1,17 @@
 //! `--pre`: before anything is installed, from a vCenter's address, an account there and, where there is one, a kubeconfig.
 
 use super::super::args::{Doctor as Args, Global};
-use super::super::session::{Session, now};
+use super::super::matrix::index;
+use super::super::session::now;
 use super::super::{CliError, Exit};
 use super::account::password;
 use super::check::{Check, Subject};
-use super::{Findings, connection_subject};
+use super::{Findings, connection_subject, open};
 use crate::api::{ConditionType, Reason};
 use crate::facts::{Credentials, Feature, Needs, Node};
 use crate::fetch::Store;
 use crate::health::ConnectionReport;
-use crate::matrix::{self, DriverRequest, Query, UpdatePolicy};
+use crate::matrix::{DriverRequest, Query, UpdatePolicy, resolve};
 use crate::reconcile::connection::{Question, examine};
 use crate::types::{CPI, CSI, KubernetesVersion, Trust, VcenterVersion};
 use crate::vcenter::Endpoint;
@@ -46,9 +47,18 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
     let told = examine(&endpoint, &Credentials { user, password }, question, now()).await;
     let mut subject = connection_subject(&endpoint.address(), &told);
     if cluster.is_none()
-        && let Some(nodes) = subject.checks.iter_mut().find(|check| check.check == ConditionType::NodesFound.as_str())
+        && let Some(nodes) = subject
+            .checks
+            .iter_mut()
+            .find(|check| check.check == ConditionType::NodesFound.as_str())
     {
-        *nodes = Check::new(&*nodes.check, None, Reason::NotChecked, "no cluster is known whose nodes could be looked for", "");
+        *nodes = Check::new(
+            &*nodes.check,
+            None,
+            Reason::NotChecked,
+            "no cluster is known whose nodes could be looked for",
+            "",
+        );
     }
     let drivers = drivers(cluster.as_ref(), &told).await;
     found.subjects.push(drivers);
@@ -65,7 +75,7 @@ async fn cluster(global: &Global, found: &mut Findings) -> Option<Cluster> {
         about: Vec::new(),
         checks: Vec::new(),
     };
-    let session = match Session::open(global).await {
+    let session = match open(global).await {
         Ok(session) => session,
         Err(error) => {
             let named = global.kubeconfig.is_some() || global.context.is_some();
@@ -73,7 +83,11 @@ async fn cluster(global: &Global, found: &mut Findings) -> Option<Cluster> {
             if !absent {
                 found.exits.push(error.exit);
             }
-            let (status, reason) = if absent { (None, Reason::NotChecked) } else { (Some(false), Reason::ApiUnavailable) };
+            let (status, reason) = if absent {
+                (None, Reason::NotChecked)
+            } else {
+                (Some(false), Reason::ApiUnavailable)
+            };
             subject.checks.push(check(status, reason, &error.what, &error.remedy));
             found.subjects.push(subject);
             return None;
@@ -81,18 +95,26 @@ async fn cluster(global: &Global, found: &mut Findings) -> Option<Cluster> {
     };
     subject.name = session.name.clone();
     subject.about = vec![session.server.clone(), session.kubernetes.raw().to_owned()];
-    subject.checks.push(check(Some(true), Reason::Healthy, "the API server answers", ""));
+    subject
+        .checks
+        .push(check(Some(true), Reason::Healthy, "the API server answers", ""));
     let nodes = match crate::reconcile::nodes(&session.world.reader).await {
         Ok(nodes) => nodes,
         Err(error) => {
             let error = CliError::from(error);
-            subject.checks.push(Check::new("NodesListed", Some(false), Reason::Forbidden, &error.what, &error.remedy));
+            subject.checks.push(Check::new(
+                "NodesListed",
+                Some(false),
+                Reason::Forbidden,
+                &error.what,
+                &error.remedy,
+            ));
             found.exits.push(error.exit);
             Vec::new()
         }
     };
     subject.about.push(format!("{} nodes", nodes.len()));
-    subject.checks.extend(super::kubelet(&nodes));
+    subject.checks.push(super::kubelet(&nodes));
     found.subjects.push(subject);
     Some(Cluster {
         kubernetes: session.kubernetes,
@@ -104,11 +126,14 @@ async fn cluster(global: &Global, found: &mut Findings) -> Option<Cluster> {
 async fn drivers(cluster: Option<&Cluster>, told: &ConnectionReport) -> Subject {
     let version: Option<VcenterVersion> = told.about.as_ref().and_then(|about| about.version.parse().ok());
     let check = match (cluster, version) {
-        (Some(cluster), Some(version)) => match Store::Embedded.index().await {
+        (Some(cluster), Some(version)) => match index(&Store::Embedded).await {
             Ok(index) => {
                 let drivers: BTreeMap<_, _> = [CPI, CSI].into_iter().map(|name| (name.into(), DriverRequest::default())).collect();
-                let vcenters = [("vcenter".to_owned(), index.vcenter(&version, told.about.as_ref().map(|about| about.build.as_str())))];
-                let result = matrix::resolve(
+                let vcenters = [(
+                    "vcenter".to_owned(),
+                    index.vcenter(&version, told.about.as_ref().map(|about| about.build.as_str())),
+                )];
+                let result = resolve(
                     &index,
                     &Query {
                         kubernetes: &cluster.kubernetes,
@@ -121,7 +146,13 @@ async fn drivers(cluster: Option<&Cluster>, told: &ConnectionReport) -> Subject 
                 match result {
                     Ok(choice) => {
                         let picks: Vec<String> = choice.picks.iter().map(|(name, pick)| format!("{name} {}", pick.version)).collect();
-                        Check::new("VersionsFit", Some(true), Reason::Healthy, &format!("{} would be installed", picks.join(" and ")), "")
+                        Check::new(
+                            "VersionsFit",
+                            Some(true),
+                            Reason::Healthy,
+                            &format!("{} would be installed", picks.join(" and ")),
+                            "",
+                        )
                     }
                     Err(error) => {
                         let error = CliError::of(Exit::Differences, &*error);
@@ -129,10 +160,22 @@ async fn drivers(cluster: Option<&Cluster>, told: &ConnectionReport) -> Subject 
                     }
                 }
             }
-            Err(error) => Check::new("VersionsFit", None, Reason::MatrixInvalid, &crate::api::chain(&error), ""),
+            Err(error) => Check::new("VersionsFit", None, Reason::MatrixInvalid, &error.what, &error.remedy),
         },
-        (None, _) => Check::new("VersionsFit", None, Reason::NotChecked, "the version of the cluster is not known", ""),
-        (_, None) => Check::new("VersionsFit", None, Reason::NotChecked, "the version of the vCenter is not known", ""),
+        (None, _) => Check::new(
+            "VersionsFit",
+            None,
+            Reason::NotChecked,
+            "the version of the cluster is not known",
+            "",
+        ),
+        (_, None) => Check::new(
+            "VersionsFit",
+            None,
+            Reason::NotChecked,
+            "the version of the vCenter is not known",
+            "",
+        ),
     };
     Subject {
         subject: "drivers",
@@ -164,7 +207,11 @@ fn endpoint(args: &Args) -> Result<Endpoint, CliError> {
     let trust = match (&given.ca_file, &given.thumbprint) {
         _ if given.insecure => Trust::Insecure,
         (Some(file), _) => Trust::CaBundle(std::fs::read_to_string(file).map_err(|error| {
-            CliError::new(Exit::Usage, format!("{} cannot be read: {error}", file.display()), "Name a file with PEM certificates.")
+            CliError::new(
+                Exit::Usage,
+                format!("{} cannot be read: {error}", file.display()),
+                "Name a file with PEM certificates.",
+            )
         })?),
         (None, Some(print)) => Trust::Thumbprint(print.clone()),
         (None, None) => Trust::SystemRoots,

@@ -152,7 +152,9 @@ impl Subject {
 /// The worst result: a cluster that cannot be reached, a vCenter that cannot or refuses, nothing deployed, a check that failed.
 pub(super) fn worst(subjects: &[Subject], other: &[Exit]) -> Exit {
     const WORST_FIRST: [Exit; 4] = [Exit::Cluster, Exit::Vcenter, Exit::NotFound, Exit::Differences];
-    let all = subjects.iter().flat_map(|subject| subject.checks.iter().map(move |check| check.exit(subject)));
+    let all = subjects
+        .iter()
+        .flat_map(|subject| subject.checks.iter().map(move |check| check.exit(subject)));
     let all: Vec<Exit> = all.chain(other.iter().copied()).collect();
     WORST_FIRST.into_iter().find(|exit| all.contains(exit)).unwrap_or(Exit::Ok)
 }
@@ -166,7 +168,10 @@ mod tests {
             subject,
             name: "x".into(),
             about: vec![],
-            checks: checks.iter().map(|(name, status, reason)| Check::new(*name, *status, *reason, "m", "")).collect(),
+            checks: checks
+                .iter()
+                .map(|(name, status, reason)| Check::new(*name, *status, *reason, "m", ""))
+                .collect(),
         }
     }
 
@@ -186,7 +191,13 @@ mod tests {
         ] {
             assert_eq!(worst(&[connection(check)], &[]), exit, "{check:?}");
         }
-        let drivers = subject("drivers", &[("StorageReady", None, Reason::NotRequested), wrong("CloudProviderReady", Reason::PodsFailing)]);
+        let drivers = subject(
+            "drivers",
+            &[
+                ("StorageReady", None, Reason::NotRequested),
+                wrong("CloudProviderReady", Reason::PodsFailing),
+            ],
+        );
         let refused = connection(wrong("Authenticated", Reason::AccountLocked));
         assert_eq!(worst(std::slice::from_ref(&drivers), &[]), Exit::Differences);
         assert_eq!(worst(&[drivers.clone(), refused.clone()], &[Exit::NotFound]), Exit::Vcenter);

@@ -2,12 +2,16 @@
 
 use super::super::style::{bad, faint, good, head, table, warn};
 use super::Findings;
-use super::check::{Check, Finding, Mark, Subject};
+use super::check::{Check, Finding, Mark};
 use crate::health::{NodeReport, Privileges};
 
 /// All checks, under what they are about.
 pub(super) fn checks(found: &Findings) -> String {
-    let names = found.subjects.iter().flat_map(|subject| &subject.checks).map(|check| check.check.len());
+    let names = found
+        .subjects
+        .iter()
+        .flat_map(|subject| &subject.checks)
+        .map(|check| check.check.len());
     let wide = names.max().unwrap_or(0);
     let mut text = String::new();
     for subject in &found.subjects {
@@ -29,7 +33,11 @@ fn line(check: &Check, wide: usize) -> String {
         Mark::False => bad("✗"),
         Mark::Unknown => warn("?"),
     };
-    let message = if check.follows() { faint(&check.message) } else { check.message.clone() };
+    let message = if check.follows() {
+        faint(&check.message)
+    } else {
+        check.message.clone()
+    };
     let mut text = format!("  {mark} {}{}  {message}\n", check.check, " ".repeat(wide - check.check.len()));
     if check.status == Mark::True || check.follows() {
         return text;
@@ -39,7 +47,11 @@ fn line(check: &Check, wide: usize) -> String {
         message: check.message.clone(),
         remedy: check.remedy.clone(),
     };
-    let all = if check.findings.is_empty() { std::slice::from_ref(&own) } else { &check.findings };
+    let all = if check.findings.is_empty() {
+        std::slice::from_ref(&own)
+    } else {
+        &check.findings
+    };
     for (i, finding) in all.iter().enumerate() {
         // The first one is the check's own message.
         if i > 0 {
@@ -64,7 +76,11 @@ fn sum(found: &Findings) -> String {
     let count = |mark| found.subjects.iter().map(|subject| subject.count(mark)).sum::<usize>();
     let (passed, failed, unknown) = (count(Mark::True), count(Mark::False), count(Mark::Unknown));
     let mut parts = vec![good(&format!("{passed} passed"))];
-    parts.push(if failed > 0 { bad(&format!("{failed} failed")) } else { "0 failed".into() });
+    parts.push(if failed > 0 {
+        bad(&format!("{failed} failed"))
+    } else {
+        "0 failed".into()
+    });
     if unknown > 0 {
         parts.push(warn(&format!("{unknown} could not be told")));
     }
@@ -112,7 +128,11 @@ pub(super) fn nodes(found: &Findings) -> String {
 
 fn verdict(node: &NodeReport) -> String {
     let reasons: Vec<&str> = node.findings.iter().map(|finding| finding.reason.as_str()).collect();
-    if reasons.is_empty() { good("✓") } else { format!("{} {}", bad("✗"), reasons.join(", ")) }
+    if reasons.is_empty() {
+        good("✓")
+    } else {
+        format!("{} {}", bad("✗"), reasons.join(", "))
+    }
 }
 
 /// What each account lacks, and what it has beyond its needs where that was asked for.
@@ -124,7 +144,11 @@ pub(super) fn privileges(found: &Findings) -> String {
         }
         text.push_str(&format!("{}  {connection}  {}\n", head("CONNECTION"), principal(all)));
         if all.missing.is_empty() && all.checked > 0 {
-            text.push_str(&format!("  {} all {} privileges that the features in use need are there\n", good("✓"), all.checked));
+            text.push_str(&format!(
+                "  {} all {} privileges that the features in use need are there\n",
+                good("✓"),
+                all.checked
+            ));
         }
         let mut rows = Vec::new();
         for lack in &all.missing {
@@ -149,7 +173,10 @@ pub(super) fn privileges(found: &Findings) -> String {
         if all.checked == 0 {
             let stages = found.subjects.iter().filter(|subject| subject.name == *connection);
             let why = stages.flat_map(|s| &s.checks).find(|c| c.status != Mark::True && !c.follows());
-            let why = why.map_or_else(|| "no privilege was looked at".into(), |check| format!("{}: {}", check.check, check.message));
+            let why = why.map_or_else(
+                || "no privilege was looked at".into(),
+                |check| format!("{}: {}", check.check, check.message),
+            );
             text.push_str(&format!("  {} {why}\n", warn("?")));
         }
     }
@@ -157,5 +184,9 @@ pub(super) fn privileges(found: &Findings) -> String {
 }
 
 fn principal(all: &Privileges) -> &str {
-    if all.principal.is_empty() { "(not logged in)" } else { &all.principal }
+    if all.principal.is_empty() {
+        "(not logged in)"
+    } else {
+        &all.principal
+    }
 }

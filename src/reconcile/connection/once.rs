@@ -2,8 +2,9 @@
 
 use super::{DEADLINE, Inputs, Login, Look, Probe, Question, endpoint, probe, read};
 use crate::api::VsphereCloudConfig;
+use crate::facts::Credentials;
 use crate::reconcile::login::{self, Decision, Key};
-use crate::vcenter::Session;
+use crate::vcenter::{Endpoint, Session};
 use jiff::Timestamp;
 
 /// Whether a login may be made.
@@ -36,7 +37,12 @@ async fn log_in(object: &VsphereCloudConfig, inputs: &Inputs, question: &Questio
             Decision::Claim(_) => return Login::NotTried,
         }
     }
-    let session = match Session::open(endpoint, found.credentials.clone(), DEADLINE).await {
+    read_once(endpoint, found.credentials.clone(), question).await
+}
+
+/// Logs in, reads, and logs out.
+pub(super) async fn read_once(endpoint: Endpoint, credentials: Credentials, question: &Question) -> Login {
+    let session = match Session::open(endpoint, credentials, DEADLINE).await {
         Ok(session) => session,
         Err(error) => return Login::Failed(error),
     };
