@@ -108,7 +108,7 @@ mod tests {
             ),
             (
                 vec![coverage("b", "u1", &["cpi", "csi"], &["/DC1"], &[])],
-                "OverlappingDatacenters vSphere connection b covers /DC1 of the same vCenter, too, and cpi and both are used by csi",
+                "OverlappingDatacenters vSphere connection b covers /DC1 of the same vCenter, too, and both are used by cpi and csi",
             ),
             (
                 vec![
