@@ -54,10 +54,14 @@ fn code(arguments: &[&str]) -> i32 {
 #[test]
 fn help_of_every_verb() {
     snap("help", &["--help"]);
-    let verbs: [&[&str]; 18] = [
+    let verbs: [&[&str]; 22] = [
         &["status"],
         &["diff"],
         &["render"],
+        &["doctor"],
+        &["doctor", "nodes"],
+        &["doctor", "connection"],
+        &["doctor", "privileges"],
         &["explain"],
         &["matrix"],
         &["matrix", "resolve"],

@@ -76,7 +76,10 @@ fn connection_subject(name: &str, told: &ConnectionReport) -> Subject {
 
 /// Whether the kubelets leave their nodes to a cloud provider.
 fn kubelet(nodes: &[Node]) -> Check {
-    Check::of_stage(&kubelet_stage(nodes))
+    Check {
+        check: "KubeletsExternal".into(),
+        ..Check::of_stage(&kubelet_stage(nodes))
+    }
 }
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {

@@ -497,15 +497,19 @@ fn machines() -> Vec<Case> {
     let machine = |name, reason, says, changes| change(name, NodesFound, reason, says, changes);
     const VM: &str = "VirtualMachine";
     vec![
-        machine(
-            "a clone with the same UUID",
-            NodeAmbiguous,
-            "vm-1",
-            &[
+        case("two machines of one name and address", NodesFound, NodeAmbiguous, "vm-1", |s| {
+            s.changes = vec![
                 Change::Set(VM, "vm-2", "host-name", "vm-1"),
                 Change::Set(VM, "vm-2", "address", "10.0.0.1"),
-            ],
-        ),
+            ];
+            s.nodes.truncate(1);
+        }),
+        case("a clone with the same UUID", NodesFound, NodeAmbiguous, "vm-1", |s| {
+            let uuid = "422e4956-ad22-1139-6d72-59cc8f26bc90";
+            s.changes = vec![Change::Set(VM, "vm-1", "uuid", uuid), Change::Set(VM, "vm-2", "uuid", uuid)];
+            s.nodes.truncate(1);
+            s.nodes[0].system_uuid = uuid.into();
+        }),
         machine(
             "a machine that is off",
             MachinePoweredOff,

@@ -52,10 +52,8 @@ pub enum Change {
     Deny(&'static str, Option<(&'static str, &'static str)>),
     /// Category, tag, kind and name of the object.
     Tag(&'static str, &'static str, &'static str, &'static str),
-    /// One machine more, so that clones can be made.
+    /// So many hosts in the cluster.
     Hosts(usize),
-    /// So many datacenters in folders.
-    Datacenters(usize),
 }
 
 /// What is at the port instead of the proxy.
@@ -171,10 +169,8 @@ impl World {
 async fn changed(changes: &[Change]) -> Result<Vcenter> {
     let mut options = options();
     for change in changes {
-        match change {
-            Change::Hosts(hosts) => options.hosts = *hosts,
-            Change::Datacenters(count) => options.large = Some((*count, 1)),
-            _ => {}
+        if let Change::Hosts(hosts) = change {
+            options.hosts = *hosts;
         }
     }
     let vcenter = Vcenter::start(options).await?;
@@ -187,7 +183,7 @@ async fn changed(changes: &[Change]) -> Result<Vcenter> {
                 let object = vcenter.id(kind, name).await?;
                 vcenter.deny_on(vcenter.user(), &object, &[privilege]).await?;
             }
-            Change::Hosts(_) | Change::Datacenters(_) => {}
+            Change::Hosts(_) => {}
         }
     }
     Ok(vcenter)

@@ -20,7 +20,9 @@ pub(super) fn password(file: Option<&Path>, user: &str) -> Result<(Secret, Optio
             let open = std::fs::File::open(path).map_err(|error| unreadable(&name, &error))?;
             let mode = open.metadata().map_err(|error| unreadable(&name, &error))?.permissions().mode();
             if mode & 0o077 != 0 {
-                warning = Some(format!("others on this machine may read {name}: chmod 600 {name}"));
+                warning = Some(format!(
+                    "Others on this machine may read the password in {name}. Keep it to yourself: chmod 600 {name}"
+                ));
             }
             read(open, &name)?
         }

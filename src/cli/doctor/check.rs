@@ -15,7 +15,7 @@ pub(super) struct Check {
     pub check: String,
     /// True, False or Unknown.
     pub status: Mark,
-    /// The reason, which `vdoctl explain` knows.
+    /// The reason; that of a condition is one that `vdoctl explain` knows.
     pub reason: String,
     /// What was found, about which object.
     pub message: String,

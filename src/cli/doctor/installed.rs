@@ -150,8 +150,11 @@ async fn cluster(session: &Session, deployed: &Deployed, nodes: &[Node], exits: 
     let Deployed::Config(config, acting) = deployed else {
         let missing = session.missing(deployed);
         exits.push(missing.exit);
-        let check = Check::new("Deployed", Some(false), Reason::NotRequested, &missing.what, &missing.remedy);
-        subjects[0].checks.push(check);
+        let check = Check::new("Deployed", Some(false), Reason::NotChecked, &missing.what, &missing.remedy);
+        subjects[0].checks.push(Check {
+            reason: "NotDeployed".into(),
+            ..check
+        });
         return subjects;
     };
     subjects.push(Subject {

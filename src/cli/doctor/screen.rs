@@ -3,6 +3,7 @@
 use super::super::style::{bad, faint, good, head, table, warn};
 use super::Findings;
 use super::check::{Check, Finding, Mark};
+use crate::api::Reason;
 use crate::health::{NodeReport, Privileges};
 
 /// All checks, under what they are about.
@@ -63,11 +64,13 @@ fn line(check: &Check, wide: usize) -> String {
 }
 
 fn remedy(finding: &Finding) -> String {
-    let explain = faint(&format!("(vdoctl explain {})", finding.reason));
     let mut lines: Vec<String> = finding.remedy.lines().map(str::to_owned).collect();
-    match lines.last_mut() {
-        Some(last) => last.push_str(&format!("  {explain}")),
-        None => lines.push(explain),
+    if Reason::ALL.iter().any(|reason| reason.as_str() == finding.reason) {
+        let explain = faint(&format!("(vdoctl explain {})", finding.reason));
+        match lines.last_mut() {
+            Some(last) => last.push_str(&format!("  {explain}")),
+            None => lines.push(explain),
+        }
     }
     lines.iter().map(|line| format!("      {line}\n")).collect()
 }
