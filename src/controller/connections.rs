@@ -20,6 +20,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Context>) -> Result<Action, Infallible> {
+    if !context.fence.is_open() {
+        // Another operator leads. When it is our turn, everything is looked at.
+        return Ok(Action::await_change());
+    }
     if object.metadata.deletion_timestamp.is_some() {
         context.metrics.forget_connection(&object.name_any());
         release(&context, context.memory.forget_connection(&object.uid().unwrap_or_default()));
