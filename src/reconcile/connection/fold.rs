@@ -46,7 +46,7 @@ pub fn fold(object: &VsphereCloudConfig, inputs: &Inputs, look: Option<&Look>, n
     }
 
     let mut conditions = Conditions::new(old.conditions.clone(), object.metadata.generation, now.clone());
-    let mut verdict = None;
+    let mut verdict: Option<Stage> = None;
     for kind in ORDER {
         let stage = match (&told, kind) {
             (_, ConditionType::CredentialsFound) => Some(credentials_found(inputs)),
@@ -55,7 +55,10 @@ pub fn fold(object: &VsphereCloudConfig, inputs: &Inputs, look: Option<&Look>, n
         };
         let Some(stage) = stage else { continue };
         conditions.set(kind, stage.status, stage.reason, stage.text());
-        if stage.status != Some(true) && !stage.informs() && verdict.is_none() {
+        // The first failure is the one that is told. What could only not be checked is no failure of its own.
+        let follows = |stage: &Stage| stage.reason == Reason::NotChecked;
+        let first = verdict.as_ref().is_none_or(|told| follows(told) && !follows(&stage));
+        if stage.status != Some(true) && !stage.informs() && first {
             verdict = Some(stage);
         }
     }
