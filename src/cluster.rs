@@ -2,6 +2,7 @@
 //!
 //! Layer 2: may use `types`, `api`, `manifest` and `plan`; not `fetch`, not `vcenter`.
 
+mod answers;
 mod cache;
 mod client;
 mod error;
@@ -10,6 +11,7 @@ mod lease;
 mod occupied;
 mod read;
 mod reader;
+mod rights;
 mod write;
 
 pub use cache::{Cache, Select, Watch};
@@ -20,7 +22,8 @@ pub use lease::{Election, LEASE_NAME, LEASE_NAMESPACE};
 pub use occupied::holder;
 pub use read::{get, list, server_version};
 pub use reader::{Reader, View};
-pub use write::{Verb, Writer};
+pub use rights::{Rights, rights};
+pub use write::{Rehearsed, Verb, Writer};
 
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};

@@ -54,8 +54,10 @@ fn code(arguments: &[&str]) -> i32 {
 #[test]
 fn help_of_every_verb() {
     snap("help", &["--help"]);
-    let verbs: [&[&str]; 22] = [
+    let verbs: [&[&str]; 24] = [
         &["status"],
+        &["plan"],
+        &["approve"],
         &["diff"],
         &["render"],
         &["doctor"],

@@ -1,11 +1,13 @@
 //! The last look before something goes (effect).
 
 use super::World;
+use crate::api::{Reason, VDOConfig};
 use crate::cluster::{ClusterError, Said, Select, Watch, list};
 use crate::manifest::Object;
-use crate::plan::may_go;
+use crate::plan::{Wait, may_go};
 use crate::types::ObjectId;
-use serde_json::json;
+use kube::ResourceExt;
+use serde_json::{Value, json};
 
 /// How often an object may change under our hands before the next run tries again.
 const TRIES: usize = 3;
@@ -13,7 +15,15 @@ const TRIES: usize = 3;
 /// Deletes an object exactly as it was seen last: the API server refuses when it has changed since, and then it is read
 /// anew and judged again. So nothing is deleted that is not, at that very moment, the planned instance with our labels,
 /// and it costs no request more than the delete.
-pub(super) async fn delete(world: &World, apply_set: &str, api_version: &str, id: &ObjectId, uid: &str) -> Result<(), ClusterError> {
+/// With `keep_dependents` what belongs to it stays, for its successor to take over.
+pub(super) async fn delete(
+    world: &World,
+    apply_set: &str,
+    api_version: &str,
+    id: &ObjectId,
+    uid: &str,
+    keep_dependents: bool,
+) -> Result<(), ClusterError> {
     let mut seen = world.reader.cache().and_then(|cache| cache.get(id));
     for _ in 0..TRIES {
         let live = match seen.take() {
@@ -27,7 +37,7 @@ pub(super) async fn delete(world: &World, apply_set: &str, api_version: &str, id
             tracing::info!(object = %id, "it stays: it was changed before it could be deleted, and is no longer ours to delete");
             return Ok(());
         }
-        if world.writer.delete_as_seen(api_version, &live).await? {
+        if world.writer.delete_as_seen(api_version, &live, keep_dependents).await? {
             if let Some(cache) = world.reader.cache() {
                 cache.deleted(id);
             }
@@ -41,6 +51,26 @@ pub(super) async fn delete(world: &World, apply_set: &str, api_version: &str, id
             message: format!("it changed {TRIES} times while it was to be deleted"),
         },
     })
+}
+
+/// Whether the VDOConfig is still what this run was given. A watch may be behind, most of all after a restart; what it shows
+/// may be used to make things, but nothing is removed because of a specification that nobody wants any more.
+pub(super) async fn is_current(config: &VDOConfig, world: &World) -> Result<bool, ClusterError> {
+    let live = fresh(world, "vdo.vmware.com/v1alpha1", &super::id(config)).await?;
+    let generation = |live: &Object| live.value().pointer("/metadata/generation").and_then(Value::as_i64);
+    Ok(live.is_some_and(|live| config.uid().as_deref() == Some(live.uid()) && config.metadata.generation == generation(&live)))
+}
+
+/// What is waited for when it is not.
+pub(super) fn outdated(config: &VDOConfig) -> Wait {
+    Wait {
+        driver: String::new(),
+        reason: Reason::Progressing,
+        message: format!(
+            "VDOConfig {} has changed since it was last seen; nothing is removed until the change has arrived",
+            config.name_any()
+        ),
+    }
 }
 
 async fn fresh(world: &World, api_version: &str, id: &ObjectId) -> Result<Option<Object>, ClusterError> {

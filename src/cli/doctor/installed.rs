@@ -24,7 +24,7 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
         Err(ReconcileError::Cluster(ClusterError::Forbidden { .. })) => {
             connection_objects(&session.world.reader, &global.namespace).await?
         }
-        Err(ReconcileError::Cluster(ClusterError::Refused { source, .. })) if source.code == 404 => Vec::new(),
+        Err(ReconcileError::Cluster(ClusterError::NotServed { .. })) => Vec::new(),
         result => result?,
     };
     let own: Vec<&VsphereCloudConfig> = all
