@@ -57,8 +57,8 @@ fn lasting(text: &str) -> String {
     let mut out = String::new();
     for word in text.split_inclusive([' ', '\n', '"', ',', ';']) {
         let (own, end) = word.split_at(word.len() - 1);
-        let port = own
-            .trim_end_matches(['.', ':'])
+        let core = own.trim_end_matches(['.', ':', ')']);
+        let port = core
             .rsplit_once(':')
             .filter(|(_, port)| port.len() >= 4 && port.chars().all(|c| c.is_ascii_digit()));
         match port {
@@ -67,6 +67,7 @@ fn lasting(text: &str) -> String {
             Some((host, _)) => {
                 out.push_str(host);
                 out.push_str(":PORT");
+                out.push_str(&own[core.len()..]);
             }
             None => out.push_str(own),
         }
