@@ -16,6 +16,7 @@ mod chart;
 mod chart_lint;
 mod completion;
 mod diff;
+mod doctor;
 mod exit;
 mod explain;
 mod failure;
@@ -71,6 +72,8 @@ async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
         Verb::Render(args) => within(global, render::run(args, global)).await,
         Verb::Matrix(args) => within(global, matrix::run(args, global)).await,
         Verb::Chart(args) => chart::run(args, global).await,
+        // Its own deadlines are those of each vCenter; --timeout is the cluster's.
+        Verb::Doctor(args) => doctor::run(args, global).await,
         Verb::Explain(args) => explain::run(args),
         Verb::Version(args) => version::run(args).await,
         Verb::Completion(args) => Ok(completion::run(args)),

@@ -40,7 +40,7 @@ mod survey;
 mod upgrade;
 
 pub use error::ReconcileError;
-pub use gather::{connection_objects, connections_watch, inventory_name, nodes, vcenter_version};
+pub use gather::{Found, connection_objects, connections_watch, inventory_name, nodes, vcenter_version};
 pub use prepare::{Prepared, policy, prepare};
 pub use rehearse::{Rehearsal, Rehearsals, Scope, rehearse};
 pub use report::{Next, publish};

@@ -54,12 +54,16 @@ fn code(arguments: &[&str]) -> i32 {
 #[test]
 fn help_of_every_verb() {
     snap("help", &["--help"]);
-    let verbs: [&[&str]; 20] = [
+    let verbs: [&[&str]; 24] = [
         &["status"],
         &["plan"],
         &["approve"],
         &["diff"],
         &["render"],
+        &["doctor"],
+        &["doctor", "nodes"],
+        &["doctor", "connection"],
+        &["doctor", "privileges"],
         &["explain"],
         &["matrix"],
         &["matrix", "resolve"],

@@ -90,7 +90,7 @@ fn every_exit_code_is_explained() {
 fn a_wrong_word_gets_a_suggestion() {
     for (word, suggestion) in [
         ("AcountLocked", "Did you mean AccountLocked?"),
-        ("locked", "Did you mean AccountLocked?"),
+        ("locked", "Did you mean AccountLocked"),
         ("thumbprint", "Did you mean ThumbprintMismatch?"),
         ("99", "`vdoctl explain` lists them all."),
         ("", "`vdoctl explain` lists them all."),

@@ -270,6 +270,11 @@ async fn planted_secrets_appear_nowhere() -> Result<()> {
         &["render", "-o", "json"],
         &["render", "-o", "table"],
         &["matrix", "resolve", "-o", "json"],
+        &["doctor"],
+        &["doctor", "-o", "json"],
+        &["doctor", "nodes"],
+        &["doctor", "privileges", "--surplus"],
+        &["doctor", "connection", "refused", "-o", "yaml"],
     ] {
         let output = vdoctl(&bed, arguments)?;
         ensure!(!output.is_empty(), "vdoctl {arguments:?} says nothing");

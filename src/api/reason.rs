@@ -233,6 +233,8 @@ reasons! {
     /// No controller of volume snapshots is ready.
     SnapshotControllerMissing,
 
+    /// The kubelet of a node does not leave it to a cloud provider.
+    KubeletNotExternal,
     /// Nodes wait for the cloud provider to initialise them.
     WaitingForNodes,
     /// Pods of a driver are not ready yet.

@@ -1,5 +1,6 @@
 //! The command line as it is typed. Every flag has a twin in the environment; the flag wins.
 
+mod doctor;
 mod explain;
 mod matrix;
 mod parse;
@@ -11,6 +12,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use doctor::{Doctor, DoctorVcenter, DoctorVerb};
 pub use explain::ExplainReason;
 pub use matrix::{Explain, Lint, List, Matrix, MatrixFile, MatrixVerb, Platform, Resolve, Show, WhyNot};
 pub use parse::{Ask, Setting, Vcenter};
@@ -143,6 +145,11 @@ pub enum Verb {
     /// Looks into charts; needs no cluster
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Chart(Chart),
+    /// Makes every check of the operator now and says what is wrong and how to mend it
+    ///
+    /// With --pre before anything is installed. Changes nothing. A password that a vCenter has refused is not sent again until the
+    /// Secret changes. Ends with 1 when a check fails, with 6 when it is the vCenter that cannot be reached or refuses.
+    Doctor(Doctor),
     /// Says what a reason of a condition or an exit code means and what to do about it; needs no cluster
     Explain(ExplainReason),
     /// Prints the version of vdoctl, of its matrix, and of the drivers it knows; needs no cluster

@@ -8,6 +8,8 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
+const NO_CLUSTER: &str = "no cluster is configured: there is no kubeconfig that can be read, and this is not a pod";
+
 /// Why a verb did not come through: what happened to which object, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CliError {
@@ -35,6 +37,11 @@ impl CliError {
             remedy: remedy.into(),
             exit,
         }
+    }
+
+    /// Whether no cluster was named at all, as opposed to one that does not answer.
+    pub(super) fn is_no_cluster(&self) -> bool {
+        self.what == NO_CLUSTER
     }
 
     /// Something that cannot be the user's doing.
@@ -140,11 +147,7 @@ impl From<ClientError> for CliError {
                 format!("kubeconfig {} cannot be read: {cause}", path.display()),
                 "Name another with --kubeconfig or KUBECONFIG.",
             ),
-            ClientError::Missing(_) => Self::new(
-                Exit::Cluster,
-                "no cluster is configured: there is no kubeconfig that can be read, and this is not a pod",
-                "Name a kubeconfig with --kubeconfig or KUBECONFIG.",
-            ),
+            ClientError::Missing(_) => Self::new(Exit::Cluster, NO_CLUSTER, "Name a kubeconfig with --kubeconfig or KUBECONFIG."),
             _ => Self::of(Exit::Cluster, &error),
         }
     }

@@ -8,7 +8,7 @@ use crate::cluster::{ClusterError, KubeOptions, Reader, Select, Watch, Writer, c
 use crate::fetch::{Library, Store};
 use crate::manifest::Object;
 use crate::plan::History;
-use crate::reconcile::{self, Occasion, Prepared, Rehearsals, Survey, World, acting};
+use crate::reconcile::{self, Occasion, Prepared, ReconcileError, Rehearsals, Survey, World, acting};
 use crate::status::Report;
 use crate::types::KubernetesVersion;
 use k8s_openapi::jiff::Timestamp;
@@ -125,17 +125,28 @@ impl Session {
                 format!("Look at the other one with -n {namespace}, or delete one of the two."),
             ));
         }
-        let survey = reconcile::survey(&self.world.reader, &config, self.kubernetes.clone()).await?;
+        let (survey, prepared) = self.prepare(&config, &acting, &mut Report::default()).await?;
+        Ok(Decided { config, survey, prepared })
+    }
+
+    /// The pipeline up to the plan. What it finds on the way is in the report, however far it comes.
+    pub(super) async fn prepare(
+        &self,
+        config: &VDOConfig,
+        acting: &str,
+        report: &mut Report,
+    ) -> Result<(Survey, Prepared), ReconcileError> {
+        let survey = reconcile::survey(&self.world.reader, config, self.kubernetes.clone()).await?;
         let occasion = Occasion {
-            config: &config,
-            acting: &acting,
+            config,
+            acting,
             kubernetes: self.kubernetes.clone(),
             now: now(),
             patience: std::time::Duration::from_secs(300),
             history: &History::default(),
         };
-        let prepared = reconcile::prepare(&occasion, &self.world, &survey, &mut Report::default()).await?;
-        Ok(Decided { config, survey, prepared })
+        let prepared = reconcile::prepare(&occasion, &self.world, &survey, report).await?;
+        Ok((survey, prepared))
     }
 
     /// Why there is nothing to look at.

@@ -55,13 +55,7 @@ impl Logins {
 
 /// What a login would be for this connection; `None` without credentials.
 pub(super) fn key(inputs: &Inputs, facts: &VcenterFacts) -> Option<Key> {
-    let found = inputs.credentials.as_ref().ok()?;
-    Some(Key {
-        vcenter: facts.instance_uuid.clone(),
-        secret: found.secret.clone(),
-        user: found.credentials.user.clone(),
-        version: found.version.clone(),
-    })
+    Some(Key::of(inputs.credentials.as_ref().ok()?, facts))
 }
 
 /// Reads what is asked for of a vCenter, in a session that is there or in a new one if that may be tried.

@@ -13,12 +13,15 @@
 
 mod fold;
 mod needs;
+mod once;
 mod read;
 mod stages;
 mod within;
 
-pub use fold::{asked, fold};
+pub use fold::{asked, credentials_found, fold};
 pub use needs::needs;
+use once::read_once;
+pub use once::{Permission, once};
 pub use read::{Seen, read};
 pub use stages::{class, reason};
 
@@ -31,7 +34,7 @@ use crate::health::{ConnectionReport, datacenters_of};
 pub use crate::health::{Coverage, distinct_stage};
 use crate::matrix::Index;
 use crate::types::Trust;
-use crate::vcenter::{self, Endpoint, ProbeError, Session, SessionError, VcenterFacts};
+use crate::vcenter::{self, Endpoint, ProbeError, SessionError, VcenterFacts};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use std::sync::Arc;
@@ -122,14 +125,7 @@ pub async fn probe(object: &VsphereCloudConfig, inputs: &Inputs) -> Probe {
 pub async fn examine(endpoint: &Endpoint, credentials: &Credentials, question: Question, now: Timestamp) -> ConnectionReport {
     let answer = vcenter::facts(endpoint, DEADLINE).await;
     let login = if answer.is_ok() {
-        match Session::open(endpoint.clone(), credentials.clone(), DEADLINE).await {
-            Ok(session) => {
-                let seen = read(&session, &question).await;
-                session.close().await;
-                seen.map_or_else(Login::Failed, |seen| Login::In(Box::new(seen)))
-            }
-            Err(error) => Login::Failed(error),
-        }
+        read_once(endpoint.clone(), credentials.clone(), &question).await
     } else {
         Login::NotTried
     };

@@ -3,8 +3,9 @@
 //! An attempt is written into the status before it is made: a restart in the middle of it finds it there, and every
 //! connection with the same account at the same vCenter counts it.
 
+use super::Found;
 use crate::api::{CredentialStatus, Reason, VsphereCloudConfig};
-use crate::vcenter::SessionError;
+use crate::vcenter::{SessionError, VcenterFacts};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
@@ -32,6 +33,17 @@ pub struct Key {
 }
 
 impl Key {
+    /// What these credentials are at this vCenter.
+    #[must_use]
+    pub fn of(found: &Found, facts: &VcenterFacts) -> Self {
+        Self {
+            vcenter: facts.instance_uuid.clone(),
+            secret: found.secret.clone(),
+            user: found.credentials.user.clone(),
+            version: found.version.clone(),
+        }
+    }
+
     /// What other connections have written down about the same login.
     #[must_use]
     pub fn records(&self, connections: &[VsphereCloudConfig]) -> Vec<CredentialStatus> {

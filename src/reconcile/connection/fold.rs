@@ -54,7 +54,7 @@ pub fn fold(
     }
 
     let mut conditions = Conditions::new(old.conditions.clone(), object.metadata.generation, now.clone());
-    let mut verdict = None;
+    let mut verdict: Option<Stage> = None;
     for kind in ORDER {
         let stage = match (&told, kind) {
             (_, ConditionType::CredentialsFound) => Some(credentials_found(inputs)),
@@ -64,7 +64,10 @@ pub fn fold(
         };
         let Some(stage) = stage else { continue };
         conditions.set(kind, stage.status, stage.reason, stage.text());
-        if stage.status != Some(true) && !stage.informs() && verdict.is_none() {
+        // The first failure is the one that is told. What could only not be checked is no failure of its own.
+        let follows = |stage: &Stage| stage.reason == Reason::NotChecked;
+        let first = verdict.as_ref().is_none_or(|told| follows(told) && !follows(&stage));
+        if stage.status != Some(true) && !stage.informs() && first {
             verdict = Some(stage);
         }
     }
@@ -150,7 +153,9 @@ fn judged(status: &mut VsphereCloudConfigStatus, login: &Login) {
     }
 }
 
-fn credentials_found(inputs: &Inputs) -> Stage {
+/// The stage of the Secret, which needs no vCenter.
+#[must_use]
+pub fn credentials_found(inputs: &Inputs) -> Stage {
     let kind = ConditionType::CredentialsFound;
     match &inputs.credentials {
         Ok(found) => Stage::passed(kind, format!("Secret {} holds user {}", found.secret, found.credentials.user)),

@@ -171,11 +171,15 @@ impl Vcenter {
         self.process = None;
         let output = self.workdir.join("vcsim.out");
         let mut process = self.launch(&output).spawn()?;
-        until("vcsim", Duration::from_secs(30), async || {
-            process.check()?;
-            let text = std::fs::read_to_string(&output).unwrap_or_default();
-            Ok(Probe::when(text.ends_with('\n'), "it has not said its address"))
-        })
+        until(
+            "vcsim",
+            Duration::from_secs(if self.options.large.is_some() { 300 } else { 30 }),
+            async || {
+                process.check()?;
+                let text = std::fs::read_to_string(&output).unwrap_or_default();
+                Ok(Probe::when(text.ends_with('\n'), "it has not said its address"))
+            },
+        )
         .await
         .with_context(|| format!("log: {}", process.log().display()))?;
         self.process = Some(process);

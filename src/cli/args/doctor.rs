@@ -1,0 +1,105 @@
+use super::Output;
+use crate::types::Thumbprint;
+use clap::builder::FalseyValueParser;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// Arguments of `doctor`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Doctor {
+    /// What to look at; without it, everything.
+    #[command(subcommand)]
+    pub what: Option<DoctorVerb>,
+    /// Looks before anything is installed: at the vCenter of --vcenter and, where there is a kubeconfig, at the cluster
+    #[arg(long, env = "VDO_PRE", value_parser = FalseyValueParser::new(), global = true, requires = "vcenter", requires = "user")]
+    pub pre: bool,
+    /// The vCenter.
+    #[command(flatten)]
+    pub vcenter: DoctorVcenter,
+    /// The format.
+    #[arg(
+        long = "output",
+        short = 'o',
+        env = "VDO_OUTPUT",
+        value_enum,
+        hide_possible_values = true,
+        value_name = "FORMAT",
+        global = true,
+        help = "How the answer is written: table, wide, json or yaml"
+    )]
+    pub format: Option<super::Format>,
+}
+
+impl Doctor {
+    /// The format.
+    #[must_use]
+    pub fn output(&self) -> Output {
+        Output { format: self.format }
+    }
+
+    /// Whether privileges that nobody needs are asked for.
+    #[must_use]
+    pub fn surplus(&self) -> bool {
+        matches!(self.what, Some(DoctorVerb::Privileges { surplus: true }))
+    }
+}
+
+/// A part of what `doctor` looks at.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum DoctorVerb {
+    /// Shows for each node its virtual machine and what is wrong with it
+    Nodes,
+    /// Shows every stage of the check of one vSphere connection
+    Connection {
+        /// The vSphere connection
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// Shows what the accounts lack of the privileges that the features in use need, with the entity and the role
+    Privileges {
+        /// Shows what they have and do not need, too
+        #[arg(long, env = "VDO_SURPLUS", value_parser = FalseyValueParser::new())]
+        surplus: bool,
+    },
+}
+
+/// A vCenter and an account there, as they are typed. The password is read from a file, from stdin, or from the terminal.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "vCenter")]
+pub struct DoctorVcenter {
+    /// With --pre: the host name or address of the vCenter, and its port if it is not 443
+    #[arg(long, env = "VDO_VCENTER_ADDRESS", value_name = "HOST[:PORT]", global = true, requires = "pre")]
+    pub vcenter: Option<String>,
+    /// With --pre: the user, for example k8s@vsphere.local
+    #[arg(long, env = "VDO_USER", value_name = "NAME", global = true, requires = "pre")]
+    pub user: Option<String>,
+    /// A file with the password, - is stdin; default with --pre: it is asked for on the terminal. Without --pre it is tried instead of the one in the connection's Secret
+    #[arg(long, env = "VDO_PASSWORD_FILE", value_name = "FILE", global = true)]
+    pub password_file: Option<PathBuf>,
+    /// With --pre: a datacenter to look in, by name or inventory path; may be repeated; default: all
+    #[arg(
+        long,
+        env = "VDO_DATACENTER",
+        value_name = "NAME",
+        value_delimiter = ',',
+        global = true,
+        requires = "pre"
+    )]
+    pub datacenter: Vec<String>,
+    /// With --pre: the SHA-256 or SHA-1 thumbprint of the vCenter's certificate
+    #[arg(long, env = "VDO_THUMBPRINT", value_name = "DIGITS", global = true, requires = "pre", conflicts_with_all = ["ca_file", "insecure"])]
+    pub thumbprint: Option<Thumbprint>,
+    /// With --pre: a file with the certificate authorities that sign it; default: those of this machine
+    #[arg(
+        long,
+        env = "VDO_CA_FILE",
+        value_name = "FILE",
+        global = true,
+        requires = "pre",
+        conflicts_with = "insecure"
+    )]
+    pub ca_file: Option<PathBuf>,
+    /// With --pre: sends the password to whoever answers, without a look at the certificate
+    #[arg(long, env = "VDO_INSECURE", value_parser = FalseyValueParser::new(), global = true, requires = "pre")]
+    pub insecure: bool,
+}

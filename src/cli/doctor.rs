@@ -1,0 +1,122 @@
+//! `vdoctl doctor`: the checks of the operator, made now and shown to a person.
+//!
+//! It has no checks of its own: what it says of a vCenter comes from the look that the operator takes, and what it says of the
+//! drivers from the operator's pipeline up to the plan. It writes nothing, and it never sends a password that was refused before.
+
+mod account;
+mod before;
+mod check;
+mod installed;
+mod screen;
+
+use super::answer::document;
+use super::args::{Doctor as Args, DoctorVerb, Global};
+use super::session::Session;
+use super::{Answer, CliError, Exit};
+use crate::facts::Node;
+use crate::health::{ConnectionReport, NodeReport, Privileges, kubelet_stage};
+use check::{Check, Mark, Subject, worst};
+use serde_json::{Value, json};
+
+/// Everything that was found.
+#[derive(Debug, Default)]
+struct Findings {
+    /// What was looked at.
+    subjects: Vec<Subject>,
+    /// The connection and the machine of each node.
+    nodes: Vec<(String, NodeReport)>,
+    /// What the account of each connection may do.
+    privileges: Vec<(String, Privileges)>,
+    /// What else ends the command with a code of its own.
+    exits: Vec<Exit>,
+    /// Lines for stderr.
+    talk: Vec<String>,
+}
+
+impl Findings {
+    /// What the look at a connection has shown. A node is told once: where it was found, or where it was not if it is nowhere.
+    fn take(&mut self, name: &str, subject: Subject, told: ConnectionReport) {
+        self.subjects.push(subject);
+        self.privileges.push((name.to_owned(), told.privileges));
+        for node in told.nodes {
+            match self
+                .nodes
+                .iter_mut()
+                .find(|(_, old)| old.node == node.node && (old.machine.is_empty() || node.machine.is_empty()))
+            {
+                Some(old) if old.1.machine.is_empty() => *old = (name.to_owned(), node),
+                Some(_) => {}
+                None => self.nodes.push((name.to_owned(), node)),
+            }
+        }
+    }
+}
+
+/// The cluster, within the time that it may take.
+async fn open(global: &Global) -> Result<Session, CliError> {
+    match tokio::time::timeout(global.timeout, Session::open(global)).await {
+        Ok(session) => session,
+        Err(_) => Err(CliError::timed_out(global.timeout)),
+    }
+}
+
+/// A connection with its stages.
+fn connection_subject(name: &str, told: &ConnectionReport) -> Subject {
+    Subject {
+        subject: "connection",
+        name: name.to_owned(),
+        about: told
+            .about
+            .iter()
+            .map(|about| format!("vCenter {} build {}", about.version, about.build))
+            .collect(),
+        checks: told.stages.iter().map(Check::of_stage).collect(),
+    }
+}
+
+/// Whether the kubelets leave their nodes to a cloud provider.
+fn kubelet(nodes: &[Node]) -> Check {
+    Check {
+        check: "KubeletsExternal".into(),
+        ..Check::of_stage(&kubelet_stage(nodes))
+    }
+}
+
+pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
+    let found = if args.pre {
+        before::look(args, global).await?
+    } else {
+        installed::look(args, global).await?
+    };
+    let exit = worst(&found.subjects, &found.exits);
+    let text = || match args.what {
+        Some(DoctorVerb::Nodes) => screen::nodes(&found),
+        Some(DoctorVerb::Privileges { .. }) => screen::privileges(&found),
+        _ => screen::checks(&found),
+    };
+    let mut answer = Answer::formatted(args.output().or_table(), || json(&found, exit), text)?.exit(exit);
+    answer.talk.extend(found.talk);
+    Ok(answer)
+}
+
+fn json(found: &Findings, exit: Exit) -> Value {
+    let count = |mark| found.subjects.iter().map(|subject| subject.count(mark)).sum::<usize>();
+    let of = |connection: &str, mut value: Value| {
+        value["connection"] = connection.into();
+        value
+    };
+    let nodes: Vec<Value> = found.nodes.iter().map(|(name, node)| of(name, json!(node))).collect();
+    let privileges: Vec<Value> = found.privileges.iter().map(|(name, all)| of(name, json!(all))).collect();
+    document(
+        "Doctor",
+        json!({
+            "subjects": found.subjects,
+            "nodes": nodes,
+            "privileges": privileges,
+            "passed": count(Mark::True),
+            "failed": count(Mark::False),
+            "unknown": count(Mark::Unknown),
+            "exit": exit as u8,
+        }),
+    )
+}

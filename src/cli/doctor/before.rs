@@ -1,0 +1,220 @@
+//! `--pre`: before anything is installed, from a vCenter's address, an account there and, where there is one, a kubeconfig.
+
+use super::super::args::{Doctor as Args, Global};
+use super::super::matrix::index;
+use super::super::session::now;
+use super::super::{CliError, Exit};
+use super::account::password;
+use super::check::{Check, Subject};
+use super::{Findings, connection_subject, open};
+use crate::api::{ConditionType, Reason};
+use crate::facts::{Credentials, Feature, Needs, Node};
+use crate::fetch::Store;
+use crate::health::ConnectionReport;
+use crate::matrix::{DriverRequest, Query, UpdatePolicy, resolve};
+use crate::reconcile::connection::{Question, examine};
+use crate::types::{CPI, CSI, KubernetesVersion, Trust, VcenterVersion};
+use crate::vcenter::Endpoint;
+use std::collections::BTreeMap;
+
+/// What the cluster says, if it can be asked.
+struct Cluster {
+    kubernetes: KubernetesVersion,
+    nodes: Vec<Node>,
+}
+
+pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliError> {
+    let given = &args.vcenter;
+    let user = given.user.clone().unwrap_or_default();
+    let endpoint = endpoint(args)?;
+    let (password, warning) = password(given.password_file.as_deref(), &user)?;
+    let mut found = Findings::default();
+    found.talk.extend(warning);
+
+    let cluster = cluster(global, &mut found).await;
+    let question = Question {
+        server: endpoint.server.clone(),
+        datacenters: given.datacenter.clone(),
+        needs: Needs {
+            drivers: [CPI, CSI].map(Into::into).into(),
+            features: [Feature::CloudProvider, Feature::Block].into(),
+            ..Needs::default()
+        },
+        nodes: cluster.as_ref().map(|cluster| cluster.nodes.clone()).unwrap_or_default(),
+        alone: true,
+        surplus: args.surplus(),
+    };
+    let told = examine(&endpoint, &Credentials { user, password }, question, now()).await;
+    let mut subject = connection_subject(&endpoint.address(), &told);
+    if cluster.is_none()
+        && let Some(nodes) = subject
+            .checks
+            .iter_mut()
+            .find(|check| check.check == ConditionType::NodesFound.as_str())
+    {
+        *nodes = Check::new(
+            &*nodes.check,
+            None,
+            Reason::NotChecked,
+            "no cluster is known whose nodes could be looked for",
+            "",
+        );
+    }
+    let drivers = drivers(cluster.as_ref(), &told).await;
+    found.subjects.push(drivers);
+    found.take(&endpoint.address(), subject, told);
+    Ok(found)
+}
+
+/// The cluster of the kubeconfig. That there is none is no failure before an installation; that it does not answer is one.
+async fn cluster(global: &Global, found: &mut Findings) -> Option<Cluster> {
+    let check = |status, reason, message: &str, remedy: &str| Check::new("Reachable", status, reason, message, remedy);
+    let mut subject = Subject {
+        subject: "cluster",
+        name: "-".into(),
+        about: Vec::new(),
+        checks: Vec::new(),
+    };
+    let session = match open(global).await {
+        Ok(session) => session,
+        Err(error) => {
+            let named = global.kubeconfig.is_some() || global.context.is_some();
+            let absent = error.is_no_cluster() && !named;
+            if !absent {
+                found.exits.push(error.exit);
+            }
+            let (status, reason) = if absent {
+                (None, Reason::NotChecked)
+            } else {
+                (Some(false), Reason::ApiUnavailable)
+            };
+            subject.checks.push(check(status, reason, &error.what, &error.remedy));
+            found.subjects.push(subject);
+            return None;
+        }
+    };
+    subject.name = session.name.clone();
+    subject.about = vec![session.server.clone(), session.kubernetes.raw().to_owned()];
+    subject
+        .checks
+        .push(check(Some(true), Reason::Healthy, "the API server answers", ""));
+    let nodes = match crate::reconcile::nodes(&session.world.reader).await {
+        Ok(nodes) => nodes,
+        Err(error) => {
+            let error = CliError::from(error);
+            subject.checks.push(Check::new(
+                "NodesListed",
+                Some(false),
+                Reason::Forbidden,
+                &error.what,
+                &error.remedy,
+            ));
+            found.exits.push(error.exit);
+            Vec::new()
+        }
+    };
+    subject.about.push(format!("{} nodes", nodes.len()));
+    subject.checks.push(super::kubelet(&nodes));
+    found.subjects.push(subject);
+    Some(Cluster {
+        kubernetes: session.kubernetes,
+        nodes,
+    })
+}
+
+/// Whether there are versions of both drivers for this cluster and this vCenter.
+async fn drivers(cluster: Option<&Cluster>, told: &ConnectionReport) -> Subject {
+    let version: Option<VcenterVersion> = told.about.as_ref().and_then(|about| about.version.parse().ok());
+    let check = match (cluster, version) {
+        (Some(cluster), Some(version)) => match index(&Store::Embedded).await {
+            Ok(index) => {
+                let drivers: BTreeMap<_, _> = [CPI, CSI].into_iter().map(|name| (name.into(), DriverRequest::default())).collect();
+                let vcenters = [(
+                    "vcenter".to_owned(),
+                    index.vcenter(&version, told.about.as_ref().map(|about| about.build.as_str())),
+                )];
+                let result = resolve(
+                    &index,
+                    &Query {
+                        kubernetes: &cluster.kubernetes,
+                        vcenters: &vcenters,
+                        drivers: &drivers,
+                        installed: &BTreeMap::new(),
+                        policy: UpdatePolicy::Compatible,
+                    },
+                );
+                match result {
+                    Ok(choice) => {
+                        let picks: Vec<String> = choice.picks.iter().map(|(name, pick)| format!("{name} {}", pick.version)).collect();
+                        Check::new(
+                            "VersionsFit",
+                            Some(true),
+                            Reason::Healthy,
+                            &format!("{} would be installed", picks.join(" and ")),
+                            "",
+                        )
+                    }
+                    Err(error) => {
+                        let error = CliError::of(Exit::Differences, &*error);
+                        Check::new("VersionsFit", Some(false), Reason::NoCompatibleVersion, &error.what, &error.remedy)
+                    }
+                }
+            }
+            Err(error) => Check::new("VersionsFit", None, Reason::MatrixInvalid, &error.what, &error.remedy),
+        },
+        (None, _) => Check::new(
+            "VersionsFit",
+            None,
+            Reason::NotChecked,
+            "the version of the cluster is not known",
+            "",
+        ),
+        (_, None) => Check::new(
+            "VersionsFit",
+            None,
+            Reason::NotChecked,
+            "the version of the vCenter is not known",
+            "",
+        ),
+    };
+    Subject {
+        subject: "drivers",
+        name: "cloud provider and CSI".into(),
+        about: Vec::new(),
+        checks: vec![check],
+    }
+}
+
+/// Where the vCenter is and how it is trusted.
+fn endpoint(args: &Args) -> Result<Endpoint, CliError> {
+    let given = &args.vcenter;
+    let address = given.vcenter.clone().unwrap_or_default();
+    let (server, port) = match address.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((server, rest)) => (server.to_owned(), rest.strip_prefix(':').map(str::to_owned)),
+        None if address.matches(':').count() == 1 => {
+            let (server, port) = address.split_once(':').unwrap_or_default();
+            (server.to_owned(), Some(port.to_owned()))
+        }
+        None => (address.clone(), None),
+    };
+    let port = port.map_or(Ok(443), |port| port.parse::<u16>()).map_err(|_| {
+        CliError::new(
+            Exit::Usage,
+            format!("{address:?} has no port that is a number"),
+            "Write the host name or the address, and the port if it is not 443: vcenter.example.com:8443",
+        )
+    })?;
+    let trust = match (&given.ca_file, &given.thumbprint) {
+        _ if given.insecure => Trust::Insecure,
+        (Some(file), _) => Trust::CaBundle(std::fs::read_to_string(file).map_err(|error| {
+            CliError::new(
+                Exit::Usage,
+                format!("{} cannot be read: {error}", file.display()),
+                "Name a file with PEM certificates.",
+            )
+        })?),
+        (None, Some(print)) => Trust::Thumbprint(print.clone()),
+        (None, None) => Trust::SystemRoots,
+    };
+    Ok(Endpoint { server, port, trust })
+}

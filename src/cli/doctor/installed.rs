@@ -1,0 +1,190 @@
+//! What is there: the cluster, the drivers as the pipeline sees them now, and every vSphere connection.
+
+use super::super::args::{Doctor as Args, DoctorVerb, Global};
+use super::super::failure::unknown;
+use super::super::session::{Deployed, Session, now};
+use super::super::{CliError, Exit};
+use super::account::password;
+use super::check::{Check, Subject};
+use super::{Findings, connection_subject, kubelet, open};
+use crate::api::{ConditionType, Reason, VDOConfig, VsphereCloudConfig};
+use crate::cluster::ClusterError;
+use crate::facts::{Credentials, Node};
+use crate::reconcile::connection::{Permission, Question, credentials_found, inputs, needs, once, report};
+use crate::reconcile::{self, Found, ReconcileError, connection_objects};
+use crate::status::{Report, fold};
+use futures::future::join_all;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt as _;
+
+pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliError> {
+    let session = open(global).await?;
+    let mut found = Findings::default();
+    let all = match connection_objects(&session.world.reader, "").await {
+        Err(ReconcileError::Cluster(ClusterError::Forbidden { .. })) => {
+            connection_objects(&session.world.reader, &global.namespace).await?
+        }
+        Err(ReconcileError::Cluster(ClusterError::NotServed { .. })) => Vec::new(),
+        result => result?,
+    };
+    let own: Vec<&VsphereCloudConfig> = all
+        .iter()
+        .filter(|object| object.namespace().as_deref() == Some(global.namespace.as_str()))
+        .collect();
+    let chosen: Vec<&VsphereCloudConfig> = match &args.what {
+        Some(DoctorVerb::Connection { name }) => {
+            let one = own.iter().copied().find(|object| object.name_any() == *name);
+            let names: Vec<String> = own.iter().map(|object| object.name_any()).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            vec![one.ok_or_else(|| unknown("vSphere connection", name, &names))?]
+        }
+        _ => own.clone(),
+    };
+    if args.vcenter.password_file.is_some() && chosen.len() != 1 {
+        return Err(CliError::new(
+            Exit::Usage,
+            format!("one password cannot be tried for {} connections", chosen.len()),
+            "Name the connection: vdoctl doctor connection NAME --password-file FILE",
+        ));
+    }
+    let deployed = session.deployed().await?;
+    let nodes = match reconcile::nodes(&session.world.reader).await {
+        Ok(nodes) => nodes,
+        Err(error) => {
+            found
+                .talk
+                .push(format!("nodes cannot be held against the vCenter: {}", CliError::from(error).what));
+            Vec::new()
+        }
+    };
+    if args.what.is_none() {
+        found.subjects.extend(cluster(&session, &deployed, &nodes, &mut found.exits).await);
+        if own.is_empty() {
+            found
+                .talk
+                .push("Before anything is installed: vdoctl doctor --pre --vcenter HOST --user NAME".into());
+        }
+    }
+    let names = own.iter().map(|object| object.name_any()).collect();
+    let spec = match &deployed {
+        Deployed::Config(config, _) => Some(&config.spec),
+        _ => None,
+    };
+    let looks = join_all(chosen.iter().map(|object| async {
+        let question = Question {
+            server: object.spec.vc_ip.clone(),
+            datacenters: object.spec.datacenters.clone(),
+            nodes: nodes.clone(),
+            needs: spec
+                .as_ref()
+                .map(|spec| needs(spec, &global.namespace, &names, &object.name_any()))
+                .unwrap_or_default(),
+            alone: own.len() < 2,
+            surplus: args.surplus(),
+        };
+        examine(args, &session, object, &all, question).await
+    }))
+    .await;
+    for (object, look) in chosen.iter().zip(looks) {
+        let (subject, told, warning) = look?;
+        found.take(&object.name_any(), subject, told);
+        found.talk.extend(warning);
+    }
+    Ok(found)
+}
+
+type Examined = (Subject, crate::health::ConnectionReport, Option<String>);
+
+/// The look of the operator at one connection.
+async fn examine(
+    args: &Args,
+    session: &Session,
+    object: &VsphereCloudConfig,
+    all: &[VsphereCloudConfig],
+    question: Question,
+) -> Result<Examined, CliError> {
+    let mut inputs = inputs(&session.world.reader, object).await;
+    let (mut permission, mut warning) = (Permission::Recorded(all, now()), None);
+    if let Some(file) = &args.vcenter.password_file
+        && let Ok(found) = &mut inputs.credentials
+    {
+        let (given, warns) = password(Some(file), &found.credentials.user)?;
+        warning = warns;
+        *found = Found {
+            credentials: Credentials {
+                user: found.credentials.user.clone(),
+                password: given,
+            },
+            secret: "(given)".into(),
+            version: String::new(),
+        };
+        permission = Permission::Given;
+    }
+    let look = once(object, &inputs, question, permission).await;
+    let told = report(&look, false, now());
+    let mut subject = connection_subject(&object.name_any(), &told);
+    let at = subject
+        .checks
+        .iter()
+        .position(|check| check.check == ConditionType::Authenticated.as_str());
+    let credentials = Check::of_stage(&credentials_found(&inputs));
+    subject.checks.insert(at.unwrap_or(subject.checks.len()), credentials);
+    Ok((subject, told, warning))
+}
+
+/// The cluster, and the VDOConfig as the pipeline finds it now.
+async fn cluster(session: &Session, deployed: &Deployed, nodes: &[Node], exits: &mut Vec<Exit>) -> Vec<Subject> {
+    let mut subjects = vec![Subject {
+        subject: "cluster",
+        name: session.name.clone(),
+        about: vec![
+            session.server.clone(),
+            session.kubernetes.raw().to_owned(),
+            format!("{} nodes", nodes.len()),
+        ],
+        checks: vec![
+            Check::new("Reachable", Some(true), Reason::Healthy, "the API server answers", ""),
+            kubelet(nodes),
+        ],
+    }];
+    let Deployed::Config(config, acting) = deployed else {
+        let missing = session.missing(deployed);
+        exits.push(missing.exit);
+        let check = Check::new("Deployed", Some(false), Reason::NotChecked, &missing.what, &missing.remedy);
+        subjects[0].checks.push(Check {
+            reason: "NotDeployed".into(),
+            ..check
+        });
+        return subjects;
+    };
+    subjects.push(Subject {
+        subject: "drivers",
+        name: format!("VDOConfig {}", super::super::session::id(config)),
+        about: Vec::new(),
+        checks: drivers(session, config, acting).await,
+    });
+    subjects
+}
+
+/// The conditions that the operator would publish now, worst news of the pipeline included.
+async fn drivers(session: &Session, config: &VDOConfig, acting: &str) -> Vec<Check> {
+    let mut report = Report {
+        generation: config.metadata.generation,
+        ..Report::default()
+    };
+    if let Err(error) = session.prepare(config, acting, &mut report).await {
+        report.troubles.insert(0, (&error).into());
+    }
+    let status = fold(&config.status.clone().unwrap_or_default(), &report, &Time(now()));
+    let quiet = [ConditionType::Ready, ConditionType::Reconciling, ConditionType::Stalled].map(ConditionType::as_str);
+    let ready = status.conditions.iter().find(|c| c.type_ == quiet[0]);
+    let others: Vec<Check> = status
+        .conditions
+        .iter()
+        .filter(|c| !quiet.contains(&c.type_.as_str()))
+        .map(Check::of)
+        .collect();
+    // Ready sums up the others; it is told where it has a reason of its own.
+    let own = ready.filter(|ready| ready.status != "True" && others.iter().all(|check| check.reason != ready.reason));
+    own.map(Check::of).into_iter().chain(others).collect()
+}

@@ -1,0 +1,67 @@
+use super::connection::some;
+use super::{Finding, Stage};
+use crate::api::{ConditionType, Reason};
+use crate::facts::Node;
+
+/// Whether the kubelets leave their nodes to a cloud provider. One that does not has neither a provider ID nor the taint that waits for
+/// one, and no cloud provider will ever look at it.
+#[must_use]
+pub fn kubelet_stage(nodes: &[Node]) -> Stage {
+    let alone: Vec<&str> = nodes
+        .iter()
+        .filter(|node| node.provider_id.is_empty() && !node.uninitialized)
+        .map(|node| node.name.as_str())
+        .collect();
+    let passed = match nodes.len() {
+        0 => "there are no nodes yet".to_owned(),
+        n => format!("the kubelets of {n} nodes wait for a cloud provider or have one"),
+    };
+    let findings = (!alone.is_empty()).then(|| {
+        let first = alone[0];
+        Finding::new(
+            Reason::KubeletNotExternal,
+            format!(
+                "{} of {} nodes have neither a provider ID nor the taint that waits for one: {}; their kubelets run without --cloud-provider=external",
+                alone.len(),
+                nodes.len(),
+                some(&alone)
+            ),
+            format!(
+                "With kubeadm, in InitConfiguration and JoinConfiguration before a node joins:\n\
+                 nodeRegistration: {{kubeletExtraArgs: [{{name: cloud-provider, value: external}}]}}\n\
+                 On a node that is there: add --cloud-provider=external to /var/lib/kubelet/kubeadm-flags.env, restart the kubelet, then\n\
+                 kubectl taint node {first} node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule"
+            ),
+        )
+    });
+    Stage::of(ConditionType::NodesInitialized, passed, findings.into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_waits_for_nobody_is_told() {
+        let node = |name: &str, id: &str, uninitialized| Node {
+            name: name.into(),
+            provider_id: id.into(),
+            uninitialized,
+            ..Node::default()
+        };
+        let well = [node("a", "vsphere://x", false), node("b", "", true), node("c", "vsphere://y", true)];
+        assert_eq!(kubelet_stage(&well).status, Some(true));
+        let stage = kubelet_stage(&[node("a", "", true), node("b", "", false)]);
+        assert_eq!((stage.status, stage.reason), (Some(false), Reason::KubeletNotExternal));
+        assert!(
+            stage.message.starts_with("1 of 2 nodes") && stage.message.contains(": b;"),
+            "{}",
+            stage.message
+        );
+        assert!(
+            stage.remedy.contains("kubeletExtraArgs: [{name: cloud-provider") && stage.remedy.contains("taint node b "),
+            "{}",
+            stage.remedy
+        );
+    }
+}

@@ -1,0 +1,238 @@
+//! The faults of `confusion.rs` once more, a choice of them, as an administrator makes them: objects in a real cluster, the operator as a
+//! process, and its conditions.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod bed;
+
+use anyhow::{Context, Result, ensure};
+use bed::{Bed, NS, PATIENCE, condition};
+use serde_json::{Value, json};
+use vdo_testbed::soap::{Act, Greeting, Rule, SoapOptions, SoapProxy};
+use vdo_testbed::{Probe, Validity, until};
+
+/// A connection, what is wrong with it, and what the operator must say.
+struct Case {
+    name: &'static str,
+    stage: &'static str,
+    reason: &'static str,
+    proxy: SoapOptions,
+    rules: Vec<Rule>,
+    /// Changes to a connection that is right.
+    spec: Value,
+    /// The Secret, if it is not the right one.
+    secret: Option<Value>,
+}
+
+fn case(name: &'static str, stage: &'static str, reason: &'static str) -> Case {
+    Case {
+        name,
+        stage,
+        reason,
+        proxy: SoapOptions::default(),
+        rules: Vec::new(),
+        spec: json!({}),
+        secret: None,
+    }
+}
+
+fn cases() -> Vec<Case> {
+    let spec = |name, stage, reason, spec| Case {
+        spec,
+        ..case(name, stage, reason)
+    };
+    let rule = |name, stage, reason, rule| Case {
+        rules: vec![rule],
+        ..case(name, stage, reason)
+    };
+    let door = |name, reason, proxy| Case {
+        proxy,
+        spec: json!({"thumbprint": null, "vcIp": "localhost", "caBundle": {"configMap": name}}),
+        ..case(name, "Trusted", reason)
+    };
+    let secret = |name, reason, secret| Case {
+        secret: Some(secret),
+        ..case(name, "CredentialsFound", reason)
+    };
+    let login = |name, reason, data| Case {
+        secret: Some(json!({"type": "kubernetes.io/basic-auth", "stringData": data})),
+        ..case(name, "Authenticated", reason)
+    };
+    let wrong_print = "00:11:22:33:44:55:66:77:88:99:AA:BB:CC:DD:EE:FF:00:11:22:33";
+    vec![
+        spec("no-such-name", "Resolved", "NameNotResolved", json!({"vcIp": "vcenter.invalid"})),
+        spec("closed-port", "Connected", "Unreachable", json!({"port": 1})),
+        spec(
+            "wrong-thumbprint",
+            "Trusted",
+            "ThumbprintMismatch",
+            json!({"thumbprint": wrong_print}),
+        ),
+        spec(
+            "no-ca-bundle",
+            "Trusted",
+            "CaBundleInvalid",
+            json!({"thumbprint": null, "caBundle": {"configMap": "nowhere"}}),
+        ),
+        spec("system-roots", "Trusted", "CertificateUntrusted", json!({"thumbprint": null})),
+        door(
+            "expired",
+            "CertificateExpired",
+            SoapOptions {
+                validity: Validity::Expired,
+                ..SoapOptions::default()
+            },
+        ),
+        door(
+            "other-name",
+            "CertificateNameMismatch",
+            SoapOptions {
+                names: vec!["other.example.com".into()],
+                ..SoapOptions::default()
+            },
+        ),
+        door(
+            "old-tls",
+            "TlsFailed",
+            SoapOptions {
+                greeting: Greeting::Tls11,
+                ..SoapOptions::default()
+            },
+        ),
+        rule(
+            "overloaded",
+            "IsVCenter",
+            "BadAnswer",
+            Rule::always(Act::Status(503, vec![], "<html>busy</html>".into())),
+        ),
+        rule(
+            "esx-host",
+            "IsVCenter",
+            "NotAVcenter",
+            Rule::always(Act::Replace(vec![(">VirtualCenter<", ">HostAgent<".into())])),
+        ),
+        rule("flood", "IsVCenter", "BadAnswer", Rule::always(Act::Flood(100 << 20))),
+        secret("no-secret", "SecretNotFound", Value::Null),
+        secret(
+            "opaque",
+            "SecretWrongType",
+            json!({"type": "Opaque", "stringData": {"username": "u", "password": "p"}}),
+        ),
+        secret(
+            "no-password",
+            "SecretIncomplete",
+            json!({"type": "kubernetes.io/basic-auth", "stringData": {"username": "u", "password": ""}}),
+        ),
+        login(
+            "wrong-password",
+            "InvalidCredentials",
+            json!({"username": "administrator@vsphere.local", "password": "wrong"}),
+        ),
+        Case {
+            rules: vec![Rule::on(
+                "Login",
+                Act::Fault("InvalidLogin", "User account is locked. Please contact your administrator.", ""),
+            )],
+            ..case("locked", "Authenticated", "AccountLocked")
+        },
+        rule(
+            "password-expired",
+            "Authenticated",
+            "PasswordExpired",
+            Rule::on("Login", Act::Fault("PasswordExpired", "", "")),
+        ),
+        rule(
+            "no-role",
+            "Authenticated",
+            "LoginRefused",
+            Rule::on("Login", Act::Fault("NoPermission", "", "")),
+        ),
+        rule(
+            "may-not-read",
+            "DatacentersFound",
+            "InventoryForbidden",
+            Rule::on("CreateContainerView", Act::Fault("NoPermission", "", "")),
+        ),
+        spec(
+            "misspelt",
+            "DatacentersFound",
+            "DatacenterNotFound",
+            json!({"datacenters": ["DCO"]}),
+        ),
+        spec("well", "Ready", "Healthy", json!({})),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operator_tells_them_apart() -> Result<()> {
+    bed::prepare();
+    let mut bed = Bed::start().await?;
+    let cases = cases();
+    let mut proxies = Vec::new();
+    for case in &cases {
+        let proxy = SoapProxy::start(&bed.vcenter, case.proxy.clone()).await?;
+        case.rules.iter().cloned().for_each(|rule| proxy.rule(rule));
+        bed.apply(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": case.name, "namespace": NS}, "data": {"ca.crt": proxy.ca_pem()}}))
+            .await?;
+        let right =
+            json!({"type": "kubernetes.io/basic-auth", "stringData": {"username": bed.vcenter.user(), "password": bed.vcenter.password()}});
+        let mut secret = case.secret.clone().unwrap_or(right);
+        if let Some(fields) = secret.as_object_mut() {
+            fields.insert("apiVersion".into(), "v1".into());
+            fields.insert("kind".into(), "Secret".into());
+            fields.insert("metadata".into(), json!({"name": case.name, "namespace": NS}));
+            bed.apply(&secret).await?;
+        }
+        let mut connection = bed.connection(case.name);
+        let spec = connection["spec"].as_object_mut().context("a spec")?;
+        spec.insert("port".into(), proxy.port().into());
+        spec.insert("thumbprint".into(), proxy.thumbprint_sha256().into());
+        spec.insert("credentials".into(), case.name.into());
+        for (field, value) in case.spec.as_object().context("changes")? {
+            match value {
+                Value::Null => spec.shift_remove(field),
+                value => spec.insert(field.clone(), value.clone()),
+            };
+        }
+        bed.apply(&connection).await?;
+        proxies.push(proxy);
+    }
+    bed.start_operator().await?;
+
+    let mut wrong = Vec::new();
+    for case in &cases {
+        let found = until(&format!("connection {} to be looked at", case.name), PATIENCE, async || {
+            let object = bed.get("vdo.vmware.com/v1alpha1", "VsphereCloudConfig", NS, case.name).await?;
+            let stage = condition(&object, case.stage);
+            Ok(
+                if object["status"]["observedGeneration"].is_number() && stage["reason"] != "NotChecked" {
+                    Probe::Ready(object)
+                } else {
+                    Probe::not_yet(stage)
+                },
+            )
+        })
+        .await?;
+        let (stage, ready) = (condition(&found, case.stage), condition(&found, "Ready"));
+        let right = stage["reason"] == case.reason && (ready["reason"] == case.reason);
+        println!(
+            "{:<18} {:<18} {:<24} {}",
+            case.name,
+            case.stage,
+            case.reason,
+            if right {
+                "as it should be".into()
+            } else {
+                stage["reason"].to_string()
+            }
+        );
+        if !right {
+            wrong.push(format!("{}: {stage}; {ready}", case.name));
+        }
+    }
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    for (case, proxy) in cases.iter().zip(&proxies) {
+        let failed: u64 = proxy.logins().values().map(|logins| logins.failed).sum();
+        ensure!(failed <= 1, "{}: {failed} logins failed", case.name);
+    }
+    Ok(())
+}
