@@ -11,6 +11,7 @@ mod lease;
 mod occupied;
 mod read;
 mod reader;
+mod trim;
 mod write;
 
 pub use cache::{Cache, Select, Watch};

@@ -1,0 +1,11 @@
+//! The operator's rights: narrow as written, all used in a whole life and sufficient for it, and named when one is missing.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
+
+#[path = "../bed/mod.rs"]
+mod bed;
+mod granted;
+mod life;
+mod missing;
+#[allow(dead_code, reason = "only the choice of a sample is used here")]
+#[path = "../faults/points.rs"]
+mod points;
