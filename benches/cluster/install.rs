@@ -1,7 +1,6 @@
 //! First installations: by the operator, and of the same objects by `kubectl`.
 
 use crate::bed::{self, Bed, NS, OPERATOR, PATIENCE, condition};
-use crate::process;
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
@@ -12,8 +11,10 @@ use vdo_testbed::{Cluster, Entry, Mark, NodeOptions, Probe, Requests, Vcenter, V
 
 /// How many nodes a cluster has; one is of the control plane.
 pub const NODES: usize = 10;
-/// How many requests a first installation may need besides one for each object.
-pub const BOUND: usize = 10;
+/// How many requests a first installation of this many objects may need: each is tried once and written once.
+pub const fn bound(objects: usize) -> usize {
+    2 * objects + 10
+}
 
 /// An installation by the operator. Times are in seconds from the VDOConfig's arrival at the API server.
 pub struct Ours {
@@ -31,11 +32,9 @@ pub struct Ours {
     pub pause: f64,
     pub works: f64,
     pub ready: f64,
-    /// CPU time of the API server until everything works.
-    pub spent: f64,
 }
 
-/// An installation by `kubectl apply --server-side` or `helm install`. Times are in seconds from its start.
+/// An installation by `kubectl apply --server-side`. Times are in seconds from its start.
 pub struct Theirs {
     pub requests: usize,
     pub writes: usize,
@@ -43,7 +42,6 @@ pub struct Theirs {
     pub created: f64,
     pub process: f64,
     pub works: f64,
-    pub spent: f64,
 }
 
 /// A new cluster of ten nodes that wait for a cloud provider, with a vCenter that has their machines.
@@ -75,7 +73,6 @@ pub fn end(bed: Bed) -> Vcenter {
 pub async fn by_operator(bed: &mut Bed) -> Result<Ours> {
     let start = start(bed).await?;
     let mark = bed.cluster.audit().mark().await?;
-    let spent = server_cpu(bed)?;
     bed.apply_samples().await?;
     let mut works = None;
     let ready = until("the installation", PATIENCE, async || {
@@ -93,7 +90,6 @@ pub async fn by_operator(bed: &mut Bed) -> Result<Ours> {
         })
     })
     .await?;
-    let spent = server_cpu(bed)? - spent;
     let requests = at_rest(bed, mark).await?;
     let applied = bed
         .cluster
@@ -127,7 +123,7 @@ pub async fn by_operator(bed: &mut Bed) -> Result<Ours> {
         creations.len()
     );
     let watches = bed.cluster.audit().requests(|e| e.user == OPERATOR && !asked(e)).await?;
-    if requests.len() > objects + BOUND {
+    if requests.len() > bound(objects) {
         eprintln!("more requests than expected:\n{requests}");
     }
     let kinds: BTreeSet<_> = watches.0.iter().map(|e| (&e.api_group, &e.resource)).collect();
@@ -146,7 +142,6 @@ pub async fn by_operator(bed: &mut Bed) -> Result<Ours> {
         pause: pauses.fold(0.0, f64::max),
         works: since(works.context("it works")?),
         ready: since(settled),
-        spent,
     })
 }
 
@@ -154,40 +149,19 @@ pub async fn by_kubectl(bed: &Bed, kubectl: &Path, objects: &str) -> Result<Thei
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("objects.yaml");
     std::fs::write(&file, objects)?;
+    let mark = bed.cluster.audit().mark().await?;
+    let zero = now();
     let mut command = tokio::process::Command::new(kubectl);
     command.arg("--kubeconfig").arg(bed.cluster.kubeconfig());
     command.arg("--cache-dir").arg(folder.path().join("cache"));
     command.args(["apply", "--server-side", "--filename"]).arg(&file);
-    by_command(bed, command, "kubectl/").await
-}
-
-/// The same objects as the one template of a chart.
-pub async fn by_helm(bed: &Bed, helm: &Path, objects: &str) -> Result<Theirs> {
-    ensure!(!objects.contains("{{"), "an object holds braces, which Helm would read");
-    let folder = tempfile::tempdir()?;
-    let chart = folder.path().join("chart");
-    std::fs::create_dir_all(chart.join("templates"))?;
-    std::fs::write(chart.join("Chart.yaml"), "{apiVersion: v2, name: drivers, version: 1.0.0}")?;
-    std::fs::write(chart.join("templates/objects.yaml"), objects)?;
-    let mut command = tokio::process::Command::new(helm);
-    for (variable, name) in [
-        ("HELM_CACHE_HOME", "cache"),
-        ("HELM_CONFIG_HOME", "config"),
-        ("HELM_DATA_HOME", "data"),
-    ] {
-        command.env(variable, folder.path().join(name));
-    }
-    command.args(["install", "drivers"]).arg(&chart);
-    command.arg("--kubeconfig").arg(bed.cluster.kubeconfig());
-    by_command(bed, command, "Helm/").await
-}
-
-async fn by_command(bed: &Bed, mut command: tokio::process::Command, agent: &str) -> Result<Theirs> {
-    let mark = bed.cluster.audit().mark().await?;
-    let (zero, spent) = (now(), server_cpu(bed)?);
     let output = command.output().await?;
     let process = now().duration_since(zero).as_secs_f64();
-    ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    ensure!(
+        output.status.success(),
+        "kubectl apply: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     until("the drivers to work", PATIENCE, async || {
         Ok(match missing(bed).await? {
             None => Probe::Ready(()),
@@ -196,13 +170,12 @@ async fn by_command(bed: &Bed, mut command: tokio::process::Command, agent: &str
     })
     .await?;
     let works = now().duration_since(zero).as_secs_f64();
-    let spent = server_cpu(bed)? - spent;
     let requests = bed
         .cluster
         .audit()
         .since(mark)
         .await?
-        .only(|e| e.user_agent.starts_with(agent) && asked(e));
+        .only(|e| e.user_agent.starts_with("kubectl/") && asked(e));
     let created = creations(&requests, |_| true)?;
     let (first, last) = created.first().zip(created.last()).context("nothing was created")?;
     Ok(Theirs {
@@ -212,15 +185,7 @@ async fn by_command(bed: &Bed, mut command: tokio::process::Command, agent: &str
         created: last.duration_since(zero).as_secs_f64(),
         process,
         works,
-        spent,
     })
-}
-
-/// The CPU time that the API server has used. What controllers and nodes ask of it is in it, whoever installs.
-fn server_cpu(bed: &Bed) -> Result<f64> {
-    let groups = bed.cluster.process_groups();
-    let server = groups.iter().find_map(|group| process::find(*group, "kube-apiserver").ok());
-    process::cpu(&server.context("no API server")?)
 }
 
 /// Starts the operator; seconds from exec to the moment it says that it is ready.

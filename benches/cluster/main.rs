@@ -11,7 +11,6 @@ mod process;
 mod render;
 mod report;
 mod rest;
-mod scale;
 
 use anyhow::Result;
 use install::{Ours, Theirs};
@@ -30,7 +29,7 @@ async fn main() -> Result<()> {
     bed::prepare();
     let binaries = tokio::task::spawn_blocking(Binaries::ensure_all).await??;
     let mut rest = Report::default();
-    let (mut rounds, mut helms) = (Vec::new(), Vec::new());
+    let mut rounds = Vec::new();
     for number in 1..=ROUNDS {
         eprintln!("installation {number} of {ROUNDS}: the operator, in a new cluster");
         let mut bed = install::cluster(None).await?;
@@ -38,21 +37,15 @@ async fn main() -> Result<()> {
         if number == ROUNDS {
             eprintln!("the operator at rest: resyncs, memory, restarts");
             rest = rest::measure(&mut bed).await?;
-            eprintln!("the operator in a large cluster");
-            scale::measure(&bed, &mut rest).await?;
         }
         let objects = install::applicable(&bed).await?;
         eprintln!("installation {number} of {ROUNDS}: kubectl apply of the same objects, in a new cluster");
         let bed = install::cluster(Some(install::end(bed))).await?;
         let theirs = install::by_kubectl(&bed, &binaries.path(Part::Kubectl), &objects).await?;
         rounds.push((ours, theirs));
-        eprintln!("installation {number} of {ROUNDS}: helm install of the same objects, in a new cluster");
-        let bed = install::cluster(Some(install::end(bed))).await?;
-        helms.push(install::by_helm(&bed, &binaries.path(Part::Helm), &objects).await?);
     }
     let mut report = Report::default();
     installs(&rounds, &mut report);
-    beside_helm(&rounds, &helms, &mut report);
     report.append(rest);
     eprintln!("rendering: in process, helm, vdoctl");
     render::measure(&binaries.path(Part::Helm), &mut report)?;
@@ -95,44 +88,12 @@ fn installs(rounds: &[(Ours, Theirs)], report: &mut Report) {
     report.row("kubectl: the whole process", "", format!("kubectl {}", seconds(process)), "");
 }
 
-/// The same installation by `helm install`, and what each costs the API server.
-fn beside_helm(rounds: &[(Ours, Theirs)], helms: &[Theirs], report: &mut Report) {
-    report.section("Beside helm install of the same objects");
-    let helm = |pick: fn(&Theirs) -> f64| median(helms.iter().map(pick));
-    let ours = |pick: fn(&Ours) -> f64| median(rounds.iter().map(|(ours, _)| pick(ours)));
-    let requests = helms.iter().map(|h| h.requests).max().unwrap_or_default();
-    let own = rounds.iter().map(|(ours, _)| ours.requests).max().unwrap_or_default();
-    report.row(
-        "requests, all but list and watch",
-        own,
-        format!("helm {requests}"),
-        format!("vdo/helm {:.2}", own as f64 / requests as f64),
-    );
-    let mut row = |what: &str, own: f64, other: f64| {
-        report.row(
-            what,
-            seconds(own),
-            format!("helm {}", seconds(other)),
-            format!("vdo/helm {:.2}", own / other),
-        );
-    };
-    row(
-        "to the last object created, without the wait for nodes",
-        ours(|o| o.created - o.pause),
-        helm(|t| t.created),
-    );
-    row("to all there", ours(|o| o.works), helm(|t| t.works));
-    row("CPU of the API server until all is there", ours(|o| o.spent), helm(|t| t.spent));
-    let kubectl = median(rounds.iter().map(|(_, theirs)| theirs.spent));
-    report.row("  by kubectl apply", "", format!("kubectl {}", seconds(kubectl)), "");
-}
-
 /// How much was asked of the API server; of several installations the one that asked most.
 fn requests(rounds: &[(Ours, Theirs)], report: &mut Report) {
     let ours = |pick: fn(&Ours) -> usize| rounds.iter().map(|(ours, _)| pick(ours)).max().unwrap_or_default();
     let theirs = |pick: fn(&Theirs) -> usize| rounds.iter().map(|(_, theirs)| pick(theirs)).max().unwrap_or_default();
     let objects = ours(|o| o.objects);
-    let (asked, bound) = (ours(|o| o.requests), objects + install::BOUND);
+    let (asked, bound) = (ours(|o| o.requests), install::bound(objects));
     report.section("Requests");
     report.row(
         &format!("first install of {objects} objects, all but list and watch"),

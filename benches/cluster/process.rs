@@ -47,13 +47,3 @@ pub fn memory(process: &std::path::Path) -> Result<Memory> {
         peak: field("VmHWM")?,
     })
 }
-
-/// The CPU time that a process has used, in seconds.
-pub fn cpu(process: &std::path::Path) -> Result<f64> {
-    /// Linux counts in hundredths of a second for everybody who reads this file.
-    const TICKS: f64 = 100.0;
-    let stat = std::fs::read_to_string(process.join("stat"))?;
-    let (_, tail) = stat.rsplit_once(") ").context("a line of /proc")?;
-    let field = |at: usize| -> Result<f64> { Ok(tail.split(' ').nth(at).context("a field")?.parse()?) };
-    Ok((field(11)? + field(12)?) / TICKS)
-}

@@ -96,24 +96,6 @@ pub fn rights(role: &Value) -> Result<Vec<Right>> {
     Ok(all)
 }
 
-/// A role without one of its rights: every rule that gives it is split.
-pub fn without(role: &Value, missing: &Right) -> Result<Value> {
-    let mut role = role.clone();
-    let mut rules = Vec::new();
-    for right in rights(&role)? {
-        if right == *missing {
-            continue;
-        }
-        let mut rule = serde_json::json!({"apiGroups": [right.group], "resources": [right.resource], "verbs": [right.verb]});
-        if let Some(name) = right.name {
-            rule["resourceNames"] = serde_json::json!([name]);
-        }
-        rules.push(rule);
-    }
-    role["rules"] = rules.into();
-    Ok(role)
-}
-
 /// What is wrong with a right, whoever holds it.
 fn objection(right: &Right, written: bool) -> Option<&'static str> {
     let texts = [&right.group, &right.resource, &right.verb];

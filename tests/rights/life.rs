@@ -32,7 +32,8 @@ async fn every_right_is_used_in_a_life_and_none_is_missing() -> Result<()> {
     let granted = granted()?;
     let unused: Vec<String> = granted
         .iter()
-        .filter(|right| !requests.0.iter().any(|e| e.code < 400 && right.allows(e)))
+        .filter(|right| !is_of_the_webhook(right))
+        .filter(|right| !requests.0.iter().any(|e| right.allows(e)))
         .map(Right::to_string)
         .collect();
     println!("{} rights, {} requests in a life", granted.len(), requests.len());
@@ -41,8 +42,13 @@ async fn every_right_is_used_in_a_life_and_none_is_missing() -> Result<()> {
     Ok(())
 }
 
+/// The CSI driver's validating webhook is not part of this life: its pod would have to answer before a StorageClass is stored.
+fn is_of_the_webhook(right: &Right) -> bool {
+    right.resource == "validatingwebhookconfigurations" || right.name.as_ref().is_some_and(|name| name.contains("webhook"))
+}
+
 /// A specification that brings objects of every kind.
-pub fn everything(version: &str) -> Value {
+fn everything(version: &str) -> Value {
     json!({"cloudProvider": {}, "storageProvider": {"version": version, "storageClasses": [{"name": "fast"}]}})
 }
 

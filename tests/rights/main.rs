@@ -5,7 +5,3 @@
 mod bed;
 mod granted;
 mod life;
-mod missing;
-#[allow(dead_code, reason = "only the choice of a sample is used here")]
-#[path = "../faults/points.rs"]
-mod points;
