@@ -11,6 +11,7 @@ mod lease;
 mod occupied;
 mod read;
 mod reader;
+mod rights;
 mod trim;
 mod write;
 
@@ -22,7 +23,8 @@ pub use lease::{Election, LEASE_NAME, LEASE_NAMESPACE};
 pub use occupied::holder;
 pub use read::{get, list, server_version};
 pub use reader::{Reader, View};
-pub use write::{Verb, Writer};
+pub use rights::{Rights, rights};
+pub use write::{Rehearsed, Verb, Writer};
 
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};

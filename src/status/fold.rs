@@ -22,7 +22,13 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
     let summary = summary(report, trouble, connections, running(old, report));
     conditions.set(ConditionType::Ready, summary.ready, summary.reason, summary.message.clone());
     let working = summary.ready != Some(true) && trouble.is_none_or(|t| t.class != Class::Terminal);
-    if report.paused.is_some() {
+    let approval = report
+        .waiting
+        .first()
+        .filter(|w| w.reason == Reason::ApprovalRequired && trouble.is_none());
+    if let Some(wait) = approval {
+        conditions.set(ConditionType::Reconciling, Some(false), wait.reason, wait.message.clone());
+    } else if report.paused.is_some() {
         conditions.set(
             ConditionType::Reconciling,
             Some(false),
@@ -34,8 +40,9 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
     } else {
         conditions.set(ConditionType::Reconciling, Some(false), Reason::Idle, "nothing is under way");
     }
-    match trouble.filter(|t| t.class == Class::Terminal) {
-        Some(t) => conditions.set(ConditionType::Stalled, Some(true), t.reason, t.message.clone()),
+    let stuck = trouble.filter(|t| t.class == Class::Terminal).map(|t| (t.reason, &t.message));
+    match stuck.or(approval.map(|w| (w.reason, &w.message))) {
+        Some((reason, message)) => conditions.set(ConditionType::Stalled, Some(true), reason, message.clone()),
         None => conditions.set(ConditionType::Stalled, Some(false), Reason::Idle, "nothing is stuck"),
     }
     VDOConfigStatus {
@@ -65,6 +72,7 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
             .as_ref()
             .map(|c| nodes(&c.nodes, report.drivers.iter().any(|d| d.name == CSI)))
             .or_else(|| old.nodes.clone()),
+        plan: report.plan.clone().or_else(|| old.plan.clone().filter(|_| trouble.is_some())),
         inventory: report
             .inventory
             .clone()
