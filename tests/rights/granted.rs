@@ -113,8 +113,10 @@ fn objection(right: &Right, written: bool) -> Option<&'static str> {
     if written && right.resource == "secrets" && right.name.is_none() && !at_home {
         return Some("Secrets without a name");
     }
+    // StorageClasses have the names that the VDOConfig gives them.
     if written
         && right.name.is_none()
+        && right.resource != "storageclasses"
         && matches!(right.verb.as_str(), "delete" | "deletecollection")
         && right.namespace.as_deref() != Some(NS)
     {
