@@ -12,7 +12,6 @@ mod occupied;
 mod read;
 mod reader;
 mod rights;
-mod trim;
 mod write;
 
 pub use cache::{Cache, Select, Watch};
