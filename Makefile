@@ -38,7 +38,7 @@ test: rust go lint core ## Check everything: format, lints, dependencies, unit, 
 test-faults: rust go ## Kill the operator at every write of every scenario, in every mode (half an hour)
 	@$(CARGO) build --workspace
 	@$(TESTBED) build
-	@VDO_FAULTS=all $(CARGO) test --test faults --test rights -- --nocapture
+	@VDO_FAULTS=all $(CARGO) test --test faults -- --nocapture
 
 bench: rust go ## Print the measurements: requests, memory, wall times beside kubectl and helm
 	@$(CARGO) build --workspace

@@ -119,7 +119,7 @@ fn collect() -> Result<Rights, Failure> {
         let place = rights.written.entry(namespace.to_owned()).or_default();
         place.add("", kind, &[name], &["create", "delete", "patch"]);
         if kind == "secrets" {
-            place.add("", kind, &[name], &["get", "list", "watch"]);
+            place.add("", kind, &[name], &["list", "watch"]);
         }
     }
     Ok(rights)
@@ -128,7 +128,6 @@ fn collect() -> Result<Rights, Failure> {
 /// What the operator needs for itself, whatever the charts contain.
 fn own(rights: &mut Rights) {
     let cluster = rights.written.entry(String::new()).or_default();
-    let watch = ["get", "list", "watch"];
     cluster.add("vdo.vmware.com", "vdoconfigs", &[], &["list", "watch", "patch"]);
     cluster.add("vdo.vmware.com", "vspherecloudconfigs", &[], &["list", "watch"]);
     cluster.add("vdo.vmware.com", "vdoconfigs/status", &[], &["patch"]);
@@ -166,7 +165,7 @@ fn own(rights: &mut Rights) {
         &["list", "watch", "create", "delete", "patch"],
     );
     let home = rights.written.entry(NAMESPACE.to_owned()).or_default();
-    home.add("", "secrets", &[], &watch);
+    home.add("", "secrets", &[], &["list", "watch"]);
     home.add("", "configmaps", &[], &["get", "list", "watch", "create", "patch", "delete"]);
     let kube_system = rights.written.entry("kube-system".to_owned()).or_default();
     kube_system.add("", "pods", &[], &["list", "watch"]);

@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 use tokio::time::Sleep;
 use tower::{BoxError, Layer, Service};
 
-/// The longest pause that a server is granted: whoever asks has a deadline of his own.
-const LONGEST: Duration = Duration::from_secs(10);
+/// The longest pause that a server is granted: the Lease has to be renewed, and whoever asks has a deadline of his own.
+const LONGEST: Duration = Duration::from_secs(5);
 
 /// Reads answers before the client does.
 ///
 /// # Guarantees
-/// * After an answer with `Retry-After` nothing is asked until that time has passed, ten seconds at most.
+/// * After an answer with `Retry-After` nothing is asked until that time has passed, five seconds at most.
 /// * A watch whose place is too old starts over with a list, whether the server says so in an event or by the status 410.
 ///   After the status alone kube's watcher would ask for the same place for ever.
 #[derive(Debug, Clone, Default)]
@@ -150,9 +150,9 @@ mod tests {
     fn a_pause_is_the_longest_asked_for_and_bounded() {
         let answers = Answers::default();
         assert_eq!(answers.pause(), Duration::ZERO);
-        answers.wait(Duration::from_secs(5));
+        answers.wait(Duration::from_secs(3));
         answers.wait(Duration::from_secs(1));
-        assert!(answers.pause() > Duration::from_secs(4));
+        assert!(answers.pause() > Duration::from_secs(2));
         answers.wait(Duration::from_secs(3600));
         assert!(answers.pause() <= LONGEST);
     }
