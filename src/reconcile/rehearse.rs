@@ -39,6 +39,15 @@ impl Rehearsals {
         }
     }
 
+    /// Forgets the steps of a plan that was carried out: what is to be done to these objects next is tried anew, because they may
+    /// be somebody else's by then.
+    pub(super) fn forget(&self, plan: &Plan) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for id in plan.steps.iter().filter_map(Step::id) {
+            known.remove(&id);
+        }
+    }
+
     /// Forgets what no plan asks for any more.
     fn retain(&self, plan: &Plan) {
         let wanted: BTreeSet<ObjectId> = plan.steps.iter().filter_map(Step::id).collect();
