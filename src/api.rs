@@ -18,9 +18,9 @@ pub use failure::{Class, Failure, chain};
 pub use reason::Reason;
 pub use storage_class::{BindingMode, FsType, ReclaimPolicy, StorageClass};
 pub use vdoconfig::{
-    Approval, CloudProvider, DeletionPolicy, DriftStatus, DriverStatus, FileVolumes, Health, Images, InventoryStatus, KubernetesStatus,
-    ManagementState, MatrixStatus, NetPermission, NextAttempt, NodesStatus, Permission, PlanStatus, Snapshots, StorageProvider, Topology,
-    UpdatePolicy, VDOConfig, VDOConfigSpec, VDOConfigStatus, VcenterStatus, WaitingNode,
+    Approval, CloudProvider, ConflictPolicy, ConflictRule, DeletionPolicy, DriftStatus, DriverStatus, FileVolumes, Health, Images,
+    InventoryStatus, KubernetesStatus, ManagementState, MatrixStatus, NetPermission, NextAttempt, NodesStatus, Permission, PlanStatus,
+    Snapshots, StorageProvider, Topology, UpdatePolicy, VDOConfig, VDOConfigSpec, VDOConfigStatus, VcenterStatus, WaitingNode,
 };
 
 /// The API group of every custom resource.
@@ -56,6 +56,6 @@ pub const APPLIED_ANNOTATION: &str = "vdo.vmware.com/applied";
 /// On a ConfigMap that names a Secret: a checksum of that Secret.
 pub const CREDENTIALS_ANNOTATION: &str = "vdo.vmware.com/credentials-checksum";
 
-/// On pod templates: a checksum of the ConfigMaps and Secrets that these pods mount, so that a changed configuration
-/// rolls the pods that consume it and no others.
+/// On workloads: a checksum of the ConfigMaps and Secrets with which their pods began. On pod templates: the checksum of now, once
+/// it is another, so that a changed configuration rolls the pods that consume it and no others.
 pub const CONFIG_CHECKSUM_ANNOTATION: &str = "vdo.vmware.com/config-checksum";

@@ -16,7 +16,7 @@ mod write;
 
 pub use cache::{Cache, Select, Watch};
 pub use client::{ClientError, KubeOptions, connect, from_config};
-pub use error::{ClusterError, Said};
+pub use error::{ClusterError, Contested, Said};
 pub use fence::Fence;
 pub use lease::{Election, LEASE_NAME, LEASE_NAMESPACE};
 pub use occupied::holder;

@@ -3,11 +3,13 @@
 //! Layer 1: may use `types` and `api` only.
 
 mod compare;
+mod managers;
 mod object;
 mod patch;
 mod stamp;
 
 pub use compare::{Difference, changes, differences};
+pub use managers::{handed_over, is_installer};
 pub use object::{ManifestError, Object};
 pub use patch::merge_patch;
-pub use stamp::{Owner, apply_set_id, is_owned, stamp};
+pub use stamp::{Owner, apply_set_id, is_owned, remember_configuration, stamp};

@@ -8,6 +8,7 @@
 mod approval;
 mod build;
 mod check;
+mod conflict;
 mod drift;
 mod foreign;
 mod inventory;
@@ -102,6 +103,8 @@ pub enum Step {
         wave: u8,
         /// The driver it belongs to.
         driver: String,
+        /// Whether fields are taken from other managers.
+        take: bool,
     },
     /// Delete an object that is wanted, because a field differs that cannot be changed; the next plan makes it anew.
     Replace {

@@ -163,6 +163,9 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
         apply_set: &survey.apply_set,
     };
     let outcome = execute::execute(&plan, world, &place).await; // effect
+    if let Some(memory) = &world.rehearsals {
+        memory.forget(&plan);
+    }
     report.troubles.extend(outcome.failures.iter().map(Trouble::from));
     if outcome.failures.is_empty() {
         report.drift = drift;

@@ -56,6 +56,11 @@ pub struct VDOConfigSpec {
     /// shows, is in the annotation vdo.vmware.com/approve.
     #[serde(default)]
     pub approval: Approval,
+    /// Who keeps a field of the drivers' objects that somebody else has changed too. Without a rule it is taken back where the
+    /// object is ours, and left alone, and reported, where the object is taken over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub conflicts: Vec<ConflictRule>,
     /// Where the images of all drivers are pulled from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<Images>,
@@ -109,6 +114,35 @@ pub enum Approval {
     Automatic,
     /// A person approves every plan.
     Manual,
+}
+
+/// Who keeps a field. Of several rules for a field the last one counts.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct ConflictRule {
+    /// The kind of the objects, for example Deployment; default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The name of the objects; default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The field, as vdoctl diff shows it, with everything below it, for example spec.replicas, metadata.labels[team] or
+    /// spec.template.spec.containers[*].resources.
+    #[schemars(length(min = 1))]
+    pub path: String,
+    /// Own: it is taken back. Yield: it is left to whoever sets it. Fail: it is left alone, and the condition says who set it when.
+    pub policy: ConflictPolicy,
+}
+
+/// What becomes of a field that somebody else has changed too.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConflictPolicy {
+    /// It is taken back.
+    Own,
+    /// It is left to whoever sets it.
+    Yield,
+    /// It is left alone and reported.
+    Fail,
 }
 
 /// Where images are pulled from.

@@ -103,6 +103,7 @@ impl CliError {
             | ClusterError::Immutable { .. }
             | ClusterError::NotServed { .. }
             | ClusterError::Conflict { .. }
+            | ClusterError::NotOurs { .. }
             | ClusterError::Escalation { .. }
             | ClusterError::NotLeading { .. } => Self::of(Exit::Refused, error),
         }

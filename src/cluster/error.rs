@@ -1,6 +1,7 @@
 use super::resource;
 use crate::api::{Class, Failure, Reason};
 use crate::types::ObjectId;
+use std::fmt;
 use std::time::Duration;
 
 /// The words of the API server.
@@ -11,6 +12,41 @@ pub struct Said {
     pub code: u16,
     /// The message.
     pub message: String,
+}
+
+/// A field that somebody else manages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contested {
+    /// Where, for example `.spec.replicas`.
+    pub path: String,
+    /// The field manager.
+    pub manager: String,
+    /// When it wrote last, where that is known.
+    pub since: Option<String>,
+}
+
+impl fmt::Display for Contested {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.since {
+            Some(since) => write!(f, "{} ({}, {since})", self.path, self.manager),
+            None => write!(f, "{} ({})", self.path, self.manager),
+        }
+    }
+}
+
+impl Contested {
+    /// From a cause in the words of the server: `conflict with "helm" using apps/v1`.
+    fn of(path: &str, message: &str) -> Self {
+        Self {
+            path: path.to_owned(),
+            manager: message.split('"').nth(1).unwrap_or(message).to_owned(),
+            since: None,
+        }
+    }
+}
+
+fn list(fields: &[Contested]) -> String {
+    fields.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// The Kubernetes API did not do what was asked.
@@ -39,12 +75,23 @@ pub enum ClusterError {
         source: Said,
     },
     /// Other field managers own fields that would change.
-    #[error("{id} has fields that somebody else manages: {fields}; remove them there, or delete the object to have it made anew")]
+    #[error(
+        "{id} has fields that somebody else manages: {}; remove them there, or delete the object to have it made anew",
+        list(fields)
+    )]
     Conflict {
         /// The object.
         id: ObjectId,
         /// The fields with their managers.
-        fields: String,
+        fields: Vec<Contested>,
+    },
+    /// An object of this name belongs to somebody who keeps it as he wants it.
+    #[error("{id} belongs to {who}, who would undo our changes; remove it there, so that it is ours to write")]
+    NotOurs {
+        /// The object.
+        id: ObjectId,
+        /// Who, with the mark that says so.
+        who: String,
     },
     /// The cluster does not know this kind at this version.
     #[error(
@@ -126,6 +173,7 @@ impl Failure for ClusterError {
         match self {
             Self::Forbidden { .. } | Self::Escalation { .. } => Reason::Forbidden,
             Self::Conflict { .. } => Reason::Conflict,
+            Self::NotOurs { .. } => Reason::NotOurs,
             Self::NotServed { .. } => Reason::ApiNotServed,
             Self::Denied { .. } => Reason::AdmissionDenied,
             Self::Immutable { .. } => Reason::ImmutableField,
@@ -197,11 +245,7 @@ impl ClusterError {
             }
             409 if !status.details.as_ref().is_none_or(|d| d.causes.is_empty()) => {
                 let causes = status.details.as_ref().map(|d| d.causes.as_slice()).unwrap_or_default();
-                let fields = causes
-                    .iter()
-                    .map(|c| format!("{} ({})", c.field, c.message))
-                    .collect::<Vec<_>>()
-                    .join(", ");
+                let fields = causes.iter().map(|cause| Contested::of(&cause.field, &cause.message)).collect();
                 Self::Conflict { id: id.clone(), fields }
             }
             _ if by_admission(&status.message) => Self::Denied { id: id.clone(), source },
@@ -330,6 +374,17 @@ mod tests {
             "the operator may not create DaemonSet kube-system/cpi; add this rule to its role: \
              {apiGroups: [\"apps\"], resources: [daemonsets], verbs: [create], resourceNames: [cpi]} (Role in namespace kube-system)"
         );
+    }
+
+    #[test]
+    fn a_contested_field_has_its_manager_and_time() {
+        let message = "conflict with \"kubectl-edit\" with subresource \"scale\" using apps/v1";
+        let contested = Contested {
+            since: Some("2026-01-01T00:00:00Z".into()),
+            ..Contested::of(".spec.replicas", message)
+        };
+        assert_eq!(contested.to_string(), ".spec.replicas (kubectl-edit, 2026-01-01T00:00:00Z)");
+        assert_eq!(Contested::of(".data.x", "conflict with \"flux\"").to_string(), ".data.x (flux)");
     }
 
     #[test]

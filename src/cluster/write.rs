@@ -1,12 +1,12 @@
 use super::read::{object, timed};
 use super::{ClusterError, Fence, api};
-use crate::manifest::Object;
+use crate::manifest::{Object, handed_over};
 use crate::types::{FIELD_MANAGER, ObjectId};
 use kube::Client;
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, PropagationPolicy};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions, PropagationPolicy};
 use kube::client::Body;
 use kube::core::{Request, Status};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fmt;
 use std::sync::Arc;
 
@@ -135,11 +135,65 @@ impl Writer {
                 &id,
                 api.patch(wanted.name(), &params, &Patch::Apply(wanted.value())),
             )
-            .await?;
+            .await;
+        let live = match live {
+            Ok(live) => live,
+            Err(error) => return Err(self.dated(wanted, error).await),
+        };
         (self.seen)(Verb::Apply, id.kind());
         let live = object(live).unwrap_or_else(|| wanted.clone());
         tracing::info!(object = %id, resource_version = live.resource_version(), "applied");
         Ok(live)
+    }
+
+    /// Lets server-side apply of ours own what installers own of this object, so that an apply takes away what is no longer wanted.
+    /// Nothing but the record of field managers changes, and only in the state that was read.
+    ///
+    /// # Errors
+    /// When the API server does not accept it.
+    pub async fn hand_over(&self, wanted: &Object) -> Result<(), ClusterError> {
+        let id = wanted.id();
+        let Some((version, entries)) = self.managers(wanted).await? else {
+            return Ok(());
+        };
+        let Some(after) = handed_over(&entries, FIELD_MANAGER) else {
+            return Ok(());
+        };
+        let change = json!({"metadata": {"resourceVersion": version, "managedFields": after}});
+        self.merge(wanted.api_version(), &id, &change, false).await?;
+        tracing::info!(object = %id, "its fields are handed over");
+        Ok(())
+    }
+
+    /// The record of field managers of an object, with the resource version it was read at.
+    async fn managers(&self, wanted: &Object) -> Result<Option<(Option<String>, Vec<Value>)>, ClusterError> {
+        let api = api(&self.client, wanted.api_version(), wanted.kind(), wanted.namespace());
+        let named = ListParams::default().fields(&format!("metadata.name={}", wanted.name()));
+        let found = timed("list", wanted.api_version(), &wanted.id(), api.list(&named)).await?;
+        Ok(found.items.into_iter().next().map(|live| {
+            let entries = live.metadata.managed_fields.iter().flatten();
+            let entries = entries.filter_map(|entry| serde_json::to_value(entry).ok()).collect();
+            (live.metadata.resource_version, entries)
+        }))
+    }
+
+    /// The same error with the times at which the other managers wrote, which the server does not say in a conflict.
+    pub async fn dated(&self, wanted: &Object, error: ClusterError) -> ClusterError {
+        let ClusterError::Conflict { id, mut fields } = error else {
+            return error;
+        };
+        let entries = self
+            .managers(wanted)
+            .await
+            .ok()
+            .flatten()
+            .map(|(_, entries)| entries)
+            .unwrap_or_default();
+        for field in &mut fields {
+            let of_manager = entries.iter().filter(|entry| entry["manager"] == field.manager.as_str());
+            field.since = of_manager.filter_map(|entry| entry["time"].as_str()).max().map(str::to_owned);
+        }
+        ClusterError::Conflict { id, fields }
     }
 
     /// What a server-side apply would lead to, without storing anything. Needs the right to patch, as the API server asks for

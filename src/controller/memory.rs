@@ -1,8 +1,8 @@
 //! What the loops remember from one run to the next. All of it may be lost without harm: it saves requests, nothing else.
 
 use crate::api::{VDOConfigStatus, VsphereCloudConfigStatus};
-use crate::reconcile::connection::Coverage;
 use crate::plan::History;
+use crate::reconcile::connection::Coverage;
 use crate::reconcile::login::Key;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -15,6 +15,42 @@ pub const MAX_CATEGORIES: usize = 5;
 /// The driver refuses a longer cluster id.
 pub const MAX_CLUSTER_ID: usize = 64;
 
+/// The cluster id in a file of the driver, whoever wrote it; `None` when it names none.
+#[must_use]
+pub fn cluster_id(text: &str) -> Option<String> {
+    let mut global = false;
+    for line in text.lines().map(str::trim) {
+        if let Some(header) = line.strip_prefix('[') {
+            global = header
+                .split(']')
+                .next()
+                .is_some_and(|name| name.trim().eq_ignore_ascii_case("global"));
+        } else if let Some((key, value)) = line.split_once('=')
+            && global
+            && key.trim().eq_ignore_ascii_case("cluster-id")
+        {
+            return Some(unquoted(value.trim())).filter(|id| !id.is_empty());
+        }
+    }
+    None
+}
+
+/// A value without its quotes, escapes and comment.
+fn unquoted(value: &str) -> String {
+    let Some(quoted) = value.strip_prefix('"') else {
+        return value.split([';', '#']).next().unwrap_or_default().trim().to_owned();
+    };
+    let (mut text, mut letters) = (String::new(), quoted.chars());
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' => break,
+            '\\' => text.extend(letters.next()),
+            other => text.push(other),
+        }
+    }
+    text
+}
+
 /// What the CSI driver is told besides the connections. [`CsiOptions::new`] is the ten-line case.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CsiOptions {
@@ -304,4 +340,23 @@ fn is_principal(user: &str) -> bool {
 
 fn at_least(version: &DriverVersion, since: &str) -> bool {
     since.parse::<DriverVersion>().is_ok_and(|since| *version >= since)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cluster_id;
+
+    #[test]
+    fn the_cluster_id_is_found_however_it_is_written() {
+        for (text, id) in [
+            ("[Global]\ncluster-id = \"a b\"\n", Some("a b")),
+            ("[global]\n  Cluster-ID=plain ; a comment\n", Some("plain")),
+            ("[Global]\ncluster-id = \"a\\\"b\" # c\n", Some("a\"b")),
+            ("[VirtualCenter \"v\"]\ncluster-id = \"no\"\n[Global]\nuser = x\n", None),
+            ("[Global]\ncluster-id = \"\"\n", None),
+            ("", None),
+        ] {
+            assert_eq!(cluster_id(text).as_deref(), id, "{text}");
+        }
+    }
 }

@@ -123,9 +123,22 @@ impl Object {
         set(&mut self.0, &["metadata", "annotations"], key, value.into());
     }
 
+    /// Takes an annotation away.
+    pub fn remove_annotation(&mut self, key: &str) {
+        if let Some(annotations) = self.0.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+            annotations.shift_remove(key);
+        }
+    }
+
     /// Sets an annotation on the pod template of a workload.
     pub fn set_pod_annotation(&mut self, key: &str, value: &str) {
         set(&mut self.0, &["spec", "template", "metadata", "annotations"], key, value.into());
+    }
+
+    /// An annotation of the pod template of a workload.
+    #[must_use]
+    pub fn pod_annotation(&self, key: &str) -> Option<&str> {
+        self.0.pointer("/spec/template/metadata/annotations")?.get(key)?.as_str()
     }
 
     /// The pod specification of a workload.

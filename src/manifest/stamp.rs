@@ -32,8 +32,10 @@ pub fn is_owned(object: &Object, apply_set: &str) -> bool {
     object.label(MANAGED_BY_LABEL) == Some(MANAGED_BY) && object.label(PART_OF_LABEL) == Some(apply_set)
 }
 
-/// Marks objects as owned: labels, a checksum of the configuration on the pods that mount it, and the digest of the
+/// Marks objects as owned: labels, a checksum of the configuration on the workloads that mount it, and the digest of the
 /// whole object, in this order, so that a changed configuration also changes the digest of its consumers.
+///
+/// The checksum on the workload itself says with which configuration its pods began; see [`remember_configuration`].
 pub fn stamp(objects: &mut [Object], owner: &Owner) {
     let contents: BTreeMap<(String, String, String), String> = objects
         .iter()
@@ -61,10 +63,37 @@ pub fn stamp(objects: &mut [Object], owner: &Owner) {
             .collect();
         if !consumed.is_empty() {
             let checksum = crate::types::Digest::of(consumed.as_bytes()).hex();
-            object.set_pod_annotation(CONFIG_CHECKSUM_ANNOTATION, &checksum);
+            object.set_annotation(CONFIG_CHECKSUM_ANNOTATION, &checksum);
         }
-        let digest = object.digest(&owner.salt).to_string();
-        object.set_annotation(APPLIED_ANNOTATION, &digest);
+        seal(object, &owner.salt);
+    }
+}
+
+fn seal(object: &mut Object, salt: &str) {
+    let digest = object.digest(salt).to_string();
+    object.set_annotation(APPLIED_ANNOTATION, &digest);
+}
+
+/// Takes over from a live workload of ours with which configuration its pods began. When that is another one than now, the
+/// pod template gets the checksum too, and the pods are rolled. A workload that is new, or taken over from somebody else, begins
+/// with the configuration of now: its template is as its author wrote it, so that taking it over rolls nothing.
+pub fn remember_configuration(object: &mut Object, live: &Object, salt: &str) {
+    let Some(now) = object.annotation(CONFIG_CHECKSUM_ANNOTATION).map(str::to_owned) else {
+        return;
+    };
+    let began = match (
+        live.annotation(CONFIG_CHECKSUM_ANNOTATION),
+        live.pod_annotation(CONFIG_CHECKSUM_ANNOTATION),
+    ) {
+        (Some(began), _) => began.to_owned(),
+        (None, Some(_)) => "unknown".to_owned(),
+        (None, None) => return,
+    };
+    if began != now {
+        object.remove_annotation(APPLIED_ANNOTATION);
+        object.set_annotation(CONFIG_CHECKSUM_ANNOTATION, &began);
+        object.set_pod_annotation(CONFIG_CHECKSUM_ANNOTATION, &now);
+        seal(object, salt);
     }
 }
 
@@ -139,6 +168,29 @@ mod tests {
             before[2].value().pointer("/spec/template/metadata"),
             None,
             "pods that mount nothing are left alone"
+        );
+    }
+
+    #[test]
+    fn pods_are_rolled_when_the_configuration_is_another_than_they_began_with() {
+        let [first, second] = ["b25l", "dHdv"].map(|password| objects(password).remove(1));
+        assert_eq!(first.pod_annotation(CONFIG_CHECKSUM_ANNOTATION), None, "as its author wrote it");
+        let next = |live: &Object, mut wanted: Object| {
+            remember_configuration(&mut wanted, live, "uid");
+            wanted
+        };
+        let changed = next(&first, second.clone());
+        assert_eq!(
+            changed.pod_annotation(CONFIG_CHECKSUM_ANNOTATION),
+            second.annotation(CONFIG_CHECKSUM_ANNOTATION)
+        );
+        assert_eq!(next(&changed, second.clone()), changed, "it comes to rest");
+        assert_eq!(next(&changed, first.clone()), first, "and there is a way back");
+        let mut bare = changed.clone();
+        bare.remove_annotation(CONFIG_CHECKSUM_ANNOTATION);
+        assert!(
+            next(&bare, second).pod_annotation(CONFIG_CHECKSUM_ANNOTATION).is_some(),
+            "what is not known rolls nothing back"
         );
     }
 

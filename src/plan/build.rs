@@ -1,7 +1,8 @@
+use super::conflict::{Settlement, settle};
 use super::remove::retire;
 use super::replace::{keeps_pods, replaceable};
 use super::{Change, Desired, Entry, Inventory, Observed, Plan, Step, Wait, applied};
-use crate::api::{APPLIED_ANNOTATION, Reason};
+use crate::api::{APPLIED_ANNOTATION, ConflictRule, Reason};
 use crate::manifest::{Object, differences, is_owned};
 use crate::types::ObjectId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,6 +30,8 @@ pub struct Input<'a> {
     pub cluster_id: Option<&'a str>,
     /// The state that a person has approved, to keep in the inventory; see [`super::target`].
     pub approved: Option<&'a str>,
+    /// Who keeps which field.
+    pub rules: &'a [ConflictRule],
     /// Waves that must not start yet, if any.
     pub hold: Option<Hold>,
     /// What the finished state still waits for. While there is anything, nothing is pruned: a working driver is not
@@ -114,6 +117,7 @@ fn wait_for_leaving(desired: &Desired) -> Wait {
 /// The step that brings one object to what is wanted, if any.
 fn apply(desired: &Desired, input: &Input<'_>) -> Option<Step> {
     let id = desired.object.id();
+    let mut settled = Settlement::whole(&desired.object);
     let change = match input.observed.live.get(&id) {
         None if input
             .inventory
@@ -126,10 +130,16 @@ fn apply(desired: &Desired, input: &Input<'_>) -> Option<Step> {
         None => Change::Create,
         // Its successor is created when it is gone.
         Some(_) if is_leaving(desired, input.observed) => return None,
-        Some(live) if !is_owned(live, input.apply_set) => Change::Adopt(differences(desired.object.value(), live.value())),
+        Some(live) if !is_owned(live, input.apply_set) => {
+            let found = differences(desired.object.value(), live.value());
+            settled = settle(input.rules, &desired.object, found, false);
+            Change::Adopt(std::mem::take(&mut settled.fields))
+        }
         Some(_) if input.observed.settled.contains(&id) => return None,
         Some(live) => {
-            let mut found = differences(desired.object.value(), live.value());
+            let found = differences(desired.object.value(), live.value());
+            settled = settle(input.rules, &desired.object, found, true);
+            let mut found = std::mem::take(&mut settled.fields);
             let was = live.annotation(APPLIED_ANNOTATION);
             if was == desired.object.annotation(APPLIED_ANNOTATION) {
                 if found.is_empty() {
@@ -160,10 +170,11 @@ fn apply(desired: &Desired, input: &Input<'_>) -> Option<Step> {
         });
     }
     Some(Step::Apply {
-        object: desired.object.clone(),
+        object: settled.object,
         change,
         wave: desired.wave,
         driver: desired.driver.clone(),
+        take: settled.take,
     })
 }
 

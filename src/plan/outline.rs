@@ -92,6 +92,7 @@ fn item(step: &Step, inventory: &Inventory) -> Option<Item> {
             change,
             wave,
             driver,
+            ..
         } => {
             let (action, because, fields) = match change {
                 Change::Create => (Action::Create, Because::New, &[][..]),

@@ -108,6 +108,7 @@ mod tests {
             inventory: &inventory,
             cluster_id: None,
             approved: None,
+            rules: &[],
             hold: None,
             unproven: vec![wait],
         });

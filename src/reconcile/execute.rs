@@ -1,10 +1,9 @@
 //! apply: carries a plan out. It decides nothing (effect).
 
-use super::rehearse::takes;
 use super::{World, erase};
 use crate::cluster::ClusterError;
 use crate::manifest::Object;
-use crate::plan::{Inventory, Plan, Step};
+use crate::plan::{Change, Inventory, Plan, Step};
 use futures::StreamExt;
 use futures::stream;
 use serde_json::{Value, json};
@@ -97,8 +96,11 @@ async fn one(step: Step, world: &World, place: &Place<'_>) -> Result<(), Cluster
             let live = world.writer.apply(&wanted, true).await?;
             remember(world, &wanted, &live);
         }
-        Step::Apply { object, change, .. } => {
-            let live = world.writer.apply(&object, takes(&change)).await?;
+        Step::Apply { object, change, take, .. } => {
+            if matches!(change, Change::Adopt(_)) {
+                world.writer.hand_over(&object).await?;
+            }
+            let live = world.writer.apply(&object, take).await?;
             remember(world, &object, &live);
         }
         Step::Replace {

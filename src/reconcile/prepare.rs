@@ -6,12 +6,17 @@ use super::foreign::nobody_else;
 use super::lookups::answered;
 use super::survey::{Survey, watches};
 use super::{Occasion, World, ahead, gates, gather, preconditions, select, snapshots, upgrade};
-use crate::api::{Approval, MatrixStatus, UpdatePolicy};
+use crate::api::{Approval, ConflictRule, MatrixStatus, UpdatePolicy};
+use crate::cluster::{Select, Watch, list};
+use crate::driverconfig::csi;
 use crate::facts::Connection;
+use crate::manifest::{is_owned, remember_configuration};
 use crate::matrix::{self, Index, Query, Resolution};
 use crate::plan::{self, Desired, Hold, Input, Observed, Plan, Wait};
 use crate::status::{DriverReport, Report};
 use crate::types::{CPI, ObjectId, VcenterVersion};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use kube::ResourceExt;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,6 +34,7 @@ pub struct Prepared {
     cluster_id: String,
     /// The state that a person has approved, where approval is asked for.
     pub(super) approved: Option<String>,
+    rules: Vec<ConflictRule>,
     hold: Option<Hold>,
     unproven: Vec<Wait>,
 }
@@ -90,6 +96,7 @@ impl Prepared {
             inventory: &survey.inventory,
             cluster_id: Some(&self.cluster_id),
             approved: self.approved.as_deref(),
+            rules: &self.rules,
             hold: self.hold.clone(),
             unproven: self.unproven.clone(),
         }
@@ -103,7 +110,11 @@ impl Prepared {
 pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, report: &mut Report) -> Result<Prepared, ReconcileError> {
     let config = occasion.config;
     let namespace = config.namespace().unwrap_or_default();
-    let cluster_id = cluster_id(occasion, survey)?;
+    let known = match &survey.inventory.cluster_id {
+        Some(fixed) => Some(fixed.clone()),
+        None => registered(world).await?,
+    };
+    let cluster_id = cluster_id(occasion, survey, known)?;
 
     let objects = gather::connection_objects(&world.reader, &namespace).await?;
     let mut asked = select::asked(&config.spec, &namespace, &objects.iter().map(ResourceExt::name_any).collect())?;
@@ -156,7 +167,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
     for (driver, pick) in &resolution.picks {
         charts.insert(driver.clone(), world.library.chart::<ReconcileError>(&pick.chart).await?);
     }
-    let desired = desired(&Wanted {
+    let mut desired = desired(&Wanted {
         spec: &config.spec,
         asked: &asked,
         cluster: &survey.cluster,
@@ -175,7 +186,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
     let observed = Observed {
         at: occasion.now,
         patience: occasion.patience,
-        ..observe(world, survey, &desired).await?
+        ..observe(world, survey, &mut desired).await?
     };
     let hold = gates::hold_lamed(&desired, &asked, &connections, &survey.running);
     let hold = hold.or_else(|| gates::hold(&desired, &survey.cluster, &survey.running, survey.age(CPI, occasion.now)));
@@ -190,6 +201,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
             .approved
             .clone()
             .filter(|_| config.spec.approval == Approval::Manual),
+        rules: config.spec.conflicts.clone(),
         hold,
         unproven: gates::unproven(&survey.running),
     };
@@ -200,19 +212,33 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
     Ok(prepared)
 }
 
-/// The identity under which volumes are registered: fixed by the first installation, given by the specification, or that
-/// of the cluster.
-fn cluster_id(occasion: &Occasion<'_>, survey: &Survey) -> Result<String, ReconcileError> {
+/// The identity under which volumes are registered: fixed by the first installation, ours or somebody else's, given by the
+/// specification, or that of the cluster.
+fn cluster_id(occasion: &Occasion<'_>, survey: &Survey, known: Option<String>) -> Result<String, ReconcileError> {
     let given = occasion.config.spec.storage_provider.as_ref().and_then(|s| s.cluster_id.clone());
-    match (&survey.inventory.cluster_id, given) {
-        (Some(fixed), Some(given)) if *fixed != given => Err(ReconcileError::InvalidSpec {
+    match (known, given) {
+        (Some(fixed), Some(given)) if fixed != given => Err(ReconcileError::InvalidSpec {
             object: format!("VDOConfig {}", occasion.config.name_any()),
             field: "spec.storageProvider.clusterId".into(),
             problem: format!("volumes are registered in vCenter under {fixed}; write that, or leave the field out"),
         }),
-        (Some(fixed), _) => Ok(fixed.clone()),
+        (Some(fixed), _) => Ok(fixed),
         (None, given) => Ok(given.unwrap_or_else(|| survey.cluster.uid.clone())),
     }
+}
+
+/// The identity under which a driver that somebody installed before us, or whose inventory is lost, registers its volumes: in its
+/// configuration, or where the driver keeps the one that it made up.
+async fn registered(world: &World) -> Result<Option<String>, ReconcileError> {
+    const NAMESPACE: &str = "vmware-system-csi";
+    let named = |kind: &str, name: &str| Watch::new("v1", kind, NAMESPACE, Select::Name(name.to_owned()));
+    let secret = list(&world.client, &named("Secret", "vsphere-config-secret")).await?.pop();
+    let file = secret.and_then(|secret| STANDARD.decode(secret.text(&format!("/data/{}", csi::FILE))).ok());
+    if let Some(id) = file.and_then(|file| csi::cluster_id(&String::from_utf8_lossy(&file))) {
+        return Ok(Some(id));
+    }
+    let map = list(&world.client, &named("ConfigMap", "vsphere-csi-cluster-id")).await?.pop();
+    Ok(map.map(|map| map.text("/data/clusterID").to_owned()).filter(|id| !id.is_empty()))
 }
 
 /// The version of every vCenter in use; an old answer counts while there is no new one, but nothing counts that must not reach
@@ -269,13 +295,19 @@ fn tell(report: &mut Report, survey: &Survey, resolution: &Resolution, desired: 
     report.inventory = Some((survey.inventory_name.clone(), objects.len()));
 }
 
-/// The live objects of everything that is wanted or in the inventory.
-async fn observe(world: &World, survey: &Survey, desired: &[Desired]) -> Result<Observed, ReconcileError> {
+/// The live objects of everything that is wanted or in the inventory. What is wanted of a workload depends on them in one thing:
+/// with which configuration its pods began.
+async fn observe(world: &World, survey: &Survey, desired: &mut [Desired]) -> Result<Observed, ReconcileError> {
     let mut ids: BTreeMap<ObjectId, String> = desired.iter().map(|d| (d.object.id(), d.object.api_version().to_owned())).collect();
     for (id, entry) in &survey.inventory.objects {
         ids.entry(id.clone()).or_insert_with(|| entry.api_version.clone());
     }
     let live = world.reader.live(&ids, watches(&ids, &survey.apply_set)).await?;
+    for d in desired.iter_mut() {
+        if let Some(live) = live.get(&d.object.id()).filter(|live| is_owned(live, &survey.apply_set)) {
+            remember_configuration(&mut d.object, live, &survey.cluster.uid);
+        }
+    }
     let mut observed = Observed {
         live,
         ..Observed::default()

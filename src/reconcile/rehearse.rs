@@ -5,8 +5,8 @@ use super::error::ReconcileError;
 use super::prepare::Prepared;
 use super::survey::Survey;
 use crate::cluster::{ClusterError, Rehearsed, Select, Watch, rights};
-use crate::manifest::{Object, changes};
-use crate::plan::{Change, Observed, Plan, Skip, Step};
+use crate::manifest::{Object, changes, is_installer};
+use crate::plan::{Change, Observed, Ownership, Plan, Skip, Step, ownership};
 use crate::types::{Digest, ObjectId};
 use futures::StreamExt;
 use futures::stream;
@@ -39,6 +39,15 @@ impl Rehearsals {
         }
     }
 
+    /// Forgets the steps of a plan that was carried out: what is to be done to these objects next is tried anew, because they may
+    /// be somebody else's by then.
+    pub(super) fn forget(&self, plan: &Plan) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for id in plan.steps.iter().filter_map(Step::id) {
+            known.remove(&id);
+        }
+    }
+
     /// Forgets what no plan asks for any more.
     fn retain(&self, plan: &Plan) {
         let wanted: BTreeSet<ObjectId> = plan.steps.iter().filter_map(Step::id).collect();
@@ -50,7 +59,7 @@ impl Rehearsals {
 /// What would be written, and in which way.
 fn fingerprint(step: &Step) -> Digest {
     let text = match step {
-        Step::Apply { object, change, .. } => format!("apply {} {}", takes(change), object.digest("")),
+        Step::Apply { object, take, .. } => format!("apply {take} {}", object.digest("")),
         Step::Replace { id, uid, .. } | Step::Delete { id, uid, .. } => format!("delete {id} {uid}"),
         Step::Release { .. } | Step::Record(_) | Step::Commit(_) => String::new(),
     };
@@ -60,11 +69,6 @@ fn fingerprint(step: &Step) -> Digest {
 /// Of a step that cannot be tried yet it is known that we have the rights.
 fn entitled() -> Digest {
     Digest::of(b"entitled")
-}
-
-/// Whether a change takes fields from other managers: only what is ours already may be taken back.
-pub(super) fn takes(change: &Change) -> bool {
-    matches!(change, Change::Update(_) | Change::Repair(_))
 }
 
 /// Which steps are rehearsed.
@@ -109,9 +113,10 @@ pub async fn rehearse(world: &World, survey: &Survey, prepared: &mut Prepared, s
             !known && (scope == Scope::Everything || !memory.knows(step, &fingerprint(step)))
         };
         let asked: Vec<Step> = asked.iter().filter(unknown).map(|step| (*step).clone()).collect();
+        let observed = &prepared.observed;
         let answers: Vec<(Step, Result<Option<Rehearsed>, ClusterError>)> = stream::iter(asked)
             .map(|step| async move {
-                let answer = ask(world, &step).await;
+                let answer = ask(world, survey, observed, &step).await;
                 (step, answer)
             })
             .buffered(CONCURRENCY)
@@ -202,14 +207,47 @@ async fn take_in(
     Ok(learned)
 }
 
-async fn ask(world: &World, step: &Step) -> Result<Option<Rehearsed>, ClusterError> {
+async fn ask(world: &World, survey: &Survey, observed: &Observed, step: &Step) -> Result<Option<Rehearsed>, ClusterError> {
+    if let Some(foreign) = foreign(step, survey, observed) {
+        return Err(foreign);
+    }
     match step {
-        Step::Apply { object, change, .. } => world.writer.rehearse(object, takes(change)).await.map(Some),
+        Step::Apply { object, change, take, .. } => {
+            let answer = world.writer.rehearse(object, *take).await;
+            match (change, answer) {
+                (Change::Adopt(_), Err(ClusterError::Conflict { id, mut fields })) => {
+                    // What installers own is handed over before the apply, and is no conflict then.
+                    fields.retain(|field| !is_installer(&field.manager));
+                    if !fields.is_empty() {
+                        return Err(world.writer.dated(object, ClusterError::Conflict { id, fields }).await);
+                    }
+                    world.writer.rehearse(object, true).await.map(Some)
+                }
+                (_, answer) => answer.map(Some),
+            }
+        }
         // Of its successor the server can say nothing while it is there.
         Step::Replace { id, api_version, uid, .. } | Step::Delete { id, api_version, uid, .. } => {
             world.writer.rehearse_delete(api_version, id, uid).await.map(|()| None)
         }
         Step::Release { .. } | Step::Record(_) | Step::Commit(_) => Ok(None),
+    }
+}
+
+/// An object to be taken over whose owner is alive and would not let go of it.
+fn foreign(step: &Step, survey: &Survey, observed: &Observed) -> Option<ClusterError> {
+    let (
+        id,
+        Step::Apply {
+            change: Change::Adopt(_), ..
+        },
+    ) = (step.id()?, step)
+    else {
+        return None;
+    };
+    match ownership(observed.live.get(&id)?, &survey.apply_set) {
+        Ownership::Foreign { who } => Some(ClusterError::NotOurs { id, who }),
+        Ownership::Ours | Ownership::Adoptable { .. } => None,
     }
 }
 
@@ -365,6 +403,7 @@ mod tests {
             change: Change::Create,
             wave: 0,
             driver: "d".into(),
+            take: false,
         }
     }
 

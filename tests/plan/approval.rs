@@ -107,6 +107,7 @@ fn an_approval_is_recorded_with_the_inventory() {
         inventory: &case.world.inventory,
         cluster_id: None,
         approved: Some("state"),
+        rules: &[],
         hold: None,
         unproven: Vec::new(),
     });

@@ -266,6 +266,7 @@ impl World {
             inventory: &self.inventory,
             cluster_id: Some("cluster"),
             approved: None,
+            rules: &[],
             hold: None,
             unproven: Vec::new(),
         }
