@@ -5,6 +5,7 @@
 mod cache;
 mod client;
 mod error;
+mod logs;
 mod occupied;
 mod read;
 mod reader;
@@ -13,6 +14,7 @@ mod write;
 pub use cache::{Cache, Select, Watch};
 pub use client::{ClientError, KubeOptions, connect, from_config};
 pub use error::{ClusterError, Said};
+pub use logs::pod_log;
 pub use occupied::occupied;
 pub use read::{get, list, server_version};
 pub use reader::{Reader, View};

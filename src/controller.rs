@@ -13,7 +13,7 @@ mod memory;
 use crate::api::{VDOConfig, VsphereCloudConfig};
 use crate::cluster::{Cache, ClientError, KubeOptions, Reader, Writer, connect, server_version};
 use crate::fetch::Store;
-use crate::reconcile::World;
+use crate::reconcile::{Evidence, World};
 use crate::runtime::admin::{Admin, ListenError, Readiness};
 use crate::runtime::args::Args;
 use crate::runtime::metrics::Metrics;
@@ -86,6 +86,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
             reader: Reader::Watching(Arc::new(Cache::new(client.clone(), changed))),
             writer: Writer::new(client.clone(), move |verb, kind| counted.wrote(verb.as_str(), kind)),
             store: Store::Embedded,
+            evidence: Evidence::default(),
         },
         metrics,
         recorder: Recorder::new(

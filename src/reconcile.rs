@@ -17,6 +17,7 @@ mod ahead;
 pub mod connection;
 mod desired;
 mod error;
+mod evidence;
 mod execute;
 mod gates;
 mod gather;
@@ -30,6 +31,7 @@ mod select;
 mod survey;
 
 pub use error::ReconcileError;
+pub use evidence::Evidence;
 pub use gather::{connection_objects, connections_watch, inventory_name, nodes, vcenter_version};
 pub use prepare::{Prepared, policy, prepare};
 pub use report::{Next, publish};
@@ -39,12 +41,14 @@ pub use survey::{Survey, survey};
 use crate::api::{FINALIZER, ManagementState, Reason, VDOConfig};
 use crate::cluster::{ClusterError, Reader, Writer};
 use crate::fetch::Store;
+use crate::manifest::Object;
 use crate::plan::Wait;
 use crate::status::{Report, Trouble};
 use crate::types::{KubernetesVersion, ObjectId};
 use k8s_openapi::jiff::Timestamp;
 use kube::{Client, ResourceExt};
 use serde_json::json;
+use std::collections::BTreeSet;
 
 /// The ports that a reconcile reaches the world through.
 pub struct World {
@@ -56,6 +60,8 @@ pub struct World {
     pub writer: Writer,
     /// Where charts and the matrix come from.
     pub store: Store,
+    /// What containers that fail said last.
+    pub evidence: Evidence,
 }
 
 /// What is known when a reconcile begins.
@@ -68,6 +74,8 @@ pub struct Occasion<'a> {
     pub kubernetes: KubernetesVersion,
     /// The time.
     pub now: Timestamp,
+    /// Drivers that do not get well and are due to be applied once more.
+    pub suspect: &'a BTreeSet<String>,
 }
 
 /// Runs one increment and says what is to be reported. Every path ends in a report.
@@ -99,6 +107,7 @@ pub async fn reconcile(occasion: &Occasion<'_>, world: &World) -> Report {
     if let Err(error) = result {
         report.troubles.push(Trouble::from(&error));
     }
+    evidence::add(world, &mut report).await;
     report
 }
 
@@ -135,13 +144,18 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
 }
 
 /// Sets the finalizer, so that a VDOConfig is gone only when its drivers are.
-async fn hold_on(config: &VDOConfig, writer: &Writer) -> Result<(), ClusterError> {
+async fn hold_on(config: &VDOConfig, writer: &Writer) -> Result<(), ReconcileError> {
     if config.finalizers().iter().any(|f| f == FINALIZER) {
         return Ok(());
     }
-    let mut finalizers = config.finalizers().to_vec();
-    finalizers.push(FINALIZER.into());
-    set_finalizers(config, writer, &finalizers).await
+    // Applied, not replaced: what the watch shows may be older than our own last report. With the UID nothing is made anew.
+    let wanted = Object::new(json!({
+        "apiVersion": "vdo.vmware.com/v1alpha1",
+        "kind": "VDOConfig",
+        "metadata": {"name": config.name_any(), "namespace": config.namespace(), "uid": config.uid(), "finalizers": [FINALIZER]},
+    }))?;
+    writer.apply(&wanted, true).await?;
+    Ok(())
 }
 
 /// Replaces the finalizers, unless somebody else has changed the object in between.

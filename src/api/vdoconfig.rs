@@ -307,6 +307,9 @@ pub struct VDOConfigStatus {
     /// The identity under which volumes are registered in vCenter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_id: Option<String>,
+    /// Since when nothing has moved on, while something is waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_since: Option<Time>,
     /// When the next attempt is made after a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_attempt: Option<NextAttempt>,

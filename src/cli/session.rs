@@ -71,6 +71,7 @@ impl Session {
             reader: Reader::Once(client.clone()),
             writer: Writer::new(client.clone(), |_, _| {}),
             store: Store::Embedded,
+            evidence: crate::reconcile::Evidence::default(),
             client,
         };
         Ok(Self {
@@ -130,6 +131,7 @@ impl Session {
             acting: &acting,
             kubernetes: self.kubernetes.clone(),
             now: now(),
+            suspect: &std::collections::BTreeSet::new(),
         };
         let prepared = reconcile::prepare(&occasion, &self.world, &survey, &mut Report::default()).await?;
         Ok(Decided { config, survey, prepared })

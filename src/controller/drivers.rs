@@ -24,6 +24,9 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
     let uid = object.uid().unwrap_or_default();
     let mut memory = context.memory.config(&uid);
     let time = now();
+    let last = newest(object.status.as_ref(), object.resource_version().as_deref(), memory.status.as_ref());
+    let ill = last.drivers.iter().filter(|d| d.ready == "False").map(|d| d.name.clone()).collect();
+    let suspect = memory.suspects(&ill, started);
     let mut report = match context.version().await {
         Ok(kubernetes) => {
             let occasion = Occasion {
@@ -31,6 +34,7 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
                 acting: &acting(&context, &object),
                 kubernetes,
                 now: time,
+                suspect: &suspect,
             };
             reconcile::reconcile(&occasion, &context.world).await
         }
@@ -63,7 +67,7 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
         .ok()
         .and_then(|delay| time.checked_add(delay).ok())
         .map(Time);
-    let old = newest(object.status.as_ref(), object.resource_version().as_deref(), memory.status.as_ref());
+    let old = last;
     let status = fold(&old, &report, &Time(time));
     say(&object, &old, &status, &report);
     measure(&context, &status, &mut memory.drivers);

@@ -107,6 +107,7 @@ fn apply(desired: &Desired, input: &Input<'_>) -> Option<Step> {
         // Its successor is created when it is gone.
         Some(_) if is_leaving(desired, input.observed) => return None,
         Some(live) if !is_owned(live, input.apply_set) => Change::Adopt,
+        Some(_) if input.observed.suspect.contains(&desired.driver) => Change::Repair(Vec::new()),
         Some(_) if input.observed.settled.contains(&id) => return None,
         Some(live) => {
             let mut found = differences(desired.object.value(), live.value());

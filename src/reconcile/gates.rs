@@ -101,6 +101,7 @@ mod tests {
             reason: Reason::Healthy,
             message: String::new(),
             pods: Pods::default(),
+            trouble: None,
         };
         let running = if csi_runs {
             BTreeMap::from([(CSI.to_owned(), health)])

@@ -96,7 +96,10 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         .push(preconditions::control_plane(&desired, &survey.cluster.nodes));
     tell(report, survey, &resolution, &desired);
 
-    let observed = observe(world, survey, &desired).await?;
+    let observed = Observed {
+        suspect: occasion.suspect.clone(),
+        ..observe(world, survey, &desired).await?
+    };
     let hold = gates::hold(&desired, &survey.cluster, &survey.running, survey.age(CPI, occasion.now));
     let (observed, plan) = sparing(world, observed, |observed| {
         plan::build(plan::Input {
