@@ -86,7 +86,7 @@ mod tests {
         let mut kinds = std::collections::BTreeSet::new();
         for (_, source) in crate::fetch::embedded::sources() {
             for version in source.versions() {
-                let chart = crate::chart::open(&crate::chart::package(source, &version).expect("a package")).expect("a chart");
+                let chart = crate::chart::open(&crate::chart::package(&source, &version).expect("a package")).expect("a chart");
                 let values = match chart.values.get("webhook") {
                     Some(_) => {
                         json!({"webhook": {"enabled": true, "caBundle": "Q0E="}, "storageClasses": [{"name": "x", "storagePolicy": "y"}]})
