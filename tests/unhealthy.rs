@@ -16,12 +16,12 @@ async fn what_fails_is_named_and_what_recovers_is_healthy() -> Result<()> {
     bed::prepare();
     let mut bed = Bed::start().await?;
     bed.start_operator().await?;
+    a_pod_network_that_is_not_ready(&bed).await?;
     bed.apply_samples().await?;
     bed.until_ready().await?;
     every_precondition_holds(&bed).await?;
     a_crashing_container_is_named_with_its_last_words(&bed).await?;
     no_node_for_the_controller(&bed).await?;
-    a_pod_network_that_is_not_ready(&bed).await?;
     Ok(())
 }
 
@@ -142,21 +142,25 @@ async fn no_node_for_the_controller(bed: &Bed) -> Result<()> {
     Ok(())
 }
 
+/// A node that nobody simulates says of itself what a kubelet without a network plugin says. This is before there is a cloud
+/// provider, which would remove a node without a machine.
 async fn a_pod_network_that_is_not_ready(bed: &Bed) -> Result<()> {
-    let set = async |status: &str| {
-        let change = json!({"status": {"conditions": [{"type": "NetworkUnavailable", "status": status, "reason": "NoRouteCreated", "message": "no route"}]}});
-        bed.api("v1", "Node", "")
-            .patch_status("w-2", &PatchParams::default(), &Patch::Strategic(&change))
-            .await
-    };
-    set("True").await?;
+    let paused = json!({"apiVersion": "vdo.vmware.com/v1alpha1", "kind": "VDOConfig", "metadata": {"name": "vdo", "namespace": NS}, "spec": {"managementState": "Paused"}});
+    bed.apply(&paused).await?;
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "x-1", "labels": {"kubernetes.io/os": "linux"}}, "spec": {"providerID": "vsphere://x-1"}});
+    bed.apply(&node).await?;
+    let message = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized";
+    let change = json!({"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": message}]}});
+    bed.api("v1", "Node", "")
+        .patch_status("x-1", &PatchParams::default(), &Patch::Merge(&change))
+        .await?;
     let found = until_condition(bed, "NetworkReady", |c| says(c, "False", "NetworkNotReady")).await?;
-    let message = found["message"].as_str().unwrap_or_default();
+    let told = found["message"].as_str().unwrap_or_default();
     ensure!(
-        message.contains("1 of 4 nodes: w-2; w-2 says NoRouteCreated: no route"),
-        "{message}"
+        told.contains("1 of 5 nodes: x-1; x-1 says KubeletNotReady: container runtime network not ready"),
+        "{told}"
     );
-    set("False").await?;
+    bed.delete("v1", "Node", "", "x-1").await?;
     until_condition(bed, "NetworkReady", |c| says(c, "True", "Healthy")).await?;
     Ok(())
 }
