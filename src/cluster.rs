@@ -15,7 +15,7 @@ pub use cache::{Cache, Select, Watch};
 pub use client::{ClientError, KubeOptions, connect, from_config};
 pub use error::{ClusterError, Said};
 pub use logs::pod_log;
-pub use occupied::occupied;
+pub use occupied::holder;
 pub use read::{get, list, server_version};
 pub use reader::{Reader, View};
 pub use write::{Verb, Writer};

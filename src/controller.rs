@@ -12,7 +12,7 @@ mod memory;
 
 use crate::api::{VDOConfig, VsphereCloudConfig};
 use crate::cluster::{Cache, ClientError, KubeOptions, Reader, Writer, connect, server_version};
-use crate::fetch::Store;
+use crate::fetch::{Library, Store};
 use crate::reconcile::{Evidence, World};
 use crate::runtime::admin::{Admin, ListenError, Readiness};
 use crate::runtime::args::Args;
@@ -58,6 +58,7 @@ struct Context {
     configs: std::sync::OnceLock<reflector::Store<VDOConfig>>,
     resync: Duration,
     connection_interval: Duration,
+    deletion_patience: Duration,
 }
 
 /// Runs the operator until it is told to stop.
@@ -85,8 +86,8 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
             client: client.clone(),
             reader: Reader::Watching(Arc::new(Cache::new(client.clone(), changed))),
             writer: Writer::new(client.clone(), move |verb, kind| counted.wrote(verb.as_str(), kind)),
-            store: Store::Embedded,
             evidence: Evidence::default(),
+            library: Library::new(Store::Embedded),
         },
         metrics,
         recorder: Recorder::new(
@@ -102,6 +103,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
         configs: std::sync::OnceLock::new(),
         resync: args.resync_interval,
         connection_interval: args.connection_interval,
+        deletion_patience: args.deletion_patience,
     });
 
     match context.version().await {

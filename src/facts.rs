@@ -109,6 +109,15 @@ impl Cluster {
     }
 }
 
+/// What volume snapshots need of the cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SnapshotSupport {
+    /// The definitions that are not served, by name.
+    pub missing: Vec<String>,
+    /// The pods of snapshot controllers, as namespace/name, and whether each is ready.
+    pub controllers: Vec<(String, bool)>,
+}
+
 /// What is in a vCenter, as far as the account may see it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Inventory {

@@ -1,9 +1,12 @@
 //! Where the matrix index and charts come from. Bytes leave here only after their digest was checked.
 //!
-//! [`Store`] is the one door; each kind of place has a file of its own.
+//! [`Store`] is the one door; each kind of place has a file of its own. A [`Library`] keeps what was read, by its digest.
 
 mod directory;
 pub mod embedded;
+mod library;
+
+pub use library::{Edition, Library};
 
 use crate::types::{ChartRef, Digest};
 use std::fmt;

@@ -11,6 +11,7 @@ mod inventory;
 mod order;
 mod ownership;
 mod remove;
+mod volumes;
 mod whole;
 
 pub use build::{Hold, Input, build};
@@ -18,13 +19,16 @@ pub use check::{PlanRejected, check};
 pub use inventory::{Entry, Inventory, InventoryError};
 pub use order::wave;
 pub use ownership::{Adoption, Ownership, ownership};
-pub use remove::remove;
+pub use remove::{Question, may_go, remove};
+pub use volumes::{REMOVE_DESPITE_VOLUMES, Volumes};
 pub use whole::whole;
 
 use crate::api::Reason;
 use crate::manifest::{Difference, Object};
 use crate::types::ObjectId;
+use k8s_openapi::jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// An object as it should be.
 #[derive(Debug, Clone)]
@@ -48,8 +52,15 @@ pub struct Observed {
     /// Drivers that do not get well. What is known of their objects is not believed: all of them are applied once more, which
     /// changes nothing where the API server finds them as they should be.
     pub suspect: BTreeSet<String>,
-    /// Namespaces that hold objects of somebody else; looked up only when a namespace is about to go.
-    pub occupied: BTreeSet<String>,
+    /// Namespaces, storage classes and definitions that are about to go: what holds each of them, or `None` when it was
+    /// looked up and nothing does. One that is not in here does not go.
+    pub held: BTreeMap<ObjectId, Option<String>>,
+    /// The volumes of the storage driver; `None` while nobody has looked, and then the driver does not go.
+    pub volumes: Option<Volumes>,
+    /// When all this was seen.
+    pub at: Timestamp,
+    /// How long a deletion may take before the status says what blocks it.
+    pub patience: Duration,
 }
 
 /// Why an object is applied.
@@ -90,6 +101,15 @@ pub enum Step {
         /// The instance that was seen; another one of the same name is left alone.
         uid: String,
     },
+    /// Take our marks off an object that somebody asked to keep, and leave it to him.
+    Release {
+        /// What it is called.
+        id: ObjectId,
+        /// At which version the API is asked.
+        api_version: String,
+        /// The instance that was seen.
+        uid: String,
+    },
     /// Narrow the inventory to what is really there, after everything else.
     Commit(Inventory),
 }
@@ -123,6 +143,10 @@ pub struct Plan {
     pub skipped: Vec<Skip>,
     /// What is waited for.
     pub waiting: Vec<Wait>,
+    /// What cannot go on before a person does something, with the reason of the condition.
+    pub blocked: Vec<Wait>,
+    /// What must be looked up before this plan may be carried out as a whole.
+    pub questions: BTreeSet<Question>,
 }
 
 impl Plan {
@@ -131,21 +155,9 @@ impl Plan {
     pub fn is_transition(&self) -> bool {
         self.steps.iter().any(|step| match step {
             Step::Apply { change, .. } => matches!(change, Change::Create | Change::Update(_) | Change::Adopt),
-            Step::Delete { .. } => true,
+            Step::Delete { .. } | Step::Release { .. } => true,
             Step::Record(_) | Step::Commit(_) => false,
         })
-    }
-
-    /// The namespaces that it would delete.
-    #[must_use]
-    pub fn namespaces_going(&self) -> Vec<String> {
-        self.steps
-            .iter()
-            .filter_map(|step| match step {
-                Step::Delete { id, .. } if id.kind() == "Namespace" => Some(id.name.clone()),
-                _ => None,
-            })
-            .collect()
     }
 
     /// Whether nothing is to be written.

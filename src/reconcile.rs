@@ -16,19 +16,23 @@
 mod ahead;
 pub mod connection;
 mod desired;
+mod erase;
 mod error;
 mod evidence;
 mod execute;
 mod gates;
 mod gather;
 pub mod login;
+mod lookups;
 mod node;
 mod preconditions;
 mod prepare;
 mod remove;
 mod report;
 mod select;
+pub mod snapshots;
 mod survey;
+mod upgrade;
 
 pub use error::ReconcileError;
 pub use evidence::Evidence;
@@ -37,10 +41,11 @@ pub use prepare::{Prepared, policy, prepare};
 pub use report::{Next, publish};
 pub use select::{Asked, asked};
 pub use survey::{Survey, survey};
+pub use upgrade::hold_upgrades;
 
-use crate::api::{FINALIZER, ManagementState, Reason, VDOConfig};
+use crate::api::{Class, FINALIZER, ManagementState, Reason, VDOConfig};
 use crate::cluster::{ClusterError, Reader, Writer};
-use crate::fetch::Store;
+use crate::fetch::Library;
 use crate::manifest::Object;
 use crate::plan::Wait;
 use crate::status::{Report, Trouble};
@@ -49,6 +54,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::{Client, ResourceExt};
 use serde_json::json;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// The ports that a reconcile reaches the world through.
 pub struct World {
@@ -59,7 +65,7 @@ pub struct World {
     /// For writes.
     pub writer: Writer,
     /// Where charts and the matrix come from.
-    pub store: Store,
+    pub library: Library,
     /// What containers that fail said last.
     pub evidence: Evidence,
 }
@@ -76,6 +82,8 @@ pub struct Occasion<'a> {
     pub now: Timestamp,
     /// Drivers that do not get well and are due to be applied once more.
     pub suspect: &'a BTreeSet<String>,
+    /// How long a deletion may take before the status says what blocks it.
+    pub patience: Duration,
 }
 
 /// Runs one increment and says what is to be reported. Every path ends in a report.
@@ -89,7 +97,7 @@ pub async fn reconcile(occasion: &Occasion<'_>, world: &World) -> Report {
     if own != occasion.acting {
         report.troubles.push(Trouble {
             reason: Reason::NotActive,
-            class: crate::api::Class::Wait,
+            class: Class::Wait,
             message: format!(
                 "VDOConfig {} is older and acts for this cluster; delete one of the two",
                 occasion.acting
@@ -121,6 +129,7 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
         report.paused = Some(prepared.plan.steps.len());
         return Ok(());
     }
+    report.troubles.extend(troubles(&prepared.plan));
     if prepared.plan.is_empty() {
         return Ok(());
     }
@@ -141,6 +150,20 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
         });
     }
     Ok(())
+}
+
+/// What of a plan cannot go on before a person does something.
+fn troubles(plan: &crate::plan::Plan) -> impl Iterator<Item = Trouble> {
+    plan.blocked.iter().map(|wait| Trouble {
+        reason: wait.reason,
+        // A watch shows when the last volume is gone; who holds a finalizer cannot be known.
+        class: if wait.reason == Reason::VolumesInUse {
+            Class::Wait
+        } else {
+            Class::Terminal
+        },
+        message: wait.message.clone(),
+    })
 }
 
 /// Sets the finalizer, so that a VDOConfig is gone only when its drivers are.

@@ -534,6 +534,8 @@ async fn removal_leaves_what_is_not_ours(bed: &Bed) -> Result<()> {
         "csi": {"driver": "csi.vsphere.vmware.com", "volumeHandle": "handle"}}});
     bed.apply(&foreign).await?;
     bed.apply(&volume).await?;
+    let despite = json!({"metadata": {"annotations": {"vdo.vmware.com/remove-despite-volumes": "true"}}});
+    bed.merge("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo", despite).await?;
     bed.uninstall().await?;
     let left: Vec<String> = bed.owned().await?.iter().map(name).collect();
     assert_eq!(

@@ -64,7 +64,7 @@ impl Ask {
             let request = DriverRequest {
                 pin: pin.map(|(_, version, _)| version.parse().unwrap()),
                 allow_incompatible: pin.is_some_and(|(_, _, allow)| allow),
-                features: Vec::new(),
+                ..DriverRequest::default()
             };
             ((*driver).to_owned(), request)
         };

@@ -118,13 +118,20 @@ fn several_vcenters_and_features_narrow_the_choice() {
     let alone = ask(index(), "v1.23.4", &["7.0.3"]);
     let csi = |mut ask: Ask, features: &[&str]| {
         ask.drivers.remove(CPI);
-        ask.drivers.get_mut(CSI).unwrap().features = features.iter().map(|f| (*f).to_owned()).collect();
+        ask.drivers.get_mut(CSI).unwrap().features = features.iter().map(|f| ((*f).to_owned(), format!("spec.{f}"))).collect();
         ask
     };
     assert_eq!(words(&csi(alone, &[]).of(index())), "2.7.3");
     let error = csi(ask(index(), "v1.23.4", &["7.0.3", "8.0.3"]), &[]).of(index()).unwrap_err();
     let last = error.rejected.iter().find(|r| r.version.to_string() == "2.7.3").unwrap();
-    assert_eq!(last.to_string(), "2.7.3 cannot do multiVcenter");
+    assert_eq!(
+        last.to_string(),
+        "2.7.3 cannot do multiVcenter, which having 2 vSphere connections asks for"
+    );
+    assert_eq!(
+        error.advice.as_deref(),
+        Some("Without having 2 vSphere connections 2.7.3 would fit")
+    );
 
     let with = |features: &[&str]| csi(ask(index(), "v1.34.0", &["8.0.3", "7.0.2"]), features).of(index());
     assert_eq!(words(&with(&["onlineExpansion"])), "3.7.3");
@@ -136,8 +143,15 @@ fn several_vcenters_and_features_narrow_the_choice() {
             .find(|r| r.version.to_string() == "3.7.3")
             .unwrap()
             .to_string(),
-        "3.7.3 can do snapshots only with vCenter 7.0.3 and newer, vc2 has 7.0.2"
+        "3.7.3 can do snapshots, which spec.snapshots asks for, only with vCenter 7.0.3 and newer, vc2 has 7.0.2"
     );
+    assert_eq!(
+        error.advice.as_deref(),
+        Some("vc2 at vCenter 7.0.3 and newer would let 3.7.3 be installed; without spec.snapshots it fits as it is")
+    );
+    // two things are wrong, so no single one of them is the remedy
+    let error = with(&["snapshots", "transactions"]).unwrap_err();
+    assert!(!error.advice.unwrap_or_default().contains("without"));
     assert!(with(&["flying"]).is_err());
 }
 
@@ -160,6 +174,93 @@ fn toy(entries: &[(&str, &str, &str, Value)]) -> Index {
         "drivers": {"toy": {"role": "storage", "versions": versions}},
     });
     Index::parse(text.to_string().as_bytes()).unwrap()
+}
+
+#[test]
+fn a_driver_is_judged_by_the_vcenters_it_uses() {
+    // 3.7 takes no 6.7, and 2.7 one vCenter only; the cloud provider alone speaks to the old one
+    let with = |kubernetes: &str, vcenters: &[&str], used: &[&str]| {
+        let mut ask = ask(index(), kubernetes, vcenters);
+        ask.drivers.get_mut(CSI).unwrap().connections = Some(used.iter().map(|name| (*name).to_owned()).collect());
+        words(&ask.of(index()))
+    };
+    assert_eq!(with("v1.34.0", &["8.0.3", "6.7.3"], &["vc1", "vc2"]), "none for vsphere-csi");
+    assert_eq!(with("v1.34.0", &["8.0.3", "6.7.3"], &["vc1"]), "1.34.0 3.7.3");
+    assert_eq!(with("v1.34.0", &["8.0.3", "6.7.3"], &["vc2"]), "none for vsphere-csi");
+}
+
+#[test]
+fn an_upgrade_whose_precondition_does_not_hold_waits() {
+    let backed = json!({"upgradesFrom": {"preconditions": ["Backup"]}});
+    let index = toy(&[
+        ("3.0.0", "1.30", "1.40", backed.clone()),
+        ("2.1.0", "1.30", "1.40", json!({})),
+        ("2.0.0", "1.30", "1.40", backed.clone()),
+        ("1.0.0", "1.30", "1.34", json!({})),
+    ]);
+    let say = |installed: &str, kubernetes: &str, policy: UpdatePolicy, unmet: Option<&[&str]>, pin: Option<(&str, bool)>| {
+        let mut question = ask(&index, kubernetes, &[]);
+        if !installed.is_empty() {
+            question = question.installed(&[("toy", installed)]);
+        }
+        question.policy = policy;
+        let request = question.drivers.get_mut("toy").unwrap();
+        request.unmet = unmet.map(|names| {
+            names
+                .iter()
+                .map(|name| ((*name).to_owned(), "none is there; make one".to_owned()))
+                .collect()
+        });
+        request.pin = pin.map(|(pin, _)| pin.parse().unwrap());
+        request.allow_incompatible = pin.is_some_and(|(_, forced)| forced);
+        match question.of(&index) {
+            Ok(resolution) => {
+                let pick = &resolution.picks["toy"];
+                let waits = pick.waits.as_ref().map(|waits| format!(", {waits}")).unwrap_or_default();
+                format!("{}{} {:?}", pick.version, waits, pick.preconditions)
+            }
+            Err(error) => error.to_string(),
+        }
+    };
+    let (latest, compatible) = (UpdatePolicy::Latest, UpdatePolicy::Compatible);
+    let waits = "3.0.0 cannot be upgraded to yet: Backup: none is there; make one";
+    // nobody has checked: the choice says what to check
+    assert_eq!(say("2.0.0", "v1.34.0", latest, None, None), "3.0.0 [\"Backup\"]");
+    assert_eq!(say("2.0.0", "v1.34.0", latest, Some(&[]), None), "3.0.0 []");
+    // what needs no backup is taken, and what does waits
+    assert_eq!(
+        say("2.0.0", "v1.34.0", latest, Some(&["Backup"]), None),
+        format!("2.1.0, {waits} []")
+    );
+    assert_eq!(
+        say("2.1.0", "v1.34.0", latest, Some(&["Backup"]), None),
+        format!("2.1.0, {waits} []")
+    );
+    assert_eq!(
+        say("2.0.0", "v1.34.0", compatible, Some(&["Backup"]), None),
+        format!("2.0.0, {waits} []")
+    );
+    // a first installation is no upgrade
+    assert_eq!(say("", "v1.34.0", latest, Some(&["Backup"]), None), "3.0.0 []");
+    // neither a pin nor a platform that has moved on goes round it; insisting does
+    let pinned = say("2.0.0", "v1.34.0", latest, Some(&["Backup"]), Some(("3.0.0", false)));
+    assert!(
+        pinned.starts_with("toy is pinned to 3.0.0, which cannot be upgraded to yet: Backup: none is there"),
+        "{pinned}"
+    );
+    assert_eq!(
+        say("2.0.0", "v1.34.0", latest, Some(&["Backup"]), Some(("3.0.0", true))),
+        "3.0.0 []"
+    );
+    let index = toy(&[("2.0.0", "1.30", "1.40", backed), ("1.0.0", "1.30", "1.34", json!({}))]);
+    let mut question = ask(&index, "v1.36.0", &[]).installed(&[("toy", "1.0.0")]);
+    question.drivers.get_mut("toy").unwrap().unmet = Some([("Backup".to_owned(), "none is there".to_owned())].into());
+    let error = question.of(&index).unwrap_err();
+    assert_eq!(
+        error.advice.as_deref(),
+        Some("When Backup holds, 2.0.0 can be installed"),
+        "{error}"
+    );
 }
 
 #[test]

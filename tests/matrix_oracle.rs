@@ -258,11 +258,11 @@ fn the_oracle_agrees_on_ten_thousand_matrices() {
         let request = |driver: usize| DriverRequest {
             pin: case.pins[driver].map(version),
             allow_incompatible: false,
-            features: if case.snapshots && driver == 1 {
-                vec!["snapshots".to_owned()]
-            } else {
-                Vec::new()
-            },
+            features: (case.snapshots && driver == 1)
+                .then(|| ("snapshots".to_owned(), "somebody".to_owned()))
+                .into_iter()
+                .collect(),
+            ..DriverRequest::default()
         };
         let asked = (0..2).filter(|driver| case.asked[*driver]);
         let drivers: BTreeMap<DriverName, DriverRequest> = asked.map(|driver| (NAMES[driver].to_owned(), request(driver))).collect();

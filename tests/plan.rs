@@ -1,17 +1,23 @@
 //! The promises of the planner, held against a small simulated cluster: plain data in which an apply inserts, a delete marks
 //! and a tick removes what is marked.
 
+use k8s_openapi::jiff::Timestamp;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 use vdo::api::Reason;
 use vdo::manifest::{Object, Owner, apply_set_id, is_owned, stamp};
-use vdo::plan::{Change, Desired, Entry, Hold, Input, Inventory, Observed, Plan, Step, Wait, build, check, remove, wave};
+use vdo::plan::{
+    Change, Desired, Entry, Hold, Input, Inventory, Observed, Plan, Question, Step, Volumes, Wait, build, check, remove, wave,
+};
 use vdo::types::DriverRole as Role;
 use vdo::types::{CPI, CSI, ObjectId};
 
-const PROTECTED: [&str; 3] = ["PersistentVolumeClaim", "StorageClass", "CustomResourceDefinition"];
+const PROTECTED: [&str; 1] = ["PersistentVolumeClaim"];
+/// Kinds that go only when nothing depends on them.
+const GUARDED: [&str; 3] = ["Namespace", "StorageClass", "CustomResourceDefinition"];
 
 /// Every object that a case may speak of: API version, kind, namespace, name, driver.
 const UNIVERSE: [(&str, &str, &str, &str, &str); 13] = [
@@ -57,17 +63,17 @@ struct Slot {
     wanted: Option<u8>,
     live: Live,
     listed: Listed,
-    occupied: bool,
+    held: bool,
 }
 
 fn slot() -> impl Strategy<Value = Slot> {
     let live = prop_oneof![3 => Just(Live::Absent), 4 => (0..2u8).prop_map(Live::Ours), 2 => (0..2u8).prop_map(Live::Foreign), 1 => (0..2u8).prop_map(Live::Leaving)];
     let listed = prop_oneof![2 => Just(Listed::No), 1 => Just(Listed::WithoutUid), 4 => Just(Listed::SameUid), 1 => Just(Listed::OtherUid), 1 => Just(Listed::Adopted)];
-    (prop::option::of(0..2u8), live, listed, any::<bool>()).prop_map(|(wanted, live, listed, occupied)| Slot {
+    (prop::option::of(0..2u8), live, listed, any::<bool>()).prop_map(|(wanted, live, listed, held)| Slot {
         wanted,
         live,
         listed,
-        occupied,
+        held,
     })
 }
 
@@ -89,7 +95,7 @@ impl Case {
             world: World::default(),
         };
         for (i, slot) in slots.iter().enumerate() {
-            let (_, kind, _, name, driver) = UNIVERSE[i];
+            let (_, kind, _, _, driver) = UNIVERSE[i];
             if let Some(content) = slot.wanted {
                 case.desired.push(Desired {
                     object: object(i, content, true),
@@ -119,9 +125,9 @@ impl Case {
                 Listed::OtherUid => Some(entry(Some("another"), false)),
                 Listed::Adopted => Some(entry(None, true)),
             };
-            case.world.inventory.objects.extend(entry.map(|entry| (id, entry)));
-            if slot.occupied && kind == "Namespace" {
-                case.world.occupied.insert(name.to_owned());
+            case.world.inventory.objects.extend(entry.map(|entry| (id.clone(), entry)));
+            if slot.held && GUARDED.contains(&kind) {
+                case.world.held.insert(id.clone());
             }
         }
         case
@@ -210,7 +216,9 @@ fn is_leaving(object: &Object) -> bool {
 struct World {
     live: BTreeMap<ObjectId, Object>,
     inventory: Inventory,
-    occupied: BTreeSet<String>,
+    held: BTreeSet<ObjectId>,
+    volumes: Volumes,
+    at: Timestamp,
     made: usize,
 }
 
@@ -219,27 +227,50 @@ impl World {
         Observed {
             live: self.live.clone(),
             settled: BTreeSet::new(),
-            occupied: self.occupied.clone(),
+            at: self.at,
+            patience: Duration::from_secs(300),
+            ..Observed::default()
+        }
+    }
+
+    /// What a plan asks is answered, until it asks nothing.
+    fn answered(&self, plan: impl Fn(&Observed) -> Plan) -> Plan {
+        let mut observed = self.observed();
+        loop {
+            let next = plan(&observed);
+            for question in &next.questions {
+                match question {
+                    Question::HeldBy(id) => {
+                        let holder = self.held.contains(id).then(|| "somebody holds it".to_owned());
+                        assert_eq!(observed.held.insert(id.clone(), holder), None, "{id} was asked for twice");
+                    }
+                    Question::Volumes => observed.volumes = Some(self.volumes.clone()),
+                }
+            }
+            if next.questions.is_empty() {
+                return next;
+            }
         }
     }
 
     fn plan(&self, desired: &[Desired], hold: Option<Hold>, unproven: Vec<Wait>) -> Plan {
-        let observed = self.observed();
-        let plan = build(Input {
-            apply_set: &set(),
-            desired,
-            observed: &observed,
-            inventory: &self.inventory,
-            cluster_id: Some("cluster"),
-            hold,
-            unproven,
+        let plan = self.answered(|observed| {
+            build(Input {
+                apply_set: &set(),
+                desired,
+                observed,
+                inventory: &self.inventory,
+                cluster_id: Some("cluster"),
+                hold: hold.clone(),
+                unproven: unproven.clone(),
+            })
         });
         assert_eq!(check(&plan, desired, &self.inventory), Ok(()), "{}", text(&plan));
         plan
     }
 
     fn remove(&self) -> Plan {
-        let plan = remove(&set(), &self.observed(), &self.inventory);
+        let plan = self.answered(|observed| remove(&set(), observed, &self.inventory));
         assert_eq!(check(&plan, &[], &self.inventory), Ok(()), "{}", text(&plan));
         plan
     }
@@ -258,6 +289,13 @@ impl World {
             Step::Delete { id, uid, .. } => {
                 if let Some(live) = self.live.get_mut(id).filter(|live| live.uid() == uid) {
                     *live = stored(live.clone(), uid, true);
+                }
+            }
+            Step::Release { id, uid, .. } => {
+                if let Some(live) = self.live.get_mut(id).filter(|live| live.uid() == uid) {
+                    let mut value = live.clone().into_value();
+                    value["metadata"]["labels"] = json!({});
+                    *live = Object::new(value).expect("an object");
                 }
             }
         }
@@ -339,7 +377,7 @@ fn deletes_are_lawful(plan: &Plan, world: &World, desired: &[Desired]) -> Result
             "{id} is not in the inventory like this"
         );
         prop_assert!(!PROTECTED.contains(&id.kind()), "{id} is protected");
-        prop_assert!(id.kind() != "Namespace" || !world.occupied.contains(&id.name), "{id} is occupied");
+        prop_assert!(!world.held.contains(id), "{id} is held");
     }
     Ok(())
 }
@@ -418,7 +456,7 @@ proptest! {
             prop_assert!(match step {
                 Step::Record(_) => true,
                 Step::Apply { wave, .. } => *wave < from,
-                Step::Delete { .. } | Step::Commit(_) => false,
+                Step::Delete { .. } | Step::Release { .. } | Step::Commit(_) => false,
             }, "{:?}", step);
         }
         prop_assert!(waits.iter().all(|wait| plan.waiting.contains(wait)));
@@ -474,7 +512,7 @@ const NOTHING: Slot = Slot {
     wanted: None,
     live: Live::Absent,
     listed: Listed::No,
-    occupied: false,
+    held: false,
 };
 
 /// A case in which only these objects differ from nothing.
@@ -524,12 +562,12 @@ fn a_namespace_with_foreign_content_stays() {
         Slot {
             live: Live::Ours(0),
             listed: Listed::SameUid,
-            occupied: true,
+            held: true,
             ..NOTHING
         },
     )]);
     let plan = case.plan(&case.world);
-    assert_eq!(plan.skipped[0].message, "Namespace csi stays: it holds objects of somebody else");
+    assert_eq!(plan.skipped[0].message, "Namespace csi stays: somebody holds it");
     assert!(!plan.steps.iter().any(|step| matches!(step, Step::Delete { .. })));
 }
 
@@ -558,7 +596,7 @@ fn what_lives_in_a_leaving_namespace_waits_for_its_successor() {
                 wanted: Some(0),
                 live: Live::Leaving(0),
                 listed: Listed::SameUid,
-                occupied: false,
+                held: false,
             },
         ),
         (

@@ -136,6 +136,12 @@ fn own(rights: &mut Rights) {
     cluster.add("", "nodes", &[], &["list", "watch"]);
     cluster.add("storage.k8s.io", "csinodes", &[], &["list", "watch"]);
     cluster.add("", "namespaces", &["kube-system"], &["list", "watch"]);
+    cluster.add(
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        &vdo::reconcile::snapshots::DEFINITIONS,
+        &["list", "watch"],
+    );
     cluster.add("events.k8s.io", "events", &[], &["create", "patch"]);
     // The last words of a container that fails, and whether a webhook is served.
     cluster.add("", "pods/log", &[], &["get"]);
@@ -152,6 +158,9 @@ fn own(rights: &mut Rights) {
             cluster.add(group, kind, &[], &["list"]);
         }
     }
+    // Asked before the storage driver or a storage class is removed: are there volumes?
+    cluster.add("", "persistentvolumes", &[], &["list", "watch"]);
+    cluster.add("storage.k8s.io", "volumeattachments", &[], &["list", "watch"]);
     // StorageClasses have the names that the VDOConfig gives them.
     cluster.add(
         "storage.k8s.io",

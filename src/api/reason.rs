@@ -141,6 +141,10 @@ reasons! {
     ApplyFailed,
     /// The API server cannot be reached or is overloaded.
     ApiUnavailable,
+    /// Volumes of the storage driver are in use, so it is not removed.
+    VolumesInUse,
+    /// An object is being deleted and does not go, because something else must let go of it first.
+    DeletionBlocked,
     /// A plan broke a rule that every plan must keep; nothing was written.
     PlanRejected,
 
@@ -154,6 +158,10 @@ reasons! {
     NoEligibleNode,
     /// The pod network is not ready on a node.
     NetworkNotReady,
+    /// The definitions of volume snapshots are not served.
+    SnapshotDefinitionsMissing,
+    /// No controller of volume snapshots is ready.
+    SnapshotControllerMissing,
 
     /// Nodes wait for the cloud provider to initialise them.
     WaitingForNodes,

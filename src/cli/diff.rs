@@ -202,7 +202,7 @@ fn lines<'a>(decided: &'a Decided, plan: &'a Plan) -> Vec<Line<'a>> {
                 fields: Vec::new(),
             })
         }
-        Step::Record(_) | Step::Commit(_) => None,
+        Step::Release { .. } | Step::Record(_) | Step::Commit(_) => None,
     };
     plan.steps.iter().filter_map(line).collect()
 }

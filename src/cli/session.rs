@@ -5,7 +5,7 @@ use super::failure::sentence;
 use super::{CliError, Exit};
 use crate::api::VDOConfig;
 use crate::cluster::{ClusterError, KubeOptions, Reader, Select, Watch, Writer, connect, list, server_version};
-use crate::fetch::Store;
+use crate::fetch::{Library, Store};
 use crate::manifest::Object;
 use crate::plan::{Input, Plan};
 use crate::reconcile::{self, Occasion, Prepared, Survey, World, acting};
@@ -70,8 +70,8 @@ impl Session {
         let world = World {
             reader: Reader::Once(client.clone()),
             writer: Writer::new(client.clone(), |_, _| {}),
-            store: Store::Embedded,
             evidence: crate::reconcile::Evidence::default(),
+            library: Library::new(Store::Embedded),
             client,
         };
         Ok(Self {
@@ -132,6 +132,7 @@ impl Session {
             kubernetes: self.kubernetes.clone(),
             now: now(),
             suspect: &std::collections::BTreeSet::new(),
+            patience: std::time::Duration::from_secs(300),
         };
         let prepared = reconcile::prepare(&occasion, &self.world, &survey, &mut Report::default()).await?;
         Ok(Decided { config, survey, prepared })

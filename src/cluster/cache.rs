@@ -89,6 +89,9 @@ struct Written {
 /// How long a write is believed although no watch has shown it: somebody may have undone it in between.
 const BELIEVE: Duration = Duration::from_secs(10);
 
+/// How long it is believed that something holds an object which nobody wants any more.
+const HELD: Duration = Duration::from_secs(60);
+
 /// Live objects as the watches show them, corrected by our own writes.
 ///
 /// # Guarantees
@@ -100,6 +103,7 @@ pub struct Cache {
     watches: Mutex<BTreeMap<Watch, Running>>,
     written: Mutex<HashMap<ObjectId, Written>>,
     settled: Mutex<HashMap<ObjectId, (String, Value)>>,
+    held: Mutex<HashMap<ObjectId, (String, Instant)>>,
     changed: watch::Sender<()>,
     arrived: Arc<Notify>,
 }
@@ -125,6 +129,7 @@ impl Cache {
             watches: Mutex::default(),
             written: Mutex::default(),
             settled: Mutex::default(),
+            held: Mutex::default(),
             changed,
             arrived: Arc::default(),
         }
@@ -242,14 +247,31 @@ impl Cache {
         } else {
             lock(&self.settled).insert(id.clone(), (digest(wanted).to_owned(), meaning(live)));
         }
-        let object = trim(live).unwrap_or_else(|| live.clone());
+        self.wrote(live);
+    }
+
+    /// Remembers the answer to any other write.
+    pub fn wrote(&self, live: &Object) {
         let written = Written {
             version: version(live),
-            object,
+            object: trim(live).unwrap_or_else(|| live.clone()),
             deleted: false,
             at: Instant::now(),
         };
-        lock(&self.written).insert(id, written);
+        lock(&self.written).insert(live.id(), written);
+    }
+
+    /// What holds an object, if that was found out a short while ago.
+    #[must_use]
+    pub fn holder(&self, id: &ObjectId) -> Option<String> {
+        let held = lock(&self.held);
+        let (holder, at) = held.get(id)?;
+        (at.elapsed() < HELD).then(|| holder.clone())
+    }
+
+    /// Remembers what holds an object.
+    pub fn held_by(&self, id: &ObjectId, holder: &str) {
+        lock(&self.held).insert(id.clone(), (holder.to_owned(), Instant::now()));
     }
 
     /// Remembers a delete.
@@ -364,7 +386,32 @@ fn without(object: &Object, fields: &[&str]) -> Value {
     value
 }
 
-/// What is kept of kinds that are many and large: nodes, pods and their registrations. `None`: everything.
+/// What is kept of a node's status: how its machine is found, and a condition that is not as it should be, without the time of
+/// its heartbeat.
+fn node_status(node: &Object) -> Value {
+    let text = |condition: &Value, key: &str| condition.get(key).cloned().unwrap_or_default();
+    let all = node.value().pointer("/status/conditions").and_then(Value::as_array);
+    let bad = all.into_iter().flatten().filter(|c| {
+        let is = |kind: &str, status: &str| text(c, "type") == kind && text(c, "status") == status;
+        is("Ready", "False") || is("NetworkUnavailable", "True")
+    });
+    let conditions: Vec<Value> = bad
+        .map(|c| {
+            ["type", "status", "reason", "message"]
+                .map(|key| (key.to_owned(), text(c, key)))
+                .into_iter()
+                .collect::<Map<_, _>>()
+                .into()
+        })
+        .collect();
+    serde_json::json!({
+        "addresses": node.value().pointer("/status/addresses"),
+        "nodeInfo": {"systemUUID": node.text("/status/nodeInfo/systemUUID")},
+        "conditions": conditions,
+    })
+}
+
+/// What is kept of kinds that are many and large: nodes, pods, volumes and their registrations. `None`: everything.
 fn trim(object: &Object) -> Option<Object> {
     const METADATA: [&str; 8] = [
         "name",
@@ -386,6 +433,8 @@ fn trim(object: &Object) -> Option<Object> {
             "/status/conditions",
         ],
         "CSINode" => &["/spec/drivers"],
+        "PersistentVolume" => &["/spec/csi", "/spec/vsphereVolume", "/spec/claimRef"],
+        "VolumeAttachment" => &["/spec/attacher", "/spec/nodeName", "/spec/source"],
         _ => return None,
     };
     let mut metadata = Map::new();
@@ -395,6 +444,9 @@ fn trim(object: &Object) -> Option<Object> {
         }
     }
     let mut small = serde_json::json!({"apiVersion": object.api_version(), "kind": object.kind(), "metadata": metadata});
+    if object.kind() == "Node" {
+        small["status"] = node_status(object);
+    }
     for pointer in keep {
         if let (Some(value), [_, outer, inner]) = (object.value().pointer(pointer), pointer.split('/').collect::<Vec<_>>().as_slice()) {
             small[*outer][*inner] = value.clone();

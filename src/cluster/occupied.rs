@@ -1,14 +1,27 @@
-use super::{ClusterError, Select, Watch, read};
-use crate::api::{MANAGED_BY, MANAGED_BY_LABEL};
-use crate::manifest::Object;
+use super::{ClusterError, Select, Watch, read, resource};
+use crate::manifest::{Object, is_owned};
+use crate::types::ObjectId;
 use kube::Client;
+use kube::api::{Api, DynamicObject, ListParams};
+use serde_json::Value;
 
-/// Whether a namespace holds objects that neither we nor Kubernetes itself put there. Asked only before a namespace is
-/// deleted, because everything in it would go too. Only metadata is read: what is in a Secret is nobody's business here.
+/// What depends on a namespace, a storage class or a definition, in words that follow the name of the object; `None` when
+/// nothing does. Asked only before such an object is deleted.
 ///
 /// # Errors
-/// When one of the kinds cannot be listed: then it is not known, and the namespace must stay.
-pub async fn occupied(client: &Client, namespace: &str) -> Result<bool, ClusterError> {
+/// When it cannot be found out: then the object must stay.
+pub async fn holder(client: &Client, id: &ObjectId, apply_set: &str) -> Result<Option<String>, ClusterError> {
+    match id.kind() {
+        "Namespace" => content(client, &id.name, apply_set).await,
+        "StorageClass" => user(client, &id.name).await,
+        "CustomResourceDefinition" => instance(client, &id.name).await,
+        _ => Ok(None),
+    }
+}
+
+/// An object in a namespace that neither we nor Kubernetes itself put there, because everything in it would go too. Only
+/// metadata is read: what is in a Secret is nobody's business here.
+async fn content(client: &Client, namespace: &str, apply_set: &str) -> Result<Option<String>, ClusterError> {
     const KINDS: [(&str, &str); 9] = [
         ("v1", "Pod"),
         ("v1", "PersistentVolumeClaim"),
@@ -22,19 +35,61 @@ pub async fn occupied(client: &Client, namespace: &str) -> Result<bool, ClusterE
     ];
     for (api_version, kind) in KINDS {
         let found = read::list_metadata(client, &Watch::new(api_version, kind, namespace, Select::All)).await?;
-        if found.iter().any(|object| !expected(object)) {
-            return Ok(true);
+        if let Some(foreign) = found.iter().find(|object| !expected(object, apply_set)) {
+            return Ok(Some(format!("it holds {foreign} of somebody else")));
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
 /// What Kubernetes puts into every namespace, what is ours, and what is on its way out.
-fn expected(object: &Object) -> bool {
-    let own = object.label(MANAGED_BY_LABEL) == Some(MANAGED_BY);
+fn expected(object: &Object, apply_set: &str) -> bool {
     let standard = matches!(
         (object.kind(), object.name()),
         ("ConfigMap", "kube-root-ca.crt") | ("ServiceAccount", "default")
     );
-    own || standard || !object.text("/metadata/deletionTimestamp").is_empty()
+    is_owned(object, apply_set) || standard || !object.text("/metadata/deletionTimestamp").is_empty()
+}
+
+/// A claim or a volume of a storage class.
+async fn user(client: &Client, class: &str) -> Result<Option<String>, ClusterError> {
+    for kind in ["PersistentVolume", "PersistentVolumeClaim"] {
+        let found = read::list(client, &Watch::new("v1", kind, "", Select::All)).await?;
+        let uses = |o: &&Object| {
+            o.text("/spec/storageClassName") == class || o.annotation("volume.beta.kubernetes.io/storage-class") == Some(class)
+        };
+        if let Some(user) = found.iter().find(uses) {
+            return Ok(Some(format!("{user} uses it")));
+        }
+    }
+    Ok(None)
+}
+
+/// An instance of a definition.
+async fn instance(client: &Client, name: &str) -> Result<Option<String>, ClusterError> {
+    let watch = Watch::new(
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+        "",
+        Select::Name(name.to_owned()),
+    );
+    let Some(definition) = read::list(client, &watch).await?.pop() else {
+        return Ok(None);
+    };
+    let versions = definition.value().pointer("/spec/versions").and_then(Value::as_array);
+    let Some(version) = versions.into_iter().flatten().find(|version| version["served"] == true) else {
+        return Ok(Some("none of its versions is served, so its objects cannot be counted".into()));
+    };
+    let api_version = format!(
+        "{}/{}",
+        definition.text("/spec/group"),
+        version["name"].as_str().unwrap_or_default()
+    );
+    let mut kind = resource(&api_version, definition.text("/spec/names/kind"));
+    definition.text("/spec/names/plural").clone_into(&mut kind.plural);
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
+    let id = ObjectId::new(definition.text("/spec/group"), &kind.kind, "", "");
+    let found = read::timed("list", &api_version, &id, api.list_metadata(&ListParams::default().limit(1))).await?;
+    let first = found.items.first().and_then(|item| item.metadata.name.clone());
+    Ok(first.map(|first| format!("it has objects, for example {first}")))
 }

@@ -123,6 +123,34 @@ impl Writer {
         }
     }
 
+    /// Deletes an object exactly as it was seen: the same instance in the same state. Dependents go first, so that a
+    /// workload is gone only when its pods are. Whether it was deleted or is gone; `false` when it is there in another state.
+    ///
+    /// # Errors
+    /// When the API server does not accept it.
+    pub async fn delete_as_seen(&self, api_version: &str, seen: &Object) -> Result<bool, ClusterError> {
+        let (id, uid) = (seen.id(), seen.uid());
+        let api = api(&self.client, api_version, id.kind(), &id.namespace);
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: Some(uid.to_owned()),
+                resource_version: Some(seen.resource_version().to_owned()),
+            }),
+            propagation_policy: Some(PropagationPolicy::Foreground),
+            ..DeleteParams::default()
+        };
+        match timed("delete", api_version, &id, api.delete(&id.name, &params)).await {
+            Ok(_) => {
+                (self.seen)(Verb::Delete, id.kind());
+                tracing::info!(object = %id, uid, resource_version = seen.resource_version(), "deleted");
+                Ok(true)
+            }
+            Err(ClusterError::Refused { source, .. }) if source.code == 404 => Ok(true),
+            Err(ClusterError::Refused { source, .. }) if source.code == 409 => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Merges a change into an object, or into its status.
     ///
     /// # Errors

@@ -35,6 +35,7 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
                 kubernetes,
                 now: time,
                 suspect: &suspect,
+                patience: context.deletion_patience,
             };
             reconcile::reconcile(&occasion, &context.world).await
         }

@@ -1,8 +1,9 @@
 //! The smallest change that would make a choice possible.
 
 use super::index::Driver;
+use super::judge::{Wish, each};
 use super::rejection::{Cause, Rejected, Rejection};
-use super::resolve::Query;
+use super::resolve::{DriverRequest, Query};
 use crate::types::{KubernetesVersion, VersionRange};
 use std::collections::BTreeSet;
 
@@ -17,15 +18,46 @@ pub(super) fn platform(query: &Query<'_>) -> String {
     format!("Kubernetes {kubernetes} and vCenter {}", versions.join(" and "))
 }
 
-pub(super) fn advice(driver: &Driver, query: &Query<'_>, cause: &Cause, rejected: &[Rejected]) -> Option<String> {
+pub(super) fn advice(
+    driver: &Driver,
+    query: &Query<'_>,
+    request: Option<&DriverRequest>,
+    cause: &Cause,
+    rejected: &[Rejected],
+) -> Option<String> {
     match cause {
         Cause::UnknownDriver { .. } => None,
         Cause::UnknownPin { .. } => Some("Pin a listed version, remove the pin, or use a matrix that has it".to_owned()),
         Cause::PinRejected { fits: Some(_), .. } => Some("Remove the pin, or set allowIncompatible to insist on it".to_owned()),
         Cause::PinRejected { .. } => Some("Set allowIncompatible to insist on it".to_owned()),
         Cause::InstalledUnknown { .. } => Some("Pin a listed version, or change updatePolicy, to let it be managed".to_owned()),
-        Cause::NothingFits => nothing_fits(driver, query, rejected),
+        Cause::NothingFits => request
+            .and_then(|request| one_feature(driver, query, request, rejected))
+            .or_else(|| nothing_fits(driver, query, rejected)),
     }
+}
+
+/// The newest version that a single feature keeps away, and what would give way to it.
+fn one_feature(driver: &Driver, query: &Query<'_>, request: &DriverRequest, rejected: &[Rejected]) -> Option<String> {
+    /// The newest are what somebody would want; an index may hold any number of others.
+    const LOOKED_AT: usize = 32;
+    let wish = Wish::new(driver, query, request);
+    let lacking = |rejected: &&Rejected| matches!(rejected.reason, Rejection::Feature { .. } | Rejection::FeatureVsphere { .. });
+    rejected.iter().filter(lacking).take(LOOKED_AT).find_map(|rejected| {
+        let entry = driver.entry(&rejected.version)?;
+        match each(entry, query, &wish).collect::<Vec<_>>().as_slice() {
+            [Rejection::Feature { by, .. }] => Some(format!("Without {by} {} would fit", rejected.version)),
+            [
+                Rejection::FeatureVsphere {
+                    by, supported, connection, ..
+                },
+            ] => Some(format!(
+                "{connection} at vCenter {supported} would let {} be installed; without {by} it fits as it is",
+                rejected.version
+            )),
+            _ => None,
+        }
+    })
 }
 
 /// Looks for one thing to change: a vCenter, another driver, the cluster; in that order, newest version first.
@@ -45,7 +77,15 @@ fn nothing_fits(driver: &Driver, query: &Query<'_>, rejected: &[Rejected]) -> Op
         Rejection::Downgrade { .. } => Some(format!("Pin {} to go back to it", rejected.version)),
         _ => None,
     });
-    vcenter.or(required).or(downgrade).or_else(|| kubernetes(driver, query, rejected))
+    let unmet = rejected.iter().find_map(|rejected| match &rejected.reason {
+        Rejection::Unmet { name, .. } => Some(format!("When {name} holds, {} can be installed", rejected.version)),
+        _ => None,
+    });
+    vcenter
+        .or(required)
+        .or(downgrade)
+        .or(unmet)
+        .or_else(|| kubernetes(driver, query, rejected))
 }
 
 fn kubernetes(driver: &Driver, query: &Query<'_>, rejected: &[Rejected]) -> Option<String> {

@@ -3,7 +3,8 @@
 use super::index::{Driver, Entry, State};
 use super::rejection::Rejection;
 use super::resolve::{DriverRequest, Query};
-use crate::types::DriverVersion;
+use crate::types::{DriverVersion, VcenterVersion};
+use std::collections::BTreeMap;
 
 /// The feature that more than one vCenter asks for. A driver that has it in no version is not asked.
 pub const MULTI_VCENTER: &str = "multiVcenter";
@@ -13,25 +14,44 @@ pub const MULTI_VCENTER: &str = "multiVcenter";
 /// Pre-releases, downgrades and upgrade paths are no misfits: a pin overrules them.
 #[must_use]
 pub fn misfits(driver: &Driver, entry: &Entry, query: &Query<'_>, request: &DriverRequest) -> Vec<Rejection> {
-    each(entry, query, &wanted(driver, query, request)).collect()
+    each(entry, query, &Wish::new(driver, query, request)).collect()
 }
 
-/// The features that are asked of a driver: those of the request, and several vCenters when there are several.
-pub(super) fn wanted(driver: &Driver, query: &Query<'_>, request: &DriverRequest) -> Vec<String> {
-    let mut wanted = request.features.clone();
-    let several = query.vcenters.len() > 1 && driver.versions.iter().any(|entry| entry.features.contains_key(MULTI_VCENTER));
-    if several && !wanted.iter().any(|feature| feature == MULTI_VCENTER) {
-        wanted.push(MULTI_VCENTER.to_owned());
+/// What is asked of every version of one driver.
+pub(super) struct Wish<'a> {
+    /// Features, each with who asks for it.
+    features: BTreeMap<String, String>,
+    /// The vCenters that it will speak to.
+    vcenters: Vec<&'a (String, VcenterVersion)>,
+    unmet: Option<BTreeMap<String, String>>,
+}
+
+impl<'a> Wish<'a> {
+    /// The features of the request, and several vCenters when it is to speak to several.
+    pub(super) fn new(driver: &Driver, query: &Query<'a>, request: &DriverRequest) -> Self {
+        let uses = |name: &String| request.connections.as_ref().is_none_or(|used| used.contains(name));
+        let vcenters: Vec<_> = query.vcenters.iter().filter(|(name, _)| uses(name)).collect();
+        let mut features = request.features.clone();
+        if vcenters.len() > 1 && driver.versions.iter().any(|entry| entry.features.contains_key(MULTI_VCENTER)) {
+            features
+                .entry(MULTI_VCENTER.to_owned())
+                .or_insert_with(|| format!("having {} vSphere connections", vcenters.len()));
+        }
+        Self {
+            features,
+            vcenters,
+            unmet: request.unmet.clone(),
+        }
     }
-    wanted
 }
 
 /// The first misfit.
-pub(super) fn misfit(entry: &Entry, query: &Query<'_>, wanted: &[String]) -> Option<Rejection> {
-    each(entry, query, wanted).next()
+pub(super) fn misfit(entry: &Entry, query: &Query<'_>, wish: &Wish<'_>) -> Option<Rejection> {
+    each(entry, query, wish).next()
 }
 
-fn each<'a>(entry: &'a Entry, query: &'a Query<'a>, wanted: &'a [String]) -> impl Iterator<Item = Rejection> + 'a {
+/// Everything that keeps a version from being taken, weightiest first.
+pub(super) fn each<'a>(entry: &'a Entry, query: &'a Query<'a>, wish: &'a Wish<'a>) -> impl Iterator<Item = Rejection> + 'a {
     let chart = entry.chart.urls.is_empty().then_some(Rejection::NoChart);
     let withdrawn = match &entry.state {
         State::Withdrawn(verdict) => Some(Rejection::Withdrawn {
@@ -40,7 +60,7 @@ fn each<'a>(entry: &'a Entry, query: &'a Query<'a>, wanted: &'a [String]) -> imp
         }),
         State::Good | State::Deprecated(_) => None,
     };
-    let platform = kubernetes(entry, query).into_iter().chain(vsphere(entry, query));
+    let platform = kubernetes(entry, query).into_iter().chain(vsphere(entry, wish));
     let requires = entry
         .requires
         .iter()
@@ -49,7 +69,10 @@ fn each<'a>(entry: &'a Entry, query: &'a Query<'a>, wanted: &'a [String]) -> imp
         driver: missing.driver.clone(),
         reason: missing.reason.clone(),
     });
-    let features = wanted.iter().filter_map(move |feature| cannot(entry, query, feature));
+    let features = wish
+        .features
+        .iter()
+        .filter_map(move |(feature, by)| cannot(entry, wish, feature, by));
     withdrawn.into_iter().chain(platform).chain(requires).chain(features).chain(chart)
 }
 
@@ -60,10 +83,11 @@ fn kubernetes(entry: &Entry, query: &Query<'_>) -> Option<Rejection> {
     })
 }
 
-fn vsphere(entry: &Entry, query: &Query<'_>) -> Option<Rejection> {
-    let outside = query
+fn vsphere(entry: &Entry, wish: &Wish<'_>) -> Option<Rejection> {
+    let outside = wish
         .vcenters
         .iter()
+        .copied()
         .filter(|(_, version)| !entry.vsphere.range.contains(version.numbers()));
     outside.min().map(|(connection, actual)| Rejection::Vsphere {
         supported: entry.vsphere.range.clone(),
@@ -72,21 +96,35 @@ fn vsphere(entry: &Entry, query: &Query<'_>) -> Option<Rejection> {
     })
 }
 
-fn cannot(entry: &Entry, query: &Query<'_>, feature: &str) -> Option<Rejection> {
+fn cannot(entry: &Entry, wish: &Wish<'_>, feature: &str, by: &str) -> Option<Rejection> {
     let Some(known) = entry.features.get(feature) else {
         return Some(Rejection::Feature {
             feature: feature.to_owned(),
+            by: by.to_owned(),
         });
     };
-    let outside = query
+    let outside = wish
         .vcenters
         .iter()
+        .copied()
         .filter(|(_, version)| !known.vsphere.contains(version.numbers()));
     outside.min().map(|(connection, actual)| Rejection::FeatureVsphere {
         feature: feature.to_owned(),
+        by: by.to_owned(),
         supported: known.vsphere.clone(),
         connection: connection.clone(),
         actual: actual.clone(),
+    })
+}
+
+/// The first precondition of an upgrade to this version that is not known to hold.
+fn unmet(entry: &Entry, wish: &Wish<'_>) -> Option<Rejection> {
+    let mut named = entry.upgrades_from.iter().flat_map(|from| &from.preconditions);
+    named.find_map(|name| {
+        Some(Rejection::Unmet {
+            name: name.clone(),
+            what: wish.unmet.as_ref()?.get(name)?.clone(),
+        })
     })
 }
 
@@ -94,13 +132,13 @@ fn cannot(entry: &Entry, query: &Query<'_>, feature: &str) -> Option<Rejection> 
 pub(super) fn judge<'a>(
     driver: &'a Driver,
     query: &Query<'_>,
-    wanted: &[String],
+    wish: &Wish<'_>,
     installed: Option<&DriverVersion>,
 ) -> Vec<(&'a Entry, Option<Rejection>)> {
     let mut entries: Vec<&Entry> = driver.versions.iter().collect();
     entries.sort_by(|left, right| right.version.cmp(&left.version));
     // going back is refused while the installed version fits, or while the matrix knows nothing about it
-    let stays = installed.is_some_and(|version| driver.entry(version).is_none_or(|entry| misfit(entry, query, wanted).is_none()));
+    let stays = installed.is_some_and(|version| driver.entry(version).is_none_or(|entry| misfit(entry, query, wish).is_none()));
     let judged = entries.into_iter().map(|entry| {
         let is_installed = installed == Some(&entry.version);
         let prerelease = (entry.version.is_prerelease() && !is_installed).then_some(Rejection::Prerelease);
@@ -108,7 +146,10 @@ pub(super) fn judge<'a>(
         let downgrade = older.map(|installed| Rejection::Downgrade {
             installed: installed.clone(),
         });
-        let reason = misfit(entry, query, wanted).or(prerelease).or(downgrade);
+        let unmet = installed
+            .filter(|installed| **installed < entry.version)
+            .and_then(|_| unmet(entry, wish));
+        let reason = misfit(entry, query, wish).or(prerelease).or(downgrade).or(unmet);
         (entry, reason)
     });
     let mut judged = judged.collect();

@@ -50,16 +50,20 @@ pub enum Rejection {
     #[error("fits alone, but not together with any version of the other drivers that fits")]
     Apart,
     /// It cannot do something that is required.
-    #[error("cannot do {feature}")]
+    #[error("cannot do {feature}, which {by} asks for")]
     Feature {
         /// What is required.
         feature: String,
+        /// Who requires it: a field of a specification, a flag.
+        by: String,
     },
     /// It can do what is required only with another vCenter.
-    #[error("can do {feature} only with vCenter {supported}, {connection} has {actual}")]
+    #[error("can do {feature}, which {by} asks for, only with vCenter {supported}, {connection} has {actual}")]
     FeatureVsphere {
         /// What is required.
         feature: String,
+        /// Who requires it: a field of a specification, a flag.
+        by: String,
         /// The vCenters it takes.
         supported: VersionRange,
         /// The connection.
@@ -77,6 +81,14 @@ pub enum Rejection {
         installed: DriverVersion,
         /// From which version it can be reached.
         from: DriverVersion,
+    },
+    /// Something that must hold before the upgrade does not, or is not known to.
+    #[error("cannot be upgraded to yet: {name}: {what}")]
+    Unmet {
+        /// The precondition.
+        name: String,
+        /// What is known of it, and what to do.
+        what: String,
     },
     /// It is a pre-release.
     #[error("is a pre-release, which is chosen only when pinned")]
@@ -183,6 +195,7 @@ impl Rejection {
             | Self::Feature { .. }
             | Self::FeatureVsphere { .. }
             | Self::NoPath { .. }
+            | Self::Unmet { .. }
             | Self::Vsphere { .. } => 0,
             Self::Kubernetes { supported, actual } => {
                 let minor = |bound: Option<&str>| Some(*bound?.parse::<KubernetesVersion>().ok()?.numbers().get(1)?);

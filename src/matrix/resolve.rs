@@ -1,6 +1,6 @@
 use super::advice::{advice, platform};
 use super::index::{Driver, Entry, Index, Requirement, State};
-use super::judge::{judge, misfit, wanted};
+use super::judge::{Wish, judge, misfit};
 use super::rejection::{Cause, NoFit, Rejected, Rejection};
 use super::steps::steps;
 use crate::types::{ChartRef, DriverName, DriverRole, DriverVersion, KubernetesVersion, VcenterVersion};
@@ -25,8 +25,13 @@ pub struct DriverRequest {
     pub pin: Option<DriverVersion>,
     /// Take the pin although it does not fit.
     pub allow_incompatible: bool,
-    /// What the version must be able to do, by the names of features in the index.
-    pub features: Vec<String>,
+    /// What the version must be able to do, by the names of features in the index, each with who asks for it: a field, or a flag.
+    pub features: BTreeMap<String, String>,
+    /// The connections whose vCenters it will speak to; `None`: all.
+    pub connections: Option<Vec<String>>,
+    /// What is not known to hold of the preconditions of upgrades, by name, with what is known of it and what to do. An upgrade that
+    /// names one of these waits; a first installation does not. `None`: nobody has checked, and the choice names what to check.
+    pub unmet: Option<BTreeMap<String, String>>,
 }
 
 /// Everything the choice depends on.
@@ -54,8 +59,10 @@ pub struct Pick {
     pub target: DriverVersion,
     /// The versions from what is installed to the target, in order; empty when nothing is installed or nothing changes.
     pub path: Vec<DriverVersion>,
-    /// What must hold before the next step, by name.
+    /// What must hold before the next step and was not checked, by name.
     pub preconditions: Vec<String>,
+    /// The newest version above the target that only waits for a precondition of its upgrade.
+    pub waits: Option<Rejected>,
     /// Its chart.
     pub chart: ChartRef,
     /// Why this one, as the end of "chosen because".
@@ -83,7 +90,7 @@ pub type Candidates = BTreeMap<DriverName, Vec<(DriverVersion, Option<Rejection>
 pub fn candidates(index: &Index, query: &Query<'_>) -> Candidates {
     let each = query.drivers.iter().filter_map(|(name, request)| {
         let driver = index.drivers.get(name)?;
-        let judged = judge(driver, query, &wanted(driver, query, request), query.installed.get(name));
+        let judged = judge(driver, query, &Wish::new(driver, query, request), query.installed.get(name));
         let owned = judged.into_iter().map(|(entry, reason)| (entry.version.clone(), reason)).collect();
         Some((name.clone(), owned))
     });
@@ -141,9 +148,9 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
         let known = index.drivers.keys().cloned().collect();
         return Err(no_fit(query, name, Cause::UnknownDriver { known }, Vec::new(), None));
     };
-    let wanted = wanted(driver, query, request);
+    let wish = Wish::new(driver, query, request);
     let installed = query.installed.get(name);
-    let judged = judge(driver, query, &wanted, installed);
+    let judged = judge(driver, query, &wish, installed);
     let mut good: Vec<&Entry> = judged
         .iter()
         .filter(|(_, reason)| reason.is_none())
@@ -172,7 +179,7 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
             let nearest = driver.nearest(pin);
             return Err(fail(Cause::UnknownPin { pin: pin.clone(), nearest }));
         };
-        let barred = |reason: &Rejection| matches!(reason, Rejection::NoPath { .. });
+        let barred = |reason: &Rejection| matches!(reason, Rejection::NoPath { .. } | Rejection::Unmet { .. });
         let path = || {
             judged
                 .iter()
@@ -180,7 +187,7 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
                 .and_then(|(_, reason)| reason.clone())
                 .filter(barred)
         };
-        match misfit(entry, query, &wanted).or_else(path) {
+        match misfit(entry, query, &wish).or_else(path) {
             None => one(entry, false, "pinned in spec", None),
             Some(reason) if request.allow_incompatible && !entry.chart.urls.is_empty() => {
                 one(entry, true, "pinned in spec, although it does not fit", Some(reason.to_string()))
@@ -203,7 +210,7 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
                     installed: version.clone(),
                 }));
             }
-            (UpdatePolicy::Compatible, Some((_, Some(entry)))) if misfit(entry, query, &wanted).is_none() => {
+            (UpdatePolicy::Compatible, Some((_, Some(entry)))) if misfit(entry, query, &wish).is_none() => {
                 let mut choices = one(entry, false, "installed and still fits", None);
                 choices.extend(good.into_iter().filter(|other| other.version != entry.version).map(plain));
                 choices
@@ -313,9 +320,10 @@ fn taken(options: &Options<'_>, choice: &Choice<'_>, query: &Query<'_>) -> Pick 
         preconditions: entry
             .upgrades_from
             .iter()
-            .filter(|_| changes)
+            .filter(|_| changes && query.drivers.get(options.name).is_none_or(|request| request.unmet.is_none()))
             .flat_map(|from| from.preconditions.clone())
             .collect(),
+        waits: waits(&options.judged, &target.version),
         chart: entry.chart.clone(),
         because,
         newest: options.newest.clone(),
@@ -325,6 +333,16 @@ fn taken(options: &Options<'_>, choice: &Choice<'_>, query: &Query<'_>) -> Pick 
             State::Good | State::Withdrawn(_) => None,
         },
     }
+}
+
+fn waits(judged: &[(&Entry, Option<Rejection>)], target: &DriverVersion) -> Option<Rejected> {
+    judged.iter().find_map(|(entry, reason)| match reason {
+        Some(reason @ Rejection::Unmet { .. }) if entry.version > *target => Some(Rejected {
+            version: entry.version.clone(),
+            reason: reason.clone(),
+        }),
+        _ => None,
+    })
 }
 
 fn reason_for(driver: &Driver, entry: &Entry, query: &Query<'_>) -> String {
@@ -354,7 +372,7 @@ fn apart(options: &Options<'_>, mut reasons: Vec<Rejected>, query: &Query<'_>) -
 }
 
 fn no_fit(query: &Query<'_>, name: &DriverName, cause: Cause, rejected: Vec<Rejected>, driver: Option<&Driver>) -> Box<NoFit> {
-    let advice = driver.and_then(|driver| advice(driver, query, &cause, &rejected));
+    let advice = driver.and_then(|driver| advice(driver, query, query.drivers.get(name), &cause, &rejected));
     Box::new(NoFit {
         driver: name.clone(),
         cause,

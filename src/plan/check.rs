@@ -79,6 +79,12 @@ pub fn check(plan: &Plan, desired: &[Desired], inventory: &Inventory) -> Result<
                     return refuse(format!("{id} holds data and would be deleted"));
                 }
             }
+            Step::Release { id, uid, .. } => {
+                if wanted.contains(id) || !inventory.objects.contains_key(id) || uid.is_empty() {
+                    return refuse(format!("{id} would be let go of although it is wanted, or not in the inventory"));
+                }
+                deleted = true;
+            }
             Step::Commit(new) => {
                 committed = true;
                 if applied || deleted {

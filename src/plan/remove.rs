@@ -1,21 +1,42 @@
 use super::{Entry, Inventory, Observed, Plan, Skip, Step, Wait};
 use crate::api::Reason;
 use crate::manifest::{Object, is_owned};
-use crate::types::ObjectId;
+use crate::types::{CSI, ObjectId};
+use k8s_openapi::jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// The next increment towards nothing. The last step commits an empty inventory.
+///
+/// While volumes of the storage driver are in use, nothing goes at all: the road back is one road.
 #[must_use]
 pub fn remove(apply_set: &str, observed: &Observed, inventory: &Inventory) -> Plan {
     let mut plan = Plan::default();
     if retire(&mut plan, &inventory.objects, &BTreeSet::new(), observed, apply_set) {
         plan.steps.push(Step::Commit(Inventory::default()));
     }
+    let refused = plan.blocked.iter().any(|wait| wait.reason == Reason::VolumesInUse);
+    if refused || plan.questions.contains(&Question::Volumes) {
+        plan.steps.clear();
+        plan.waiting.clear();
+    }
     plan
+}
+
+/// Something that must be looked up before something goes, because everything that depends on it would go or fail too.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Question {
+    /// What holds this namespace, class or definition?
+    HeldBy(ObjectId),
+    /// Which volumes does the storage driver have?
+    Volumes,
 }
 
 /// Lets go of what is in the inventory and no longer wanted: the highest wave that still has objects is deleted, and the
 /// one below it only when it is gone. Whether nothing is left to delete or to wait for.
+///
+/// An object that does not go although it was deleted long ago is named in `blocked`, and holds up the other waves no
+/// longer: whoever must release it may need days.
 pub(super) fn retire(
     plan: &mut Plan,
     inventory: &BTreeMap<ObjectId, Entry>,
@@ -24,18 +45,62 @@ pub(super) fn retire(
     apply_set: &str,
 ) -> bool {
     let mut going: Vec<(&ObjectId, &Entry, &Object)> = Vec::new();
+    let mut through = true;
     for (id, entry) in inventory.iter().filter(|(id, _)| !wanted.contains(id)) {
         let Some(live) = observed.live.get(id) else { continue };
-        match veto(id, entry, live, observed, apply_set) {
-            Some(message) => plan.skipped.push(Skip { id: id.clone(), message }),
-            None => going.push((id, entry, live)),
+        match verdict(id, entry, live, observed, apply_set) {
+            Verdict::Stays(message) => plan.skipped.push(Skip { id: id.clone(), message }),
+            Verdict::Released(mark) => {
+                plan.skipped.push(Skip {
+                    id: id.clone(),
+                    message: format!("{id} stays and is no longer ours: its annotation {mark} says so"),
+                });
+                plan.steps.push(Step::Release {
+                    id: id.clone(),
+                    api_version: entry.api_version.clone(),
+                    uid: live.uid().to_owned(),
+                });
+                through = false;
+            }
+            Verdict::Goes => going.push((id, entry, live)),
         }
     }
-    let Some(wave) = going.iter().map(|(_, entry, _)| entry.wave).max() else {
-        return true;
+    if leaves_as_a_whole(CSI, &going, inventory, wanted) {
+        match &observed.volumes {
+            Some(volumes) if volumes.count == 0 => {}
+            known => {
+                going.retain(|(_, entry, _)| entry.driver != CSI);
+                through = false;
+                match known {
+                    None => drop(plan.questions.insert(Question::Volumes)),
+                    Some(volumes) => plan.blocked.push(Wait {
+                        driver: CSI.into(),
+                        reason: Reason::VolumesInUse,
+                        message: volumes.to_string(),
+                    }),
+                }
+            }
+        }
+    }
+    let (stuck, moving): (Vec<_>, Vec<_>) = going
+        .into_iter()
+        .partition(|(_, _, live)| waited(live, observed.at).is_some_and(|waited| waited > observed.patience));
+    for (id, entry, live) in stuck {
+        through = false;
+        plan.blocked.push(Wait {
+            driver: entry.driver.clone(),
+            reason: Reason::DeletionBlocked,
+            message: format!("{id} {}", blocker(live)),
+        });
+    }
+    let Some(wave) = moving.iter().map(|(_, entry, _)| entry.wave).max() else {
+        return through;
     };
-    for (id, entry, live) in going.into_iter().filter(|(_, entry, _)| entry.wave == wave) {
-        if live.text("/metadata/deletionTimestamp").is_empty() {
+    for (id, entry, live) in moving.into_iter().filter(|(_, entry, _)| entry.wave == wave) {
+        let leaving = is_leaving(live);
+        if !leaving && is_guarded(id) && !observed.held.contains_key(id) {
+            plan.questions.insert(Question::HeldBy(id.clone()));
+        } else if !leaving {
             plan.steps.push(Step::Delete {
                 id: id.clone(),
                 api_version: entry.api_version.clone(),
@@ -45,42 +110,309 @@ pub(super) fn retire(
         plan.waiting.push(Wait {
             driver: entry.driver.clone(),
             reason: Reason::Deleting,
-            message: format!("{id} is being deleted"),
+            message: if leaving {
+                format!("{id} {}", blocker(live))
+            } else {
+                format!("{id} is being deleted")
+            },
         });
     }
     false
 }
 
-/// Why an object must stay although nobody wants it any more.
-fn veto(id: &ObjectId, entry: &Entry, live: &Object, observed: &Observed, apply_set: &str) -> Option<String> {
+/// Whether a driver that still runs is about to go with nothing in its place.
+fn leaves_as_a_whole(
+    driver: &str,
+    going: &[(&ObjectId, &Entry, &Object)],
+    inventory: &BTreeMap<ObjectId, Entry>,
+    wanted: &BTreeSet<ObjectId>,
+) -> bool {
+    let successor = inventory.iter().any(|(id, entry)| entry.driver == driver && wanted.contains(id));
+    let runs = |(_, entry, live): &(&ObjectId, &Entry, &Object)| entry.driver == driver && live.pod_spec().is_some() && !is_leaving(live);
+    !successor && going.iter().any(runs)
+}
+
+enum Verdict {
+    /// It goes.
+    Goes,
+    /// It stays, and why.
+    Stays(String),
+    /// It stays, because the annotation with this key says that we let it go.
+    Released(&'static str),
+}
+
+fn verdict(id: &ObjectId, entry: &Entry, live: &Object, observed: &Observed, apply_set: &str) -> Verdict {
+    let stays = |why: &str| Verdict::Stays(format!("{id} stays: {why}"));
     if !is_owned(live, apply_set) {
-        return Some(format!(
-            "{id} stays: it no longer bears our labels, so it belongs to somebody else now"
-        ));
+        return stays("it no longer bears our labels, so it belongs to somebody else now");
     }
     if entry.uid.as_deref().is_some_and(|uid| uid != live.uid()) {
-        return Some(format!("{id} stays: it was deleted and made again by somebody else"));
+        return stays("it was deleted and made again by somebody else");
+    }
+    if let Some(mark) = keep_mark(live).filter(|_| !is_leaving(live)) {
+        return Verdict::Released(mark);
     }
     if entry.adopted {
-        return Some(format!("{id} stays: it was there before the driver"));
+        return stays("it was there before the driver");
     }
     if PROTECTED.contains(&id.kind()) {
-        return Some(format!(
-            "{id} stays: objects of this kind hold data and are never removed implicitly"
+        return stays("objects of this kind hold data and are never removed implicitly");
+    }
+    match observed.held.get(id) {
+        Some(Some(holder)) => stays(holder),
+        Some(None) | None => Verdict::Goes,
+    }
+}
+
+/// Whether this live object may be deleted: it is the instance that was planned for, it is ours, and nobody has asked to
+/// keep it. The last look before a delete.
+#[must_use]
+pub fn may_go(live: &Object, uid: &str, apply_set: &str) -> bool {
+    live.uid() == uid && is_owned(live, apply_set) && keep_mark(live).is_none()
+}
+
+/// The annotation by which somebody keeps an object when its owner goes, in the words of the tools that people know.
+fn keep_mark(live: &Object) -> Option<&'static str> {
+    const MARKS: [(&str, &str); 3] = [
+        ("cli-utils.sigs.k8s.io/on-remove", "keep"),
+        ("client.lifecycle.config.k8s.io/deletion", "detach"),
+        ("helm.sh/resource-policy", "keep"),
+    ];
+    MARKS
+        .iter()
+        .find(|(key, value)| live.annotation(key) == Some(value))
+        .map(|(key, _)| *key)
+}
+
+fn is_leaving(live: &Object) -> bool {
+    !live.text("/metadata/deletionTimestamp").is_empty()
+}
+
+/// How long ago the deletion of an object was asked for.
+fn waited(live: &Object, now: Timestamp) -> Option<Duration> {
+    let since: Timestamp = live.text("/metadata/deletionTimestamp").parse().ok()?;
+    Duration::try_from(now.duration_since(since)).ok()
+}
+
+/// What keeps an object that is being deleted, and who must act.
+fn blocker(live: &Object) -> String {
+    let since = live.text("/metadata/deletionTimestamp");
+    let list = |pointer: &str| -> Vec<&str> {
+        let all = live.value().pointer(pointer).and_then(serde_json::Value::as_array);
+        all.into_iter().flatten().filter_map(serde_json::Value::as_str).collect()
+    };
+    let mut finalizers = list("/metadata/finalizers");
+    let dependents = finalizers.contains(&"foregroundDeletion");
+    finalizers.retain(|f| *f != "foregroundDeletion");
+    let mut why = Vec::new();
+    if !finalizers.is_empty() {
+        why.push(format!(
+            "whoever set its finalizers {} must remove them; if that one is gone for good, remove them by hand",
+            finalizers.join(", ")
         ));
     }
-    if id.kind() == "Namespace" && observed.occupied.contains(&id.name) {
-        return Some(format!("{id} stays: it holds objects of somebody else"));
+    if dependents {
+        why.push("its pods have to end; look for pods that stay Terminating, mostly on a node that is lost".into());
     }
-    None
+    let conditions = live.value().pointer("/status/conditions").and_then(serde_json::Value::as_array);
+    let speaks = |c: &&serde_json::Value| c["status"] == "True" && c["type"].as_str().is_some_and(|t| t.starts_with("Namespace"));
+    why.extend(
+        conditions
+            .into_iter()
+            .flatten()
+            .filter(speaks)
+            .filter_map(|c| c["message"].as_str())
+            .map(|message| message.chars().take(300).collect::<String>()),
+    );
+    let since = if since.starts_with(|c: char| c.is_ascii_digit()) {
+        format!(" since {since}")
+    } else {
+        String::new()
+    };
+    if why.is_empty() {
+        format!("is being deleted{since}")
+    } else {
+        format!("is being deleted{since}: {}", why.join("; "))
+    }
 }
 
 /// Kinds that are never removed implicitly.
-pub(super) const PROTECTED: [&str; 6] = [
+pub(super) const PROTECTED: [&str; 4] = [
     "PersistentVolumeClaim",
     "PersistentVolume",
-    "StorageClass",
     "VolumeSnapshotContent",
     "VolumeSnapshot",
-    "CustomResourceDefinition",
 ];
+
+/// Kinds that go only when nothing depends on them, which has to be looked up first.
+fn is_guarded(id: &ObjectId) -> bool {
+    matches!(id.kind(), "Namespace" | "StorageClass" | "CustomResourceDefinition")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::{Owner, stamp};
+    use crate::plan::Volumes;
+    use serde_json::{Value, json};
+
+    const MINUTE: i64 = 60;
+
+    /// An object of ours with this metadata on top, listed in the inventory.
+    struct Cluster {
+        observed: Observed,
+        inventory: Inventory,
+    }
+
+    impl Cluster {
+        fn new() -> Self {
+            let observed = Observed {
+                at: "2026-01-01T00:10:00Z".parse().expect("a time"),
+                patience: Duration::from_secs(5 * 60),
+                volumes: Some(Volumes::default()),
+                ..Observed::default()
+            };
+            Self {
+                observed,
+                inventory: Inventory::default(),
+            }
+        }
+
+        fn with(mut self, kind: &str, name: &str, (driver, wave): (&str, u8), metadata: &Value, pods: bool) -> Self {
+            let mut value = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "uid": "u", "annotations": {}}});
+            for (key, more) in metadata.as_object().into_iter().flatten() {
+                value["metadata"][key] = more.clone();
+            }
+            if pods {
+                value["spec"] = json!({"template": {"spec": {}}});
+            }
+            let owner = Owner {
+                apply_set: "set".into(),
+                driver: driver.into(),
+                version: "1.0.0".into(),
+                salt: String::new(),
+            };
+            let mut all = [Object::new(value).expect("an object")];
+            stamp(&mut all, &owner);
+            let [object] = all;
+            let entry = Entry {
+                api_version: "v1".into(),
+                driver: driver.into(),
+                wave,
+                adopted: false,
+                uid: Some("u".into()),
+            };
+            self.inventory.objects.insert(object.id(), entry);
+            self.observed.live.insert(object.id(), object);
+            self
+        }
+
+        fn leaving(self, name: &str, wave: u8, minutes: i64, finalizers: &Value) -> Self {
+            let since = self.observed.at.as_second() - minutes * MINUTE;
+            let since = Timestamp::from_second(since).expect("a time").to_string();
+            let metadata = json!({"deletionTimestamp": since, "finalizers": finalizers});
+            self.with("Deployment", name, (CSI, wave), &metadata, true)
+        }
+
+        /// The plan in one line.
+        fn plan(&self) -> String {
+            let plan = remove("set", &self.observed, &self.inventory);
+            assert_eq!(super::super::check(&plan, &[], &self.inventory), Ok(()));
+            let steps = plan.steps.iter().map(|step| match step {
+                Step::Delete { id, .. } => format!("delete {}", id.name),
+                Step::Release { id, .. } => format!("release {}", id.name),
+                Step::Commit(_) => "done".into(),
+                other => format!("{other:?}"),
+            });
+            let blocked = plan.blocked.iter().map(|wait| format!("{}: {}", wait.reason, wait.message));
+            let questions = plan.questions.iter().map(|question| format!("{question:?}"));
+            steps.chain(blocked).chain(questions).collect::<Vec<_>>().join(" | ")
+        }
+    }
+
+    fn both() -> Cluster {
+        let none = json!({});
+        Cluster::new()
+            .with("DaemonSet", "cpi", (crate::types::CPI, 4), &none, true)
+            .with("Deployment", "csi", (CSI, 5), &none, true)
+            .with("ConfigMap", "settings", (CSI, 2), &none, false)
+    }
+
+    #[test]
+    fn volumes_keep_everything_until_somebody_has_looked_and_there_are_none() {
+        let mut cluster = both();
+        assert_eq!(cluster.plan(), "delete csi");
+        cluster.observed.volumes = None;
+        assert_eq!(cluster.plan(), "Volumes");
+        let named = vec!["pv-1".to_owned()];
+        cluster.observed.volumes = Some(Volumes { count: 1, named });
+        let said = cluster.plan();
+        assert!(
+            said.starts_with("VolumesInUse: the storage driver stays") && said.contains("pv-1") && !said.contains("delete c"),
+            "{said}"
+        );
+        // What is left when the workloads are gone needs no look any more.
+        cluster.observed.live.retain(|id, _| id.name != "csi");
+        assert_eq!(cluster.plan(), "delete cpi");
+    }
+
+    #[test]
+    fn a_deletion_that_takes_too_long_is_named_and_holds_up_nothing_else() {
+        let fresh = both().leaving("slow", 6, 1, &json!(["example.com/keep"]));
+        assert_eq!(fresh.plan(), "", "the wave below waits");
+        let stuck = both().leaving("slow", 6, 9, &json!(["example.com/keep", "foregroundDeletion"]));
+        assert_eq!(
+            stuck.plan(),
+            "delete csi | DeletionBlocked: Deployment slow is being deleted since 2026-01-01T00:01:00Z: whoever set its finalizers \
+             example.com/keep must remove them; if that one is gone for good, remove them by hand; its pods have to end; look for \
+             pods that stay Terminating, mostly on a node that is lost"
+        );
+        // It is not through before that one is gone, too.
+        let last = Cluster::new().leaving("slow", 6, 9, &json!(["example.com/keep"]));
+        assert!(last.plan().starts_with("DeletionBlocked"), "{}", last.plan());
+    }
+
+    #[test]
+    fn an_object_that_somebody_asked_to_keep_is_let_go() {
+        for (key, value, expected) in [
+            ("cli-utils.sigs.k8s.io/on-remove", "keep", "release o"),
+            ("client.lifecycle.config.k8s.io/deletion", "detach", "release o"),
+            ("helm.sh/resource-policy", "keep", "release o"),
+            ("helm.sh/resource-policy", "delete", "delete o"),
+        ] {
+            let cluster = Cluster::new().with("ConfigMap", "o", (CSI, 2), &json!({"annotations": {key: value}}), false);
+            assert_eq!(cluster.plan(), expected, "{key}={value}");
+            let (id, live) = cluster.observed.live.first_key_value().expect("one object");
+            assert_eq!(may_go(live, "u", "set"), expected.starts_with("delete"), "{id}");
+            assert!(!may_go(live, "another", "set") && !may_go(live, "u", "another"));
+        }
+    }
+
+    #[test]
+    fn what_others_depend_on_goes_only_when_nothing_does() {
+        for kind in ["Namespace", "StorageClass", "CustomResourceDefinition"] {
+            let mut cluster = Cluster::new().with(kind, "o", (CSI, 1), &json!({}), false);
+            let id = cluster.inventory.objects.keys().next().expect("one").clone();
+            assert!(cluster.plan().starts_with("HeldBy"), "{}", cluster.plan());
+            cluster.observed.held.insert(id.clone(), Some("it is used".into()));
+            assert_eq!(cluster.plan(), "done");
+            cluster.observed.held.insert(id, None);
+            assert_eq!(cluster.plan(), "delete o");
+        }
+        for kind in PROTECTED {
+            assert_eq!(Cluster::new().with(kind, "o", (CSI, 1), &json!({}), false).plan(), "done", "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_namespace_says_itself_what_is_left_in_it() {
+        let status = json!({"conditions": [
+            {"type": "NamespaceContentRemaining", "status": "True", "message": "Some resources are remaining: pods. has 1 resource instances"},
+            {"type": "NamespaceDeletionDiscoveryFailure", "status": "False", "message": "all is discovered"}]});
+        let value = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": status});
+        assert_eq!(
+            blocker(&Object::new(value).expect("an object")),
+            "is being deleted since 2026-01-01T00:00:00Z: Some resources are remaining: pods. has 1 resource instances"
+        );
+    }
+}

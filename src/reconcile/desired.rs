@@ -13,6 +13,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What objects are made from.
 pub struct Wanted<'a> {
@@ -25,7 +26,7 @@ pub struct Wanted<'a> {
     /// The connections in use.
     pub connections: &'a [Connection],
     /// The chart of each driver.
-    pub charts: &'a BTreeMap<DriverName, Chart>,
+    pub charts: &'a BTreeMap<DriverName, Arc<Chart>>,
     /// The identity under which volumes are registered.
     pub cluster_id: &'a str,
     /// The id of the apply set.

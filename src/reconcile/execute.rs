@@ -1,6 +1,6 @@
 //! apply: carries a plan out. It decides nothing (effect).
 
-use super::World;
+use super::{World, erase};
 use crate::cluster::ClusterError;
 use crate::manifest::Object;
 use crate::plan::{Change, Inventory, Plan, Step};
@@ -58,7 +58,7 @@ fn rank(step: &Step) -> (u8, u8) {
     match step {
         Step::Record(_) => (0, 0),
         Step::Apply { wave, .. } => (1, *wave),
-        Step::Delete { .. } => (2, 0),
+        Step::Delete { .. } | Step::Release { .. } => (2, 0),
         Step::Commit(_) => (3, 0),
     }
 }
@@ -76,12 +76,8 @@ async fn one(step: Step, world: &World, place: &Place<'_>) -> Result<(), Cluster
             let live = world.writer.apply(&object, force).await?;
             remember(world, &object, &live);
         }
-        Step::Delete { id, api_version, uid } => {
-            world.writer.delete(&api_version, &id, &uid).await?;
-            if let Some(cache) = world.reader.cache() {
-                cache.deleted(&id);
-            }
-        }
+        Step::Delete { id, api_version, uid } => erase::delete(world, place.apply_set, &api_version, &id, &uid).await?,
+        Step::Release { id, api_version, uid } => erase::release(world, &api_version, &id, &uid).await?,
     }
     Ok(())
 }

@@ -65,6 +65,12 @@ pub async fn cluster(reader: &Reader, version: KubernetesVersion) -> Result<Clus
     Ok(Cluster { version, uid, nodes })
 }
 
+/// Whether a condition in the status of an object is True.
+pub(super) fn holds(object: &Object, condition: &str) -> bool {
+    let all = object.value().pointer("/status/conditions").and_then(Value::as_array);
+    all.is_some_and(|all| all.iter().any(|c| c["type"] == condition && c["status"] == "True"))
+}
+
 /// The nodes, without what the CSI driver says of them.
 ///
 /// # Errors

@@ -2,16 +2,15 @@
 
 use super::desired::{Wanted, desired};
 use super::error::ReconcileError;
+use super::lookups::answered;
 use super::survey::{Survey, watches};
-use super::{Occasion, World, ahead, gates, gather, preconditions, select};
+use super::{Occasion, World, ahead, gates, gather, preconditions, select, snapshots, upgrade};
 use crate::api::{MatrixStatus, UpdatePolicy};
-use crate::chart;
-use crate::cluster::occupied;
 use crate::facts::Connection;
 use crate::matrix::{self, Index, Query, Resolution};
 use crate::plan::{self, Desired, Observed, Plan};
 use crate::status::{DriverReport, Report};
-use crate::types::{CPI, Digest, ObjectId, VcenterVersion};
+use crate::types::{CPI, ObjectId, VcenterVersion};
 use kube::ResourceExt;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,24 +36,31 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
     let cluster_id = cluster_id(occasion, survey)?;
 
     let objects = gather::connection_objects(&world.reader, &namespace).await?;
-    let asked = select::asked(&config.spec, &namespace, &objects.iter().map(ResourceExt::name_any).collect())?;
+    let mut asked = select::asked(&config.spec, &namespace, &objects.iter().map(ResourceExt::name_any).collect())?;
     let mut connections: Vec<Connection> = Vec::new();
     for object in objects.iter().filter(|o| asked.used().contains(o.name_any().as_str())) {
         connections.push(gather::connection(&world.reader, object).await?);
     }
     report.connections.clone_from(&connections);
 
-    let bytes = world.store.index().await?;
-    let index = Index::parse(&bytes)?;
+    report.preconditions.push(match snapshots::wanted(&config.spec) {
+        Ok(()) => snapshots::precondition(&snapshots::look(&world.reader).await),
+        Err(no) => no,
+    });
+
+    let edition = world.library.index::<ReconcileError>().await?;
+    let index: &Index = &edition.index;
+    asked.leave_to(index);
+    upgrade::hold_upgrades(&world.reader, survey, &objects, index, &mut asked).await?;
     report.matrix = Some(MatrixStatus {
-        source: world.store.to_string(),
+        source: world.library.to_string(),
         version: i64::try_from(index.version).unwrap_or(i64::MAX),
-        digest: Digest::of(&bytes).to_string(),
+        digest: edition.digest.to_string(),
     });
     report
         .preconditions
-        .push(preconditions::matrix(&index, &world.store.to_string(), occasion.now));
-    let (vcenters, unknown) = match vcenters(&connections, &index) {
+        .push(preconditions::matrix(index, &world.library.to_string(), occasion.now));
+    let (vcenters, unknown) = match vcenters(&connections, index) {
         Ok(vcenters) => (vcenters, None),
         Err(error) => (Vec::new(), Some(error)),
     };
@@ -67,19 +73,19 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         policy: policy(config.spec.update_policy),
     };
     if let Some(error) = unknown {
-        report.preconditions.extend(preconditions::supported(&index, &query, None));
+        report.preconditions.extend(preconditions::supported(index, &query, None));
         return Err(error);
     }
-    report.upgradeable = Some(ahead::upgradeable(&matrix::upgradeable(&index, &query)));
-    let resolution = matrix::resolve(&index, &query);
+    report.upgradeable = Some(ahead::upgradeable(&matrix::upgradeable(index, &query)));
+    let resolution = matrix::resolve(index, &query);
     report
         .preconditions
-        .extend(preconditions::supported(&index, &query, resolution.as_ref().ok()));
+        .extend(preconditions::supported(index, &query, resolution.as_ref().ok()));
     let resolution = resolution?;
 
     let mut charts = BTreeMap::new();
     for (driver, pick) in &resolution.picks {
-        charts.insert(driver.clone(), chart::open(&world.store.chart(&pick.chart).await?)?);
+        charts.insert(driver.clone(), world.library.chart::<ReconcileError>(&pick.chart).await?);
     }
     let desired = desired(&Wanted {
         spec: &config.spec,
@@ -98,10 +104,12 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
 
     let observed = Observed {
         suspect: occasion.suspect.clone(),
+        at: occasion.now,
+        patience: occasion.patience,
         ..observe(world, survey, &desired).await?
     };
     let hold = gates::hold(&desired, &survey.cluster, &survey.running, survey.age(CPI, occasion.now));
-    let (observed, plan) = sparing(world, observed, |observed| {
+    let (observed, plan) = answered(world, config, &survey.apply_set, observed, |observed| {
         plan::build(plan::Input {
             apply_set: &survey.apply_set,
             desired: &desired,
@@ -122,22 +130,6 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         observed,
         plan,
     })
-}
-
-/// Plans, and plans again when a namespace would go that holds objects of somebody else.
-pub(super) async fn sparing(
-    world: &World,
-    mut observed: Observed,
-    plan: impl Fn(&Observed) -> Plan,
-) -> Result<(Observed, Plan), ReconcileError> {
-    let first = plan(&observed);
-    for namespace in first.namespaces_going() {
-        if occupied(&world.client, &namespace).await? {
-            observed.occupied.insert(namespace);
-        }
-    }
-    let last = if observed.occupied.is_empty() { first } else { plan(&observed) };
-    Ok((observed, last))
 }
 
 /// The identity under which volumes are registered: fixed by the first installation, given by the specification, or that
@@ -193,7 +185,10 @@ fn tell(report: &mut Report, survey: &Survey, resolution: &Resolution, desired: 
             version: pick.version.to_string(),
             available: pick.newest.as_ref().map(ToString::to_string).unwrap_or_default(),
             chart: pick.chart.digest.to_string(),
-            because: pick.because.clone(),
+            because: match &pick.waits {
+                Some(waits) => format!("{}; {waits}", pick.because),
+                None => pick.because.clone(),
+            },
             objects: desired.iter().filter(|d| d.driver == *name).count(),
             health: survey.running.get(name).cloned(),
         })

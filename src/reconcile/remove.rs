@@ -2,9 +2,9 @@
 
 use super::error::ReconcileError;
 use super::execute::{Place, execute};
-use super::prepare::sparing;
+use super::lookups::answered;
 use super::survey::{Survey, survey};
-use super::{Occasion, World, set_finalizers};
+use super::{Occasion, World, set_finalizers, troubles};
 use crate::api::{DeletionPolicy, FINALIZER};
 use crate::plan::{self, Observed, Step};
 use crate::status::{Report, Trouble};
@@ -30,9 +30,11 @@ pub(super) async fn remove(occasion: &Occasion<'_>, world: &World, report: &mut 
     let namespace = config.namespace().unwrap_or_default();
     let observed = Observed {
         live: survey.live.clone(),
+        at: occasion.now,
+        patience: occasion.patience,
         ..Observed::default()
     };
-    let plan = sparing(world, observed, |observed| {
+    let plan = answered(world, config, &survey.apply_set, observed, |observed| {
         plan::remove(&survey.apply_set, observed, &survey.inventory)
     })
     .await?
@@ -40,11 +42,11 @@ pub(super) async fn remove(occasion: &Occasion<'_>, world: &World, report: &mut 
     plan::check(&plan, &[], &survey.inventory)?;
     report.waiting.clone_from(&plan.waiting);
     report.skipped.clone_from(&plan.skipped);
+    report.troubles.extend(troubles(&plan));
     for skip in &plan.skipped {
         tracing::info!(object = %skip.id, "{}", skip.message);
     }
-    let through = matches!(plan.steps.as_slice(), [Step::Commit(_)]);
-    if !through {
+    if !matches!(plan.steps.as_slice(), [Step::Commit(_)]) {
         let place = Place {
             namespace: &namespace,
             name: &survey.inventory_name,

@@ -1,8 +1,9 @@
 //! What a VDOConfig asks for, resolved to names that exist (pure).
 
 use super::error::ReconcileError;
+use crate::api::StorageProvider;
 use crate::api::VDOConfigSpec;
-use crate::matrix::DriverRequest;
+use crate::matrix::{DriverRequest, Index, MULTI_VCENTER};
 use crate::types::{CPI, CSI, DriverName, DriverVersion};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,6 +22,65 @@ impl Asked {
     pub fn used(&self) -> BTreeSet<&str> {
         self.connections.values().flatten().map(String::as_str).collect()
     }
+
+    fn insert(
+        &mut self,
+        driver: &str,
+        pin: Option<DriverVersion>,
+        allow_incompatible: bool,
+        features: BTreeMap<String, String>,
+        connections: Vec<String>,
+    ) {
+        let request = DriverRequest {
+            pin,
+            allow_incompatible,
+            features,
+            connections: Some(connections.clone()),
+            unmet: None,
+        };
+        self.drivers.insert(driver.to_owned(), request);
+        self.connections.insert(driver.to_owned(), connections);
+    }
+
+    /// Leaves out features of which a matrix says nothing in any version of the driver: it does not know them, which is no no.
+    pub fn leave_to(&mut self, index: &Index) {
+        for (name, request) in &mut self.drivers {
+            let versions = || index.drivers.get(name).into_iter().flat_map(|driver| &driver.versions);
+            request
+                .features
+                .retain(|feature, _| versions().any(|entry| entry.features.contains_key(feature)));
+        }
+    }
+}
+
+/// What a version of the CSI driver must be able to do, by the names of features in a matrix, each with the field that asks for it.
+fn features(csi: &StorageProvider) -> BTreeMap<String, String> {
+    /// Feature states of the driver that are of no use where the vCenter cannot do what they switch on.
+    const STATES: [(&str, &str); 6] = [
+        ("block-volume-snapshot", "snapshots"),
+        ("csi-migration", "inTreeMigration"),
+        ("csi-transaction-support", "transactions"),
+        ("high-pv-node-density", "manyVolumesPerNode"),
+        ("multi-vcenter-csi-topology", MULTI_VCENTER),
+        ("online-volume-extend", "onlineExpansion"),
+    ];
+    let mut asked = BTreeMap::new();
+    for (state, feature) in STATES {
+        if csi.features.get(state) == Some(&true) {
+            asked.insert(feature.to_owned(), format!("spec.storageProvider.features[{state}]"));
+        }
+    }
+    if let Some(class) = csi.storage_classes.iter().find(|class| class.file_share == Some(true)) {
+        let by = format!("spec.storageProvider.storageClasses[{}].fileShare", class.name);
+        asked.insert("fileVolumes".to_owned(), by);
+    }
+    if csi.file_volumes.is_some() {
+        asked.insert("fileVolumes".to_owned(), "spec.storageProvider.fileVolumes".to_owned());
+    }
+    if csi.snapshots.is_some() {
+        asked.insert("snapshots".to_owned(), "spec.storageProvider.snapshots".to_owned());
+    }
+    asked
 }
 
 /// Reads the specification against the connections that exist.
@@ -37,33 +97,24 @@ pub fn asked(spec: &VDOConfigSpec, namespace: &str, existing: &BTreeSet<String>)
     let mut asked = Asked::default();
     if both || spec.cloud_provider.is_some() {
         let cpi = spec.cloud_provider.clone().unwrap_or_default();
-        asked.drivers.insert(
-            CPI.into(),
-            request("cloudProvider", cpi.version.as_deref(), cpi.allow_incompatible)?,
-        );
-        let names = cpi.vsphere_cloud_configs;
-        asked
-            .connections
-            .insert(CPI.into(), connections("spec.cloudProvider.vsphereCloudConfigs", names, existing)?);
+        let names = connections("spec.cloudProvider.vsphereCloudConfigs", cpi.vsphere_cloud_configs, existing)?;
+        let pin = pin("cloudProvider", cpi.version.as_deref())?;
+        asked.insert(CPI, pin, cpi.allow_incompatible, BTreeMap::new(), names);
     }
     if both || spec.storage_provider.is_some() {
         let csi = spec.storage_provider.clone().unwrap_or_default();
-        asked.drivers.insert(
-            CSI.into(),
-            request("storageProvider", csi.version.as_deref(), csi.allow_incompatible)?,
-        );
+        let features = features(&csi);
         let mut names = csi.vsphere_cloud_configs;
         names.extend(csi.vsphere_cloud_config);
-        asked.connections.insert(
-            CSI.into(),
-            connections("spec.storageProvider.vsphereCloudConfigs", names, existing)?,
-        );
+        let names = connections("spec.storageProvider.vsphereCloudConfigs", names, existing)?;
+        let pin = pin("storageProvider", csi.version.as_deref())?;
+        asked.insert(CSI, pin, csi.allow_incompatible, features, names);
     }
     Ok(asked)
 }
 
-fn request(field: &str, version: Option<&str>, allow_incompatible: bool) -> Result<DriverRequest, ReconcileError> {
-    let pin = version
+fn pin(field: &str, version: Option<&str>) -> Result<Option<DriverVersion>, ReconcileError> {
+    version
         .filter(|text| !text.is_empty())
         .map(str::parse::<DriverVersion>)
         .transpose()
@@ -71,12 +122,7 @@ fn request(field: &str, version: Option<&str>, allow_incompatible: bool) -> Resu
             object: "VDOConfig".into(),
             field: format!("spec.{field}.version"),
             problem: error.to_string(),
-        })?;
-    Ok(DriverRequest {
-        pin,
-        allow_incompatible,
-        ..DriverRequest::default()
-    })
+        })
 }
 
 fn connections(field: &'static str, mut names: Vec<String>, existing: &BTreeSet<String>) -> Result<Vec<String>, ReconcileError> {
@@ -112,6 +158,60 @@ mod tests {
                 .join(" "),
             Err(error) => error.to_string(),
         }
+    }
+
+    #[test]
+    fn what_a_specification_needs_of_a_version() {
+        let asks = |storage: serde_json::Value| {
+            let spec: VDOConfigSpec = serde_json::from_value(json!({"storageProvider": storage})).expect("a specification");
+            let asked = asked(&spec, "ns", &["a".to_owned()].into()).expect("a request");
+            let features = asked.drivers[CSI].features.iter();
+            features.map(|(feature, by)| format!("{feature}: {by}")).collect::<Vec<_>>()
+        };
+        for (storage, expected) in [
+            (json!({}), &[][..]),
+            (
+                json!({"snapshots": {}, "fileVolumes": {}}),
+                &[
+                    "fileVolumes: spec.storageProvider.fileVolumes",
+                    "snapshots: spec.storageProvider.snapshots",
+                ],
+            ),
+            (
+                json!({"storageClasses": [{"name": "block"}, {"name": "share", "fileShare": true}]}),
+                &["fileVolumes: spec.storageProvider.storageClasses[share].fileShare"],
+            ),
+            (json!({"storageClasses": [{"name": "block", "fileShare": false}]}), &[]),
+            (
+                json!({"features": {"online-volume-extend": true, "block-volume-snapshot": false, "trigger-csi-fullsync": true}}),
+                &["onlineExpansion: spec.storageProvider.features[online-volume-extend]"],
+            ),
+        ] {
+            assert_eq!(asks(storage.clone()), expected, "{storage}");
+        }
+    }
+
+    #[test]
+    fn every_feature_that_a_specification_can_ask_for_is_in_the_matrix() {
+        let index = Index::parse(crate::fetch::embedded::index()).expect("an index");
+        let spec = json!({"storageProvider": {"snapshots": {}, "fileVolumes": {}, "features": {
+            "csi-migration": true, "csi-transaction-support": true, "high-pv-node-density": true,
+            "multi-vcenter-csi-topology": true, "online-volume-extend": true}}});
+        let spec: VDOConfigSpec = serde_json::from_value(spec).expect("a specification");
+        let mut asked = asked(&spec, "ns", &["a".to_owned()].into()).expect("a request");
+        let before = asked.drivers[CSI].features.len();
+        asked.leave_to(&index);
+        assert_eq!((before, asked.drivers[CSI].features.len()), (7, 7));
+        let mut bare = index.clone();
+        bare.drivers
+            .values_mut()
+            .flat_map(|driver| &mut driver.versions)
+            .for_each(|entry| entry.features.clear());
+        asked.leave_to(&bare);
+        assert!(
+            asked.drivers[CSI].features.is_empty(),
+            "a matrix that knows no features is not asked for any"
+        );
     }
 
     #[test]

@@ -36,6 +36,10 @@ pub struct Args {
     #[arg(long, env = "VDO_CONNECTION_INTERVAL", default_value = "10m", value_parser = interval)]
     pub connection_interval: Duration,
 
+    /// How long the deletion of an object may take before the status says what blocks it, for example 5m
+    #[arg(long, env = "VDO_DELETION_PATIENCE", default_value = "5m", value_parser = interval)]
+    pub deletion_patience: Duration,
+
     /// A kubeconfig, to run outside of the cluster
     #[arg(long, env = "VDO_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,

@@ -69,6 +69,17 @@ impl Precondition {
         }
     }
 
+    /// Whether it holds cannot be told, or nobody asks.
+    #[must_use]
+    pub fn unknown(kind: ConditionType, reason: Reason, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            holds: None,
+            reason,
+            message: message.into(),
+        }
+    }
+
     /// It does not hold.
     #[must_use]
     pub fn fails(kind: ConditionType, reason: Reason, message: impl Into<String>) -> Self {

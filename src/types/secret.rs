@@ -18,6 +18,14 @@ impl Secret {
         &self.0
     }
 
+    /// A text of somebody else's, without this value: a server may repeat what it was sent.
+    #[must_use]
+    pub fn hidden_in(&self, text: &str) -> String {
+        let parts = [self.0.as_str(), self.0.trim()];
+        let parts = parts.into_iter().filter(|part| !part.is_empty());
+        parts.fold(text.to_owned(), |text, part| text.replace(part, "******"))
+    }
+
     /// Whether there is nothing inside.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -46,5 +54,12 @@ mod tests {
         let secret = Secret::new("hunter2");
         assert_eq!(format!("{secret} {secret:?} {:?}", Some(&secret)), "****** ****** Some(******)");
         assert_eq!(secret.expose(), "hunter2");
+    }
+
+    #[test]
+    fn what_somebody_else_says_is_said_without_it() {
+        assert_eq!(Secret::new("hunter2").hidden_in("hunter2 or hunter2?"), "****** or ******?");
+        assert_eq!(Secret::new(" hunter2 ").hidden_in("you sent hunter2"), "you sent ******");
+        assert_eq!(Secret::new("").hidden_in("nothing"), "nothing");
     }
 }

@@ -212,7 +212,9 @@ impl Session {
             .next()
             .ok_or_else(|| malformed(format!("its answer to {} is empty", method.name())))?;
         if first.is(SOAP, "Fault") {
-            return Ok(Err(fault(&first)));
+            let fault = fault(&first);
+            let text = self.credentials.password.hidden_in(&fault.text);
+            return Ok(Err(Fault { text, ..fault }));
         }
         if first.namespace != VIM || !first.name.ends_with("Response") {
             return Err(malformed(format!("its answer to {} is another", method.name())));

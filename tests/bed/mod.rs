@@ -38,13 +38,16 @@ pub struct Bed {
 impl Bed {
     /// One control-plane node and three workers that wait for a cloud provider; CRDs and rights installed; no operator yet.
     pub async fn start() -> Result<Self> {
-        let (cluster, vcenter) = tokio::try_join!(
-            Cluster::start(ClusterOptions::default()),
-            Vcenter::start(VcenterOptions {
-                more_users: [(VcenterOptions::default().user, NEXT_PASSWORD.to_owned())].into(),
-                ..VcenterOptions::with_vms(NODES)
-            })
-        )?;
+        Self::start_with(VcenterOptions {
+            more_users: [(VcenterOptions::default().user, NEXT_PASSWORD.to_owned())].into(),
+            ..VcenterOptions::with_vms(NODES)
+        })
+        .await
+    }
+
+    /// The same with another vCenter.
+    pub async fn start_with(vcenter: VcenterOptions) -> Result<Self> {
+        let (cluster, vcenter) = tokio::try_join!(Cluster::start(ClusterOptions::default()), Vcenter::start(vcenter))?;
         add_nodes(&cluster).await?;
         let agent = NodeAgent::start(&cluster).await?;
         let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");

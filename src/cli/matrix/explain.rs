@@ -28,8 +28,10 @@ pub(super) async fn explain(args: &Explain, global: &Global) -> Result<Answer, C
                         .iter()
                         .map(|(version, reason)| json!({"version": version, "rejected": reason.as_ref().map(ToString::to_string)}))
                         .collect();
-                    let picked =
-                        pick(name).map(|p| json!({"version": p.version, "target": p.target, "path": p.path, "because": p.because}));
+                    let picked = pick(name).map(|p| {
+                        json!({"version": p.version, "target": p.target, "path": p.path, "because": p.because,
+                            "preconditions": p.preconditions, "waits": p.waits.as_ref().map(ToString::to_string)})
+                    });
                     json!({"driver": name, "choice": picked, "facts": entry(name).map(|e| super::json(name, e)), "candidates": all})
                 })
                 .collect();
@@ -49,6 +51,11 @@ pub(super) async fn explain(args: &Explain, global: &Global) -> Result<Answer, C
                             pick.because
                         ));
                         entry(name).into_iter().for_each(|entry| text.push_str(&facts(entry)));
+                        for precondition in &pick.preconditions {
+                            let what = loaded.index.preconditions.get(precondition).map_or("", String::as_str);
+                            text.push_str(&format!("  Check first {precondition}: {what}\n"));
+                        }
+                        pick.waits.iter().for_each(|waits| text.push_str(&format!("  {waits}\n")));
                     }
                     None => text.push_str(&format!("\n{}\n", style::head(name))),
                 }

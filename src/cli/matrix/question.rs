@@ -80,7 +80,7 @@ pub(super) async fn question(args: &Platform, global: &Global, index: &Index) ->
     if !args.feature.is_empty()
         && let Some(request) = question.drivers.get_mut(CSI)
     {
-        request.features.clone_from(&args.feature);
+        request.features = args.feature.iter().map(|name| (name.clone(), "--feature".to_owned())).collect();
         let features = index
             .drivers
             .get(CSI)
@@ -169,9 +169,12 @@ async fn ask_cluster(
     let mut used = None;
     if let Deployed::Config(config, _) = &deployed {
         question.policy = reconcile::policy(config.spec.update_policy);
-        question.installed = reconcile::survey(reader, config, session.kubernetes.clone()).await?.versions();
+        let survey = reconcile::survey(reader, config, session.kubernetes.clone()).await?;
+        question.installed = survey.versions();
         if args.vcenter.is_empty() {
-            let asked = reconcile::asked(&config.spec, &global.namespace, &existing)?;
+            let mut asked = reconcile::asked(&config.spec, &global.namespace, &existing)?;
+            asked.leave_to(index);
+            reconcile::hold_upgrades(reader, &survey, &objects, index, &mut asked).await?;
             used = Some(asked.used().into_iter().map(str::to_owned).collect::<Vec<_>>());
             question.drivers = asked.drivers;
         }

@@ -40,6 +40,9 @@ fn text(question: &Question, result: &Result<Resolution, Box<NoFit>>) -> String 
                     if !pick.preconditions.is_empty() {
                         because.push_str(&format!("; check first: {}", pick.preconditions.join(", ")));
                     }
+                    if let Some(waits) = &pick.waits {
+                        because.push_str(&format!("; {waits}"));
+                    }
                     if let Some(reason) = &pick.deprecated {
                         because.push_str(&format!("; {}: {reason}", style::warn("deprecated")));
                     }
@@ -107,6 +110,7 @@ fn json(loaded: &Loaded, question: &Question, result: &Result<Resolution, Box<No
             "target": pick.target,
             "path": pick.path,
             "preconditions": pick.preconditions,
+            "waits": pick.waits.as_ref().map(ToString::to_string),
             "because": pick.because,
             "overridden": pick.overridden,
             "deprecated": pick.deprecated,

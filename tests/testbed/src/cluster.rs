@@ -125,6 +125,11 @@ impl Cluster {
         self.client.clone()
     }
 
+    /// Everything that is stored, as etcd has it: keys such as `/registry/configmaps/NAMESPACE/NAME`, and bytes.
+    pub async fn stored(&self) -> Result<Vec<(String, Vec<u8>)>> {
+        crate::etcd::dump(self.layout.etcd_port()).await
+    }
+
     /// The user behind [`Cluster::client`] and [`Cluster::kubeconfig`].
     pub const ADMIN: &str = "testbed-admin";
 

@@ -104,6 +104,11 @@ impl Layout {
         Launch::new(name, program, self.path(&format!("{name}.log")))
     }
 
+    /// Where etcd answers.
+    pub(crate) fn etcd_port(&self) -> u16 {
+        self.etcd_client.number()
+    }
+
     pub(crate) fn etcd(&self, binaries: &Binaries) -> Launch {
         let client = format!("http://127.0.0.1:{}", self.etcd_client.number());
         let peer = format!("http://127.0.0.1:{}", self.etcd_peer.number());

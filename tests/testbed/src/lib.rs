@@ -2,6 +2,7 @@
 //!
 //! * [`Cluster`]: real etcd, kube-apiserver, kube-controller-manager and kube-scheduler; nodes and pods played by kwok.
 //! * [`Vcenter`]: a simulated vCenter with named virtual machines, a checked password and certificates of any kind.
+//! * [`soap`]: a proxy in front of it, for what it is too kind to do.
 //! * [`NodeAgent`]: runs the real vSphere cloud provider for its pods, and registers the CSI driver on nodes.
 //! * [`AuditLog`]: what was asked of the API server.
 //! * [`Binaries`]: builds all that from Go modules, once.
@@ -14,6 +15,7 @@ mod audit;
 mod binaries;
 mod cluster;
 pub mod demo;
+mod etcd;
 mod kubeconfig;
 mod layout;
 mod nodes;
@@ -22,6 +24,7 @@ mod parts;
 mod pki;
 mod ports;
 mod process;
+pub mod soap;
 mod stages;
 mod vcenter;
 mod wait;

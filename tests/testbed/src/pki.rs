@@ -56,17 +56,13 @@ impl Authority {
 
     /// A server's leaf for these names or addresses.
     pub fn server(&self, names: &[&str], validity: Validity) -> Result<Leaf> {
-        let mut params = CertificateParams::new(names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>())?;
-        params
-            .distinguished_name
-            .push(DnType::CommonName, names.first().copied().unwrap_or("server"));
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        match validity {
-            Validity::Good => {}
-            Validity::Expired => (params.not_before, params.not_after) = (date_time_ymd(2019, 1, 1), date_time_ymd(2020, 12, 31)),
-            Validity::NotYet => (params.not_before, params.not_after) = (date_time_ymd(2070, 1, 1), date_time_ymd(2071, 1, 1)),
-        }
-        self.leaf(params)
+        self.leaf(server(names, validity)?)
+    }
+
+    /// A server's leaf that nobody but itself has signed.
+    pub fn nobody(names: &[&str], validity: Validity) -> Result<Leaf> {
+        let (params, key) = (server(names, validity)?, KeyPair::generate()?);
+        Ok(Leaf::new(&params.self_signed(&key)?, &key))
     }
 
     /// A client's leaf: a Kubernetes user and, maybe, a group.
@@ -85,13 +81,22 @@ impl Authority {
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.use_authority_key_identifier_extension = true;
         let key = KeyPair::generate()?;
-        let cert = params.signed_by(&key, &self.issuer)?;
-        Ok(Leaf {
-            cert: cert.pem(),
-            key: key.serialize_pem(),
-            der: cert.der().to_vec(),
-        })
+        Ok(Leaf::new(&params.signed_by(&key, &self.issuer)?, &key))
     }
+}
+
+fn server(names: &[&str], validity: Validity) -> Result<CertificateParams> {
+    let mut params = CertificateParams::new(names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>())?;
+    params
+        .distinguished_name
+        .push(DnType::CommonName, names.first().copied().unwrap_or("server"));
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    match validity {
+        Validity::Good => {}
+        Validity::Expired => (params.not_before, params.not_after) = (date_time_ymd(2019, 1, 1), date_time_ymd(2020, 12, 31)),
+        Validity::NotYet => (params.not_before, params.not_after) = (date_time_ymd(2070, 1, 1), date_time_ymd(2071, 1, 1)),
+    }
+    Ok(params)
 }
 
 impl std::fmt::Debug for Authority {
@@ -101,6 +106,14 @@ impl std::fmt::Debug for Authority {
 }
 
 impl Leaf {
+    fn new(cert: &rcgen::Certificate, key: &KeyPair) -> Self {
+        Self {
+            cert: cert.pem(),
+            key: key.serialize_pem(),
+            der: cert.der().to_vec(),
+        }
+    }
+
     /// SHA-1 of the certificate, `AA:BB:…`, the form vSphere calls its thumbprint.
     pub fn sha1(&self) -> String {
         colons(&sha1::Sha1::digest(&self.der))

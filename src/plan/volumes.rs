@@ -1,0 +1,114 @@
+//! Which volumes a storage driver has, from the objects that speak of them.
+
+use crate::manifest::Object;
+use crate::types::CSI_DRIVER;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// On a VDOConfig: `true` removes the storage driver although it has volumes.
+pub const REMOVE_DESPITE_VOLUMES: &str = "vdo.vmware.com/remove-despite-volumes";
+
+/// How many volumes are named.
+const NAMED: usize = 10;
+
+/// The volumes of the storage driver.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Volumes {
+    /// How many there are.
+    pub count: usize,
+    /// The first of them by name, each with its claim and its node.
+    pub named: Vec<String>,
+}
+
+impl Volumes {
+    /// From all PersistentVolumes and VolumeAttachments of a cluster. Volumes of the driver that was built into Kubernetes
+    /// count, because every Kubernetes that is supported hands them to this one.
+    #[must_use]
+    pub fn of(volumes: &[Object], attachments: &[Object]) -> Self {
+        let ours = |o: &&Object| o.text("/spec/csi/driver") == CSI_DRIVER || o.value().pointer("/spec/vsphereVolume").is_some();
+        let mut all: BTreeMap<String, String> = volumes.iter().filter(ours).map(|o| (o.name().to_owned(), claim(o))).collect();
+        for attachment in attachments.iter().filter(|o| o.text("/spec/attacher") == CSI_DRIVER) {
+            // An inline volume has no PersistentVolume; the attachment stands for it.
+            let name = match attachment.text("/spec/source/persistentVolumeName") {
+                "" => attachment.name(),
+                name => name,
+            };
+            let said = all.entry(name.to_owned()).or_default();
+            said.push_str(&format!(" on node {}", attachment.text("/spec/nodeName")));
+        }
+        Self {
+            count: all.len(),
+            named: all.into_iter().take(NAMED).map(|(name, said)| name + &said).collect(),
+        }
+    }
+}
+
+fn claim(volume: &Object) -> String {
+    match (volume.text("/spec/claimRef/namespace"), volume.text("/spec/claimRef/name")) {
+        (_, "") => String::new(),
+        (namespace, name) => format!(" of claim {namespace}/{name}"),
+    }
+}
+
+impl fmt::Display for Volumes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let more = self.count - self.named.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        write!(
+            f,
+            "the storage driver stays, because {} volumes of {CSI_DRIVER} are there: {}{more}; delete or migrate them, \
+             or set the annotation {REMOVE_DESPITE_VOLUMES}=true on the VDOConfig to remove the driver and leave them as they are",
+            self.count,
+            self.named.join(", ")
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn object(kind: &str, name: &str, spec: &Value) -> Object {
+        Object::new(json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, "spec": spec})).expect("an object")
+    }
+
+    #[test]
+    fn every_volume_counts_once_and_few_are_named() {
+        let ours = json!({"csi": {"driver": CSI_DRIVER}});
+        let mut volumes = vec![
+            object("PersistentVolume", "other", &json!({"csi": {"driver": "ebs"}})),
+            object("PersistentVolume", "nfs", &json!({"nfs": {}})),
+            object(
+                "PersistentVolume",
+                "a",
+                &json!({"csi": {"driver": CSI_DRIVER}, "claimRef": {"namespace": "n", "name": "c"}}),
+            ),
+            object("PersistentVolume", "b", &json!({"vsphereVolume": {"volumePath": "[ds] v"}})),
+        ];
+        let attached = |attacher: &str, source: Value| {
+            object(
+                "VolumeAttachment",
+                "att",
+                &json!({"attacher": attacher, "nodeName": "w-1", "source": source}),
+            )
+        };
+        let attachments = [
+            attached(CSI_DRIVER, json!({"persistentVolumeName": "a"})),
+            attached("ebs", json!({"persistentVolumeName": "other"})),
+            attached(CSI_DRIVER, json!({"inlineVolumeSpec": {}})),
+        ];
+        let found = Volumes::of(&volumes, &attachments);
+        assert_eq!(found.named, ["a of claim n/c on node w-1", "att on node w-1", "b"]);
+        assert_eq!(found.count, 3);
+        volumes.extend((0..20).map(|i| object("PersistentVolume", &format!("v{i:02}"), &ours)));
+        let found = Volumes::of(&volumes, &[]);
+        assert_eq!((found.count, found.named.len()), (22, NAMED));
+        let said = found.to_string();
+        assert!(
+            said.contains("22 volumes") && said.contains(" and 12 more") && said.contains(REMOVE_DESPITE_VOLUMES),
+            "{said}"
+        );
+        assert_eq!(Volumes::of(&[], &[]), Volumes::default());
+    }
+}

@@ -1,0 +1,66 @@
+//! The last look before something goes (effect).
+
+use super::World;
+use crate::cluster::{ClusterError, Said, Select, Watch, list};
+use crate::manifest::Object;
+use crate::plan::may_go;
+use crate::types::ObjectId;
+use serde_json::json;
+
+/// How often an object may change under our hands before the next run tries again.
+const TRIES: usize = 3;
+
+/// Deletes an object exactly as it was seen last: the API server refuses when it has changed since, and then it is read
+/// anew and judged again. So nothing is deleted that is not, at that very moment, the planned instance with our labels,
+/// and it costs no request more than the delete.
+pub(super) async fn delete(world: &World, apply_set: &str, api_version: &str, id: &ObjectId, uid: &str) -> Result<(), ClusterError> {
+    let mut seen = world.reader.cache().and_then(|cache| cache.get(id));
+    for _ in 0..TRIES {
+        let live = match seen.take() {
+            Some(live) => live,
+            None => match fresh(world, api_version, id).await? {
+                Some(live) => live,
+                None => return Ok(()),
+            },
+        };
+        if !may_go(&live, uid, apply_set) {
+            tracing::info!(object = %id, "it stays: it was changed before it could be deleted, and is no longer ours to delete");
+            return Ok(());
+        }
+        if world.writer.delete_as_seen(api_version, &live).await? {
+            if let Some(cache) = world.reader.cache() {
+                cache.deleted(id);
+            }
+            return Ok(());
+        }
+    }
+    Err(ClusterError::Refused {
+        id: id.clone(),
+        source: Said {
+            code: 409,
+            message: format!("it changed {TRIES} times while it was to be deleted"),
+        },
+    })
+}
+
+async fn fresh(world: &World, api_version: &str, id: &ObjectId) -> Result<Option<Object>, ClusterError> {
+    let watch = Watch::new(api_version, id.kind(), &id.namespace, Select::Name(id.name.clone()));
+    Ok(list(&world.client, &watch).await?.pop())
+}
+
+/// Takes our marks off an object, so that it is nobody's or somebody else's. The UID in the change makes the API server
+/// refuse it for another instance.
+pub(super) async fn release(world: &World, api_version: &str, id: &ObjectId, uid: &str) -> Result<(), ClusterError> {
+    use crate::api::{APPLIED_ANNOTATION, DRIVER_LABEL, MANAGED_BY_LABEL, PART_OF_LABEL};
+    let change = json!({"metadata": {
+        "uid": uid,
+        "labels": {MANAGED_BY_LABEL: null, PART_OF_LABEL: null, DRIVER_LABEL: null},
+        "annotations": {APPLIED_ANNOTATION: null},
+    }});
+    let live = world.writer.merge(api_version, id, &change, false).await?;
+    tracing::info!(object = %id, uid, "let go");
+    if let (Some(cache), Some(live)) = (world.reader.cache(), live) {
+        cache.wrote(&live);
+    }
+    Ok(())
+}

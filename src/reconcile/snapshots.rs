@@ -1,0 +1,168 @@
+//! What volume snapshots need of the cluster, and whether it is there: definitions and a controller, which no driver brings.
+
+use super::error::ReconcileError;
+use super::gather;
+use crate::api::{ConditionType, Reason, VDOConfigSpec};
+use crate::cluster::{Reader, Select, View, Watch};
+use crate::facts::SnapshotSupport;
+use crate::manifest::Object;
+use crate::status::Precondition;
+use serde_json::Value;
+
+const KIND: ConditionType = ConditionType::SnapshotsSupported;
+/// The definitions, by name.
+pub const DEFINITIONS: [&str; 3] = [
+    "volumesnapshotclasses.snapshot.storage.k8s.io",
+    "volumesnapshotcontents.snapshot.storage.k8s.io",
+    "volumesnapshots.snapshot.storage.k8s.io",
+];
+/// The version of them that the drivers speak.
+const VERSION: &str = "v1";
+/// Labels of the pods of a snapshot controller: upstream's of today, RKE2's; upstream's up to 6, OpenShift's.
+const CONTROLLERS: [&str; 2] = [
+    "app.kubernetes.io/name in (snapshot-controller,rke2-snapshot-controller)",
+    "app in (snapshot-controller,csi-snapshot-controller)",
+];
+
+/// Whether a specification has the snapshotter run; if not, why not.
+pub(super) fn wanted(spec: &VDOConfigSpec) -> Result<(), Precondition> {
+    let no = |why: &str| Err(Precondition::unknown(KIND, Reason::NotRequested, why));
+    let Some(csi) = &spec.storage_provider else {
+        return if spec.cloud_provider.is_some() {
+            no("CSI is not asked for")
+        } else {
+            Ok(())
+        };
+    };
+    match csi.values.get("snapshots").and_then(|snapshots| snapshots.get("enabled")) {
+        Some(Value::Bool(false)) => no("spec.storageProvider.values.snapshots.enabled is false"),
+        _ => Ok(()),
+    }
+}
+
+/// Looks for the definitions and the controller.
+///
+/// # Errors
+/// When they cannot be read.
+pub(super) async fn look(reader: &Reader) -> Result<SnapshotSupport, ReconcileError> {
+    let definition = |name: &str| Watch::new("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", Select::Name(name.into()));
+    let pods = || CONTROLLERS.map(|labels| Watch::new("v1", "Pod", "", Select::Labels(labels.into())));
+    let watches = DEFINITIONS.iter().map(|name| definition(name)).chain(pods());
+    let view: View = reader.load(watches.collect::<Vec<_>>()).await?;
+    let lacks = |name: &&str| view.one(&definition(name)).is_none_or(|found| !serves(&found));
+    Ok(SnapshotSupport {
+        missing: DEFINITIONS.into_iter().filter(lacks).map(str::to_owned).collect(),
+        controllers: pods()
+            .iter()
+            .flat_map(|watch| view.list(watch))
+            .map(|pod| (format!("{}/{}", pod.namespace(), pod.name()), gather::holds(&pod, "Ready")))
+            .collect(),
+    })
+}
+
+/// Whether a definition is established and served in the version that is spoken.
+fn serves(definition: &Object) -> bool {
+    let versions = definition.value().pointer("/spec/versions").and_then(Value::as_array);
+    let served = |version: &Value| version["name"] == VERSION && version["served"] == true;
+    versions.is_some_and(|all| all.iter().any(served)) && gather::holds(definition, "Established")
+}
+
+/// The precondition, from what was found or why nothing could be.
+pub(super) fn precondition(found: &Result<SnapshotSupport, ReconcileError>) -> Precondition {
+    let found = match found {
+        Ok(found) => found,
+        Err(error) => return Precondition::unknown(KIND, Reason::NotChecked, format!("what snapshots need cannot be read: {error}")),
+    };
+    let install = "install it from the release of kubernetes-csi/external-snapshotter that the driver was tested with, or set \
+                   spec.storageProvider.values.snapshots.enabled to false";
+    if !found.missing.is_empty() {
+        let message = format!(
+            "volume snapshots cannot be taken: the API server does not serve version {VERSION} of {}; the snapshotter of CSI may end \
+             without; {}",
+            found.missing.join(", "),
+            install.replacen("it", "the definitions", 1)
+        );
+        return Precondition::fails(KIND, Reason::SnapshotDefinitionsMissing, message);
+    }
+    let missing = |what: String| Precondition::fails(KIND, Reason::SnapshotControllerMissing, what);
+    match (found.controllers.iter().find(|(_, ready)| *ready), found.controllers.first()) {
+        (Some((pod, _)), _) => Precondition::holds(KIND, format!("the definitions are served, and the controller runs as {pod}")),
+        (None, Some((pod, _))) => missing(format!(
+            "volume snapshots are not taken: the pod {pod} of the snapshot controller is not ready; see kubectl describe pod"
+        )),
+        (None, None) => missing(format!(
+            "volume snapshots are not taken: no pod of a snapshot controller was found (by the labels {}); {install}",
+            CONTROLLERS.join("; ")
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn told(precondition: &Precondition) -> String {
+        format!("{:?} {}", precondition.holds, precondition.reason)
+    }
+
+    #[test]
+    fn who_runs_the_snapshotter() {
+        for (spec, expected) in [
+            (json!({}), "wanted"),
+            (json!({"storageProvider": {}}), "wanted"),
+            (json!({"storageProvider": {"snapshots": {}}}), "wanted"),
+            (json!({"storageProvider": {"values": {"snapshots": {"enabled": true}}}}), "wanted"),
+            (
+                json!({"storageProvider": {"values": {"snapshots": {"enabled": false}}}}),
+                "None NotRequested",
+            ),
+            (json!({"cloudProvider": {}}), "None NotRequested"),
+            (json!({"cloudProvider": {}, "storageProvider": {}}), "wanted"),
+        ] {
+            let read: VDOConfigSpec = serde_json::from_value(spec.clone()).expect("a specification");
+            assert_eq!(wanted(&read).map_or_else(|no| told(&no), |()| "wanted".into()), expected, "{spec}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let found = |missing: &[&str], controllers: &[(&str, bool)]| {
+            precondition(&Ok(SnapshotSupport {
+                missing: missing.iter().map(|name| (*name).to_owned()).collect(),
+                controllers: controllers.iter().map(|(name, ready)| ((*name).to_owned(), *ready)).collect(),
+            }))
+        };
+        let none = found(&DEFINITIONS, &[]);
+        assert_eq!(told(&none), "Some(false) SnapshotDefinitionsMissing");
+        assert!(none.message.contains(&DEFINITIONS.join(", ")), "{}", none.message);
+        let one = found(&DEFINITIONS[2..], &[("kube-system/s", true)]);
+        assert!(
+            one.message.contains("v1 of volumesnapshots.snapshot.storage.k8s.io;"),
+            "{}",
+            one.message
+        );
+        let alone = found(&[], &[]);
+        assert_eq!(told(&alone), "Some(false) SnapshotControllerMissing");
+        assert!(alone.message.contains("install it from the release"), "{}", alone.message);
+        let broken = found(&[], &[("kube-system/s", false)]);
+        assert!(broken.message.contains("kube-system/s"), "{}", broken.message);
+        assert_eq!(told(&found(&[], &[("a/a", false), ("b/b", true)])), "Some(true) Healthy");
+        let unknown = precondition(&Err(ReconcileError::NoClusterId));
+        assert_eq!(told(&unknown), "None NotChecked");
+    }
+
+    #[test]
+    fn a_definition_counts_when_it_is_served() {
+        let definition = |name: &str, served: bool, established: &str| {
+            let value = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "x"},
+                "spec": {"versions": [{"name": name, "served": served}]},
+                "status": {"conditions": [{"type": "Established", "status": established}]}});
+            serves(&Object::new(value).expect("an object"))
+        };
+        assert!(definition("v1", true, "True"));
+        for (name, served, established) in [("v1beta1", true, "True"), ("v1", false, "True"), ("v1", true, "False")] {
+            assert!(!definition(name, served, established), "{name} {served} {established}");
+        }
+    }
+}

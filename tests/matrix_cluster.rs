@@ -1,0 +1,262 @@
+//! What the choice of versions and the objects of a specification depend on in a cluster, on a real control plane: definitions and
+//! controller of snapshots, features that the vCenter lacks, preconditions of upgrades, StorageClasses.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod bed;
+
+use anyhow::{Context, Result};
+use bed::{Bed, PATIENCE};
+use serde_json::{Value, json};
+use vdo_testbed::{Probe, until};
+
+const CSI: &str = "csi.vsphere.vmware.com";
+const UUID: &str = "4201f8cd-1b9d-0f4c-8a3e-52f6a2c1d9aa";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_specification_needs_is_seen_in_the_cluster() -> Result<()> {
+    bed::prepare();
+    let mut bed = Bed::start().await?;
+    bed.start_operator().await?;
+    bed.apply_samples().await?;
+    storage_classes_that_contradict_themselves_are_refused(&bed).await?;
+    an_older_csi_runs(&bed).await?;
+    snapshots_need_definitions_and_a_controller(&bed).await?;
+    a_feature_that_the_vcenter_lacks_is_named(&bed).await?;
+    storage_classes_are_made_when_asked_for(&bed).await?;
+    an_upgrade_waits_for_its_preconditions(&bed).await?;
+    bed.uninstall().await
+}
+
+async fn an_older_csi_runs(bed: &Bed) -> Result<()> {
+    bed.apply(&bed.config(json!({"cloudProvider": {}, "storageProvider": {"version": "3.6.3"}})))
+        .await?;
+    let config = bed.until_ready().await?;
+    assert_eq!(config["status"]["drivers"][1]["version"], "3.6.3");
+    Ok(())
+}
+
+fn definition(kind: &str, namespaced: bool) -> Value {
+    let plural = match kind {
+        "VolumeSnapshotClass" => "volumesnapshotclasses".to_owned(),
+        _ => format!("{}s", kind.to_lowercase()),
+    };
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.snapshot.storage.k8s.io"), "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes-csi/external-snapshotter/pull/814"}},
+        "spec": {"group": "snapshot.storage.k8s.io", "names": {"kind": kind, "plural": plural},
+            "scope": if namespaced { "Namespaced" } else { "Cluster" },
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]}})
+}
+
+async fn snapshots_need_definitions_and_a_controller(bed: &Bed) -> Result<()> {
+    let found = bed.until_reason("SnapshotsSupported", "SnapshotDefinitionsMissing").await?;
+    assert_eq!(found["status"], "False");
+    let message = found["message"].as_str().unwrap_or_default();
+    for name in [
+        "volumesnapshots.",
+        "volumesnapshotcontents.",
+        "volumesnapshotclasses.",
+        "external-snapshotter",
+    ] {
+        assert!(message.contains(name), "{name} is not in {message}");
+    }
+    for kind in ["VolumeSnapshot", "VolumeSnapshotContent", "VolumeSnapshotClass"] {
+        bed.apply(&definition(kind, kind == "VolumeSnapshot")).await?;
+    }
+    let found = bed.until_reason("SnapshotsSupported", "SnapshotControllerMissing").await?;
+    assert_eq!(found["status"], "False", "{found}");
+
+    let labels = json!({"app.kubernetes.io/name": "snapshot-controller"});
+    bed.apply(
+        &json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "snapshot-controller", "namespace": "kube-system"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": {
+            "containers": [{"name": "snapshot-controller", "image": "registry.k8s.io/sig-storage/snapshot-controller:v8.2.0"}]}}}}),
+    )
+    .await?;
+    let found = bed.until_reason("SnapshotsSupported", "Healthy").await?;
+    assert_eq!(found["status"], "True");
+    assert!(
+        found["message"]
+            .as_str()
+            .unwrap_or_default()
+            .contains("kube-system/snapshot-controller-"),
+        "{found}"
+    );
+
+    bed.delete(
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+        "",
+        "volumesnapshots.snapshot.storage.k8s.io",
+    )
+    .await?;
+    let found = bed.until_reason("SnapshotsSupported", "SnapshotDefinitionsMissing").await?;
+    assert!(!found["message"].as_str().unwrap_or_default().contains("contents"), "{found}");
+    // It informs: what runs is ready all the same.
+    bed.until_ready().await?;
+
+    let without = json!({"cloudProvider": {}, "storageProvider": {"version": "3.6.3", "values": {"snapshots": {"enabled": false}}}});
+    bed.apply(&bed.config(without)).await?;
+    let found = bed.until_reason("SnapshotsSupported", "NotRequested").await?;
+    assert_eq!(found["status"], "Unknown", "{found}");
+    Ok(())
+}
+
+/// The vCenter is 8.0.3; transactions need 9.1. What runs goes on.
+async fn a_feature_that_the_vcenter_lacks_is_named(bed: &Bed) -> Result<()> {
+    let before = bed.owned().await?;
+    bed.apply(&bed.config(json!({"cloudProvider": {}, "storageProvider": {"features": {"csi-transaction-support": true}}})))
+        .await?;
+    let found = bed.until_reason("Ready", "NoCompatibleVersion").await?;
+    let message = found["message"].as_str().unwrap_or_default();
+    for part in [
+        "transactions",
+        "spec.storageProvider.features[csi-transaction-support]",
+        "vCenter 9.1 and newer",
+        "vc1 has 8.0.3",
+        "without spec",
+    ] {
+        assert!(message.contains(part), "{part:?} is not in {message}");
+    }
+    assert_eq!(bed.owned().await?, before, "nothing is changed while there is no choice");
+    Ok(())
+}
+
+async fn storage_classes_that_contradict_themselves_are_refused(bed: &Bed) -> Result<()> {
+    for (classes, expected) in [
+        (
+            json!([{"name": "a", "default": true}, {"name": "b", "default": true}]),
+            "only one StorageClass can be the default",
+        ),
+        (
+            json!([{"name": "a", "fileShare": true, "fsType": "xfs"}]),
+            "a file share has no file system of ours",
+        ),
+        (
+            json!([{"name": "a", "fileShare": true, "allowExpansion": true}]),
+            "file shares cannot grow",
+        ),
+        (json!([{"name": "a"}, {"name": "a"}]), "duplicate entries for key"),
+        (json!([{"name": "Capital"}]), "name"),
+        (json!([{"name": "a", "datastoreUrl": "nfs://x"}]), "datastoreUrl"),
+        (json!([{"name": "a", "reclaimPolicy": "Keep"}]), "Unsupported value"),
+        (json!([{"name": "a", "bindingMode": "Sometimes"}]), "Unsupported value"),
+    ] {
+        let refused = bed
+            .apply(&bed.config(json!({"storageProvider": {"storageClasses": classes}})))
+            .await;
+        let said = format!("{:#}", refused.expect_err("the API server takes it"));
+        assert!(said.contains(expected), "{expected:?} is not in {said}");
+    }
+    Ok(())
+}
+
+async fn class(bed: &Bed, name: &str) -> Result<Value> {
+    bed.get("storage.k8s.io/v1", "StorageClass", "", name).await
+}
+
+async fn storage_classes_are_made_when_asked_for(bed: &Bed) -> Result<()> {
+    let spec =
+        |classes: Value| bed.config(json!({"cloudProvider": {}, "storageProvider": {"version": "3.6.3", "storageClasses": classes}}));
+    bed.apply(&spec(json!([]))).await?;
+    bed.until_ready().await?;
+    assert!(
+        bed.list("storage.k8s.io/v1", "StorageClass", "").await?.is_empty(),
+        "none unless asked"
+    );
+
+    let gold = json!({"name": "gold", "storagePolicy": "Gold: \"fast\"", "default": true, "reclaimPolicy": "Retain", "fsType": "xfs"});
+    let share = json!({"name": "share", "fileShare": true, "datastoreUrl": "ds:///vmfs/volumes/vsan:1/"});
+    bed.apply(&spec(json!([gold, share]))).await?;
+    bed.until_ready().await?;
+    let made = class(bed, "gold").await?;
+    assert_eq!(made["provisioner"], CSI);
+    assert_eq!(
+        made["parameters"],
+        json!({"storagepolicyname": "Gold: \"fast\"", "csi.storage.k8s.io/fstype": "xfs"})
+    );
+    assert_eq!(made["reclaimPolicy"], "Retain");
+    assert_eq!(made["allowVolumeExpansion"], true);
+    assert_eq!(made["volumeBindingMode"], "Immediate");
+    assert_eq!(
+        made["metadata"]["annotations"]["storageclass.kubernetes.io/is-default-class"],
+        "true"
+    );
+    let made = class(bed, "share").await?;
+    assert_eq!(
+        made["parameters"],
+        json!({"datastoreurl": "ds:///vmfs/volumes/vsan:1/", "csi.storage.k8s.io/fstype": "nfs4"})
+    );
+    assert_eq!(made["allowVolumeExpansion"], false);
+    assert_eq!(
+        made["metadata"]["annotations"]["storageclass.kubernetes.io/is-default-class"],
+        Value::Null
+    );
+
+    // What Kubernetes lets change, changes in place: expansion, and which one is the default.
+    let uid = class(bed, "gold").await?["metadata"]["uid"].clone();
+    let mut changed = gold.clone();
+    changed["allowExpansion"] = false.into();
+    changed["default"] = false.into();
+    bed.apply(&spec(json!([changed, share]))).await?;
+    until("StorageClass gold to be changed", PATIENCE, async || {
+        let now = class(bed, "gold").await?;
+        let default = now["metadata"]["annotations"]["storageclass.kubernetes.io/is-default-class"] == "true";
+        Ok(Probe::when(now["allowVolumeExpansion"] == false && !default, &now))
+    })
+    .await?;
+    assert_eq!(class(bed, "gold").await?["metadata"]["uid"], uid);
+    bed.until_ready().await?;
+    Ok(())
+}
+
+/// The node of a CSINode is called by its name and not by the UUID of its machine, as with use-csinode-id switched off.
+async fn an_upgrade_waits_for_its_preconditions(bed: &Bed) -> Result<()> {
+    rename(bed, "w-3", "w-3").await?;
+    let latest = |spec: Value| bed.config(json!({"updatePolicy": "Latest", "cloudProvider": {}, "storageProvider": spec}));
+    bed.apply(&latest(json!({}))).await?;
+    let because = until("the upgrade to wait", PATIENCE, async || {
+        let driver = bed.status().await?["drivers"][1].clone();
+        let because = driver["because"].as_str().unwrap_or_default().to_owned();
+        Ok(if because.contains("cannot be upgraded to yet") {
+            Probe::Ready(because)
+        } else {
+            Probe::not_yet(driver)
+        })
+    })
+    .await?;
+    assert!(
+        because.contains("3.7.3 cannot be upgraded to yet: CsiNodeIds: CSINode w-3 calls its machine \"w-3\""),
+        "{because}"
+    );
+    assert_eq!(bed.status().await?["drivers"][1]["version"], "3.6.3");
+    // A pin does not go round it either.
+    bed.apply(&latest(json!({"version": "3.7.3"}))).await?;
+    let found = bed.until_reason("Ready", "IncompatiblePin").await?;
+    assert!(found["message"].as_str().unwrap_or_default().contains("CsiNodeIds"), "{found}");
+
+    bed.apply(&latest(json!({}))).await?;
+    rename(bed, "w-3", UUID).await?;
+    until("CSI to be upgraded", PATIENCE, async || {
+        let driver = bed.status().await?["drivers"][1].clone();
+        Ok(Probe::when(driver["version"] == "3.7.3", &driver))
+    })
+    .await?;
+    bed.until_ready().await?;
+    Ok(())
+}
+
+/// Registers the driver on a node anew, with this name of its machine. Kubernetes lets nobody change it in place.
+async fn rename(bed: &Bed, node: &str, id: &str) -> Result<()> {
+    until(&format!("CSINode {node} to call its machine {id}"), PATIENCE, async || {
+        let now = bed.get("storage.k8s.io/v1", "CSINode", "", node).await?;
+        if now["spec"]["drivers"][0]["nodeID"] == id {
+            return Ok(Probe::Ready(()));
+        }
+        bed.delete("storage.k8s.io/v1", "CSINode", "", node).await?;
+        let new = json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": node},
+            "spec": {"drivers": [{"name": CSI, "nodeID": id}]}});
+        let made = bed.apply(&new).await.context("made by somebody else in between");
+        Ok(Probe::not_yet(format!("{now}; {made:?}")))
+    })
+    .await
+}
