@@ -5,6 +5,8 @@
 mod cache;
 mod client;
 mod error;
+mod fence;
+mod lease;
 mod logs;
 mod occupied;
 mod read;
@@ -14,6 +16,8 @@ mod write;
 pub use cache::{Cache, Select, Watch};
 pub use client::{ClientError, KubeOptions, connect, from_config};
 pub use error::{ClusterError, Said};
+pub use fence::Fence;
+pub use lease::{Election, LEASE_NAME, LEASE_NAMESPACE};
 pub use logs::pod_log;
 pub use occupied::holder;
 pub use read::{get, list, server_version};

@@ -11,7 +11,7 @@ mod logins;
 mod memory;
 
 use crate::api::{VDOConfig, VsphereCloudConfig};
-use crate::cluster::{Cache, ClientError, KubeOptions, Reader, Writer, connect, server_version};
+use crate::cluster::{Cache, ClientError, Election, Fence, KubeOptions, Reader, Writer, connect, server_version};
 use crate::fetch::{Library, Store};
 use crate::reconcile::{Evidence, World};
 use crate::runtime::admin::{Admin, ListenError, Readiness};
@@ -48,8 +48,14 @@ const DEBOUNCE: Duration = Duration::from_millis(30);
 /// How long a version of the API server is believed: it changes with an upgrade of the cluster only.
 const VERSION_AGE: Duration = Duration::from_secs(300);
 
+/// How long writes that are under way may take after the signal to stop.
+const LAST_WRITES: Duration = Duration::from_secs(3);
+/// How long releasing the Lease and ending the sessions with the vCenters may take after that.
+const FAREWELL: Duration = Duration::from_secs(1);
+
 struct Context {
     world: World,
+    fence: Fence,
     metrics: Arc<Metrics>,
     recorder: Recorder,
     memory: Memory,
@@ -61,7 +67,7 @@ struct Context {
     deletion_patience: Duration,
 }
 
-/// Runs the operator until it is told to stop.
+/// Runs the operator until it is told to stop: SIGTERM or SIGINT. Then it ends within five seconds.
 ///
 /// # Errors
 /// When it cannot start. Once it runs, nothing but a signal ends it.
@@ -80,15 +86,17 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
     tracing::info!(server = %config.cluster_url, version = env!("CARGO_PKG_VERSION"), "starting");
 
     let (changed, changes) = watch::channel(());
+    let fence = Fence::shut();
     let counted = metrics.clone();
     let context = Arc::new(Context {
         world: World {
             client: client.clone(),
-            reader: Reader::Watching(Arc::new(Cache::new(client.clone(), changed))),
-            writer: Writer::new(client.clone(), move |verb, kind| counted.wrote(verb.as_str(), kind)),
+            reader: Reader::Watching(Arc::new(Cache::new(client.clone(), changed.clone()))),
+            writer: Writer::new(client.clone(), move |verb, kind| counted.wrote(verb.as_str(), kind)).behind(fence.clone()),
             evidence: Evidence::default(),
             library: Library::new(Store::Embedded),
         },
+        fence: fence.clone(),
         metrics,
         recorder: Recorder::new(
             client.clone(),
@@ -130,13 +138,83 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
         }
         std::future::pending::<()>().await;
     };
-    tokio::select! {
-        _ = both => tracing::info!("stopped"),
-        () = ready => {}
-        () = admin.run() => {}
-    }
-    context.logins.close().await;
+    let mut election = Election::new(client.clone(), identity(args), fence.clone());
+    let finished = {
+        let work = std::pin::pin!(async {
+            tokio::select! {
+                _ = both => tracing::info!("stopped"),
+                () = ready => {}
+                () = admin.run() => {}
+                () = election.run(|| changed.send_replace(())) => {}
+            }
+        });
+        finish(work, &fence).await
+    };
+    say_goodbye(finished.then_some(&mut election), &context.logins).await;
     Ok(())
+}
+
+/// Works until the signal to stop. Then no write begins any more, and those under way are finished. Whether all are.
+async fn finish(mut work: std::pin::Pin<&mut impl Future<Output = ()>>, fence: &Fence) -> bool {
+    tokio::select! {
+        () = &mut work => return true,
+        signal = told_to_stop() => tracing::info!(signal, "stopping"),
+    }
+    fence.stop();
+    let finished = tokio::select! {
+        () = work => true,
+        idle = fence.idle(LAST_WRITES) => idle,
+    };
+    if !finished {
+        tracing::warn!("writes were under way for too long and are broken off; the Lease is kept until it runs out");
+    }
+    finished
+}
+
+/// Lets others go on: the Lease is free, unless a write may still arrive, and no session stays open in a vCenter.
+async fn say_goodbye(election: Option<&mut Election>, logins: &Logins) {
+    let release = async {
+        match election {
+            Some(election) => election.release().await,
+            None => Ok(()),
+        }
+    };
+    let (released, closed) = tokio::join!(
+        tokio::time::timeout(FAREWELL, release),
+        tokio::time::timeout(FAREWELL, logins.close())
+    );
+    match released {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(error = %crate::api::chain(&error), "the Lease could not be released and runs out by itself"),
+        Err(_) => tracing::warn!("the Lease could not be released in time and runs out by itself"),
+    }
+    if closed.is_err() {
+        tracing::warn!("a vCenter did not end its session in time; it ends by itself");
+    }
+}
+
+/// Waits for the signal to stop, and says which it was.
+async fn told_to_stop() -> &'static str {
+    use tokio::signal::unix::{SignalKind, signal};
+    let wait = async |kind| match signal(kind) {
+        Ok(mut signal) => drop(signal.recv().await),
+        Err(error) => {
+            tracing::warn!(%error, "a signal cannot be listened to");
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        () = wait(SignalKind::terminate()) => "SIGTERM",
+        () = wait(SignalKind::interrupt()) => "SIGINT",
+    }
+}
+
+/// The name for the Lease: as given, or one that no other process has.
+fn identity(args: &Args) -> String {
+    args.identity.clone().unwrap_or_else(|| {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        format!("{}-{}-{}", host.trim(), std::process::id(), now().as_millisecond())
+    })
 }
 
 /// A loop over all objects of a kind that is also woken by the cache.
@@ -147,7 +225,6 @@ where
     Controller::new(Api::<K>::all(client.clone()), watcher::Config::default())
         .with_config(Config::default().concurrency(4).debounce(DEBOUNCE))
         .reconcile_all_on(wakes(changes.clone()))
-        .shutdown_on_signal()
 }
 
 fn wakes(changes: watch::Receiver<()>) -> impl Stream<Item = ()> + Send + 'static {

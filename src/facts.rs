@@ -2,6 +2,16 @@
 //!
 //! Layer 0: may use `types` and `api` only.
 
+mod granted;
+mod inventory;
+mod needs;
+mod tagging;
+
+pub use granted::Granted;
+pub use inventory::{Datastore, Entity, Host, Inventory, Machine, ManagedObject};
+pub use needs::{Feature, Needs, WantedDatastore, WantedPolicy};
+pub use tagging::{Policy, Tagging};
+
 use crate::types::{KubernetesVersion, Secret, Trust, VcenterVersion};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -116,38 +126,4 @@ pub struct SnapshotSupport {
     pub missing: Vec<String>,
     /// The pods of snapshot controllers, as namespace/name, and whether each is ready.
     pub controllers: Vec<(String, bool)>,
-}
-
-/// What is in a vCenter, as far as the account may see it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Inventory {
-    /// The inventory paths of the datacenters, such as `/Europe/DC0`, in order.
-    pub datacenters: Vec<String>,
-    /// The virtual machines, by path.
-    pub machines: Vec<Machine>,
-}
-
-/// A virtual machine. Texts are empty where the vCenter says nothing.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Machine {
-    /// Its inventory path; its name alone where the way to it cannot be seen.
-    pub path: String,
-    /// The path of its datacenter; empty where that cannot be seen.
-    pub datacenter: String,
-    /// The BIOS UUID.
-    pub uuid: String,
-    /// The instance UUID.
-    pub instance_uuid: String,
-    /// The hardware version, such as `vmx-19`.
-    pub hardware: String,
-    /// `disk.EnableUUID`; `None` where it was never set.
-    pub disk_uuid: Option<bool>,
-    /// The host name inside.
-    pub host_name: String,
-    /// The addresses inside, of all adapters.
-    pub addresses: Vec<String>,
-    /// Whether VMware Tools run.
-    pub tools_running: bool,
-    /// The power state, such as `poweredOn`.
-    pub power: String,
 }

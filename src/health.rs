@@ -1,24 +1,39 @@
 //! Whether an object is as it should be, judged from the object alone (the rules of kstatus), and from there whether a
 //! driver works.
 //!
-//! Layer 1: may use `types`, `api`, `facts` and `manifest`.
+//! Layer 1: may use `types`, `api`, `facts`, `yaml` and `manifest`.
 
+mod connection;
 mod datacenters;
+mod demands;
 mod driver;
 mod endpoints;
+mod fitness;
 mod kstatus;
 mod machines;
+mod nodes;
+mod overlap;
 mod placement;
 mod pods;
+mod privileges;
+mod storage;
+mod topology;
 mod words;
 mod workload;
 
+pub use connection::{ConnectionReport, Finding, Stage};
 pub use datacenters::find_datacenters;
+pub use demands::{Demand, demands, questions};
 pub use driver::{DriverHealth, driver_health};
 pub use endpoints::{slices_of, unserved};
 pub use kstatus::assess;
-pub use machines::{Matches, match_machines};
+pub use machines::match_machines;
+pub use nodes::{NodeReport, machines_status, nodes_stage};
+pub use overlap::{Coverage, distinct_stage};
 pub use placement::{Placement, placement};
 pub use pods::{ContainerTrouble, Ended, PodTrouble, worst_pod};
+pub use privileges::{MissingPrivilege, Privileges, SurplusPrivileges, authorized_stage, judge};
+pub use storage::{SharedDatastores, nothing_shared, shared_datastores, storage_findings};
+pub use topology::{taggable, topology};
 pub use words::last_words;
 pub use workload::{Pods, Verdict};

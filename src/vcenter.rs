@@ -9,14 +9,18 @@
 //! [`MAX_ANSWER`] bytes while it is read; the whole walk ends by the deadline. `HTTPS_PROXY` and `NO_PROXY` are honoured,
 //! never for loopback addresses.
 
+mod caller;
 mod certificate;
 mod error;
 mod exchange;
 mod inventory;
 mod method;
+mod policies;
+mod privileges;
 mod refusal;
 mod session;
 mod soap;
+mod tags;
 mod tls;
 mod wire;
 mod xml;
@@ -87,7 +91,7 @@ pub async fn facts(endpoint: &Endpoint, deadline: Duration) -> Result<VcenterFac
         .within(Stage::IsVcenter, async {
             exchange::Pipe::open(endpoint, stream)
                 .await?
-                .post(endpoint, soap::RETRIEVE_SERVICE_CONTENT, None, MAX_ANSWER)
+                .post(endpoint, &method::VIM, soap::RETRIEVE_SERVICE_CONTENT, None, MAX_ANSWER)
                 .await
         })
         .await??;

@@ -12,7 +12,7 @@ api           0  types
 facts         0  types api
 yaml          1  types api
 manifest      1  types api yaml
-health        1  types api facts manifest
+health        1  types api facts yaml manifest
 plan          1  types api manifest health
 matrix        1  types api facts yaml
 chart         1  types api manifest yaml

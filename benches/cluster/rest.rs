@@ -34,7 +34,7 @@ async fn resyncs(bed: &Bed, report: &mut Report) -> Result<()> {
     }
     let made = reconciles(bed).await? - before;
     // All of them, those that list and watch as well.
-    let requests = bed.cluster.audit().since(mark).await?.of(OPERATOR);
+    let requests = bed.cluster.audit().since(mark).await?.of(OPERATOR).only(|e| e.resource != "leases");
     if !requests.is_empty() {
         eprintln!("the operator asked at rest:\n{requests}");
     }

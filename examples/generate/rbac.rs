@@ -173,6 +173,9 @@ fn own(rights: &mut Rights) {
     home.add("", "configmaps", &[], &["get", "list", "watch", "create", "patch", "delete"]);
     let kube_system = rights.written.entry("kube-system".to_owned()).or_default();
     kube_system.add("", "pods", &[], &["list", "watch"]);
+    // One operator of several acts.
+    kube_system.add("coordination.k8s.io", "leases", &[], &["create"]);
+    kube_system.add("coordination.k8s.io", "leases", &["vdo-operator"], &["get", "update"]);
 }
 
 /// The right to write an object, and, if it is a role, the rights that it grants.

@@ -49,8 +49,16 @@ pub enum ConditionType {
     Authenticated,
     /// The datacenters that the connection names exist.
     DatacentersFound,
-    /// The nodes are virtual machines of the vCenter. What it says keeps no driver back.
+    /// The datastores and storage policies that the configuration names exist.
+    StorageFound,
+    /// The account has the privileges that the features in use need.
+    Authorized,
+    /// The nodes are virtual machines of the vCenter, made as the drivers need them. What it says keeps no driver back.
     NodesFound,
+    /// The tags of zones and regions agree with the labels of the nodes. What it says keeps no driver back.
+    TopologyConsistent,
+    /// No other connection of the same driver leads to the same machines. What it says keeps no driver back.
+    Distinct,
 }
 
 impl ConditionType {
@@ -93,7 +101,11 @@ impl ConditionType {
             Self::CredentialsFound => "CredentialsFound",
             Self::Authenticated => "Authenticated",
             Self::DatacentersFound => "DatacentersFound",
+            Self::StorageFound => "StorageFound",
+            Self::Authorized => "Authorized",
             Self::NodesFound => "NodesFound",
+            Self::TopologyConsistent => "TopologyConsistent",
+            Self::Distinct => "Distinct",
         }
     }
 }
@@ -101,6 +113,12 @@ impl ConditionType {
 impl fmt::Display for ConditionType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+impl serde::Serialize for ConditionType {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }
 

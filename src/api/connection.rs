@@ -134,6 +134,9 @@ pub struct AboutStatus {
 pub struct CertificateStatus {
     /// The SHA-256 fingerprint.
     pub sha256: String,
+    /// When it begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Time>,
     /// When it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_after: Option<Time>,
@@ -176,6 +179,9 @@ pub struct MachinesStatus {
     pub nodes: i32,
     /// How many of them are exactly one virtual machine of this vCenter.
     pub found: i32,
+    /// How many of them are not found or not as the drivers need them.
+    #[serde(default)]
+    pub with_problems: i32,
     /// The first hundred of them, those with a problem first.
     #[serde(default)]
     pub list: Vec<MachineStatus>,
@@ -196,7 +202,19 @@ pub struct MachineStatus {
     /// The hardware version.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hardware: String,
-    /// What is wrong, if anything.
+    /// The ESXi host that it runs on.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub host: String,
+    /// The version of ESXi there.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub esxi: String,
+    /// The power state.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub power: String,
+    /// The reasons of what is wrong.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<String>,
+    /// What is wrong, in the order of the reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
 }
@@ -205,7 +223,10 @@ pub struct MachineStatus {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ProbeStatus {
-    /// The last time that its answer changed something here.
+    /// The last time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Time>,
+    /// The next time, unless something changes before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Time>,
 }

@@ -84,6 +84,8 @@ reasons! {
     CertificateNameMismatch,
     /// The certificate of the vCenter has another thumbprint than the connection says.
     ThumbprintMismatch,
+    /// The certificate of the vCenter ends within thirty days.
+    CertificateExpiresSoon,
     /// The TLS handshake failed for another cause.
     TlsFailed,
     /// What answers is not a vCenter.
@@ -91,6 +93,8 @@ reasons! {
     /// The vCenter answered in a way that cannot be understood.
     BadAnswer,
 
+    /// No driver in the compatibility matrix knows this version of vCenter.
+    VersionNotInMatrix,
     /// The vCenter does not accept the user name or the password.
     InvalidCredentials,
     /// The account is locked in vCenter.
@@ -111,6 +115,60 @@ reasons! {
     NodeNotFound,
     /// Several virtual machines fit one node, or one fits several nodes.
     NodeAmbiguous,
+
+    /// A datastore that the configuration names does not exist, or the user cannot see it.
+    DatastoreNotFound,
+    /// A datastore that the configuration names is reached by no host or is in maintenance mode.
+    DatastoreUnusable,
+    /// A datastore that is named for file volumes is not a vSAN datastore.
+    DatastoreNotVsan,
+    /// A storage policy that the configuration names does not exist, or the user cannot see it.
+    StoragePolicyNotFound,
+    /// No datastore is reached by all hosts that nodes run on.
+    NoSharedDatastore,
+    /// The user lacks privileges that the features in use need.
+    PrivilegesMissing,
+
+    /// The virtual machine of a node is not powered on.
+    MachinePoweredOff,
+    /// The hardware version of the virtual machine of a node is older than the drivers need.
+    HardwareVersionTooOld,
+    /// The virtual machine of a node does not show its disks' identifiers to the guest.
+    DiskUuidDisabled,
+    /// VMware Tools do not run in the virtual machine of a node.
+    ToolsNotRunning,
+    /// VMware Tools report no host name of a node.
+    GuestNameMissing,
+    /// VMware Tools report no usable address of a node.
+    GuestAddressMissing,
+    /// The host name that VMware Tools report is not the name of the node.
+    GuestNameDiffers,
+    /// The virtual machine of a node has a snapshot.
+    SnapshotsPresent,
+    /// The virtual machine of a node has no paravirtual SCSI controller.
+    ParavirtualScsiMissing,
+    /// A node runs on an ESXi host that is older than the drivers need.
+    HostVersionTooOld,
+    /// A node runs on an ESXi host that is not connected to the vCenter.
+    HostDisconnected,
+    /// The provider ID of a node is not that of its virtual machine.
+    ProviderIdDiffers,
+
+    /// A tag category that the configuration names does not exist in the vCenter.
+    TopologyCategoryNotFound,
+    /// The host of a node, and all that it lies in, bear no tag of a topology category.
+    TopologyTagMissing,
+    /// Two tags of one topology category apply to the same node.
+    TopologyTagAmbiguous,
+    /// The topology label of a node is not what the tags in the vCenter say.
+    TopologyLabelDiffers,
+
+    /// Two connections that one driver uses lead to the same vCenter.
+    DuplicateVcenter,
+    /// Two connections that one driver uses cover the same datacenter.
+    OverlappingDatacenters,
+    /// A node is a virtual machine of two vCenters.
+    MachineInSeveralVcenters,
 
     /// No version of a driver fits the cluster and its vCenters.
     NoCompatibleVersion,

@@ -7,8 +7,7 @@ use vdo::api::chain;
 use vdo::runtime::args::Args;
 use vdo::runtime::telemetry;
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let args = Args::parse();
     if let Err(error) = telemetry::init(&args.log_level, args.log_format) {
         eprintln!("vdo-operator: {}", chain(&error));
@@ -16,7 +15,17 @@ async fn main() -> ExitCode {
     }
     // kube and the vCenter client share one provider; with several compiled in, neither would choose by itself.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    match vdo::controller::run(&args).await {
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::error!(%error, "the operator cannot start its threads");
+            return ExitCode::FAILURE;
+        }
+    };
+    let result = runtime.block_on(vdo::controller::run(&args));
+    // A name that is being resolved must not keep a process that has said good-bye.
+    runtime.shutdown_background();
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{}", chain(&error));

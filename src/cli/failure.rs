@@ -91,9 +91,10 @@ impl CliError {
                 format!("the API server did not {verb} {} within {} s", several(what), after.as_secs()),
                 "Try again; if it stays, look at the API server.",
             ),
-            ClusterError::Refused { .. } | ClusterError::Conflict { .. } | ClusterError::Escalation { .. } => {
-                Self::of(Exit::Refused, error)
-            }
+            ClusterError::Refused { .. }
+            | ClusterError::Conflict { .. }
+            | ClusterError::Escalation { .. }
+            | ClusterError::NotLeading { .. } => Self::of(Exit::Refused, error),
         }
     }
 

@@ -55,6 +55,12 @@ pub enum ClusterError {
         #[source]
         source: Said,
     },
+    /// Another operator may be acting, so this one may not.
+    #[error("{what} was not written, because this operator does not hold the Lease kube-system/vdo-operator at the moment")]
+    NotLeading {
+        /// The object.
+        what: String,
+    },
     /// The API server cannot be reached, is overloaded or failed.
     #[error("the API server did not answer the request to {verb} {what}")]
     Unavailable {
@@ -84,7 +90,7 @@ impl Failure for ClusterError {
             Self::Forbidden { .. } | Self::Escalation { .. } => Reason::Forbidden,
             Self::Conflict { .. } => Reason::Conflict,
             Self::Refused { .. } => Reason::ApplyFailed,
-            Self::Unavailable { .. } | Self::TimedOut { .. } => Reason::ApiUnavailable,
+            Self::NotLeading { .. } | Self::Unavailable { .. } | Self::TimedOut { .. } => Reason::ApiUnavailable,
         }
     }
 

@@ -1,5 +1,5 @@
 use super::read::{object, timed};
-use super::{ClusterError, api};
+use super::{ClusterError, Fence, api};
 use crate::manifest::Object;
 use crate::types::{FIELD_MANAGER, ObjectId};
 use kube::Client;
@@ -38,6 +38,7 @@ type Seen = dyn Fn(Verb, &str) + Send + Sync;
 #[derive(Clone)]
 pub struct Writer {
     client: Client,
+    fence: Fence,
     seen: Arc<Seen>,
 }
 
@@ -52,8 +53,26 @@ impl Writer {
     pub fn new(client: Client, seen: impl Fn(Verb, &str) + Send + Sync + 'static) -> Self {
         Self {
             client,
+            fence: Fence::default(),
             seen: Arc::new(seen),
         }
+    }
+
+    /// The same writer, for which no write begins while this fence is shut.
+    #[must_use]
+    pub fn behind(self, fence: Fence) -> Self {
+        Self { fence, ..self }
+    }
+
+    /// A request that changes something, if the fence lets it pass.
+    async fn send<T>(
+        &self,
+        verb: &str,
+        api_version: &str,
+        id: &ObjectId,
+        request: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, ClusterError> {
+        self.fence.pass(&id.to_string(), timed(verb, api_version, id, request)).await
     }
 
     /// Server-side apply. Without `force` no field is taken from another manager.
@@ -65,13 +84,14 @@ impl Writer {
         let api = api(&self.client, wanted.api_version(), wanted.kind(), wanted.namespace());
         let mut params = PatchParams::apply(FIELD_MANAGER);
         params.force = force;
-        let live = timed(
-            "patch",
-            wanted.api_version(),
-            &id,
-            api.patch(wanted.name(), &params, &Patch::Apply(wanted.value())),
-        )
-        .await?;
+        let live = self
+            .send(
+                "patch",
+                wanted.api_version(),
+                &id,
+                api.patch(wanted.name(), &params, &Patch::Apply(wanted.value())),
+            )
+            .await?;
         (self.seen)(Verb::Apply, id.kind());
         let live = object(live).unwrap_or_else(|| wanted.clone());
         tracing::info!(object = %id, resource_version = live.resource_version(), "applied");
@@ -112,7 +132,7 @@ impl Writer {
             propagation_policy: Some(PropagationPolicy::Foreground),
             ..DeleteParams::default()
         };
-        match timed("delete", api_version, id, api.delete(&id.name, &params)).await {
+        match self.send("delete", api_version, id, api.delete(&id.name, &params)).await {
             Ok(_) => {
                 (self.seen)(Verb::Delete, id.kind());
                 tracing::info!(object = %id, uid, "deleted");
@@ -139,7 +159,7 @@ impl Writer {
             propagation_policy: Some(PropagationPolicy::Foreground),
             ..DeleteParams::default()
         };
-        match timed("delete", api_version, &id, api.delete(&id.name, &params)).await {
+        match self.send("delete", api_version, &id, api.delete(&id.name, &params)).await {
             Ok(_) => {
                 (self.seen)(Verb::Delete, id.kind());
                 tracing::info!(object = %id, uid, resource_version = seen.resource_version(), "deleted");
@@ -163,9 +183,10 @@ impl Writer {
         };
         let patch = Patch::Merge(change);
         let live = if status {
-            timed("patch", api_version, id, api.patch_status(&id.name, &params, &patch)).await?
+            self.send("patch", api_version, id, api.patch_status(&id.name, &params, &patch))
+                .await?
         } else {
-            timed("patch", api_version, id, api.patch(&id.name, &params, &patch)).await?
+            self.send("patch", api_version, id, api.patch(&id.name, &params, &patch)).await?
         };
         (self.seen)(Verb::Patch, id.kind());
         Ok(object(live))

@@ -4,12 +4,14 @@ use super::memory::{Connection, newest};
 use super::{Context, logins, now};
 use crate::api::{ConditionType, Conditions, CredentialStatus, VsphereCloudConfig, VsphereCloudConfigStatus};
 use crate::cluster::ClusterError;
+use crate::facts::Needs;
 use crate::manifest::merge_patch;
-use crate::reconcile::connection::{self, Inputs, Login, Look, Probe};
-use crate::reconcile::{connection_objects, nodes};
+use crate::reconcile::connection::{self, Inputs, Login, Look, Probe, Question};
+use crate::reconcile::{acting, connection_objects, nodes};
 use crate::status::notes;
 use crate::vcenter::VcenterFacts;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::runtime::controller::Action;
 use kube::{Resource, ResourceExt};
 use serde_json::json;
@@ -18,6 +20,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Context>) -> Result<Action, Infallible> {
+    if !context.fence.is_open() {
+        // Another operator leads. When it is our turn, everything is looked at.
+        return Ok(Action::await_change());
+    }
     if object.metadata.deletion_timestamp.is_some() {
         context.metrics.forget_connection(&object.name_any());
         release(&context, context.memory.forget_connection(&object.uid().unwrap_or_default()));
@@ -38,7 +44,12 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
     } else {
         None
     };
-    let status = connection::fold(&object, &inputs, look.as_ref(), &Time(now()));
+    let mut status = connection::fold(&object, &inputs, look.as_ref(), &Time(now()));
+    if look.is_some() {
+        let pause = memory.due_in(&asking_with, context.connection_interval);
+        let next = second(now()).checked_add(SignedDuration::try_from(pause).unwrap_or_default()).ok();
+        status = connection::asked(status, Time(second(now())), next.map(second).map(Time));
+    }
     context
         .metrics
         .connection(&object.name_any(), Conditions::is_true(&status.conditions, ConditionType::Ready));
@@ -51,6 +62,11 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
     Ok(Action::requeue(next.max(Duration::from_secs(1))))
 }
 
+/// A status speaks of whole seconds.
+fn second(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}
+
 /// What decides the answer of a vCenter: when it changes, the old answer says nothing.
 fn asking_with(object: &VsphereCloudConfig, inputs: &Inputs) -> String {
     let (spec, trust) = (&object.spec, inputs.trust.as_ref().ok());
@@ -61,10 +77,13 @@ fn asking_with(object: &VsphereCloudConfig, inputs: &Inputs) -> String {
 async fn ask(context: &Context, object: &mut VsphereCloudConfig, inputs: &Inputs, memory: &mut Connection, asking_with: &str) -> Look {
     let probe = connection::probe(object, inputs).await;
     let mut look = Look {
+        question: Question {
+            server: object.spec.vc_ip.clone(),
+            datacenters: object.spec.datacenters.clone(),
+            ..Question::default()
+        },
         probe,
         login: Login::NotTried,
-        nodes: vec![],
-        alone: false,
     };
     if let Probe::Asked(answer) = &look.probe {
         match &**answer {
@@ -80,9 +99,10 @@ async fn ask(context: &Context, object: &mut VsphereCloudConfig, inputs: &Inputs
                 let namespace = object.namespace().unwrap_or_default();
                 match futures::try_join!(connection_objects(&context.world.reader, ""), nodes(&context.world.reader)) {
                     Ok((all, nodes)) => {
-                        look.alone = all.iter().filter(|o| o.namespace().unwrap_or_default() == namespace).count() < 2;
-                        look.nodes = nodes;
-                        look.login = logins::look(context, object, inputs, facts, memory, &all).await;
+                        look.question.alone = all.iter().filter(|o| o.namespace().unwrap_or_default() == namespace).count() < 2;
+                        look.question.needs = needs(context, &namespace, &object.name_any(), &all);
+                        look.question.nodes = nodes;
+                        look.login = logins::look(context, object, inputs, facts, memory, &all, &look.question).await;
                     }
                     Err(error) => {
                         tracing::warn!(connection = %object.name_any(), error = %crate::api::chain(&error), "a login waits");
@@ -99,6 +119,21 @@ async fn ask(context: &Context, object: &mut VsphereCloudConfig, inputs: &Inputs
     memory.asked = Some(Instant::now());
     asking_with.clone_into(&mut memory.asked_with);
     look
+}
+
+/// What the VDOConfig that acts asks of a connection of its namespace.
+fn needs(context: &Context, namespace: &str, connection: &str, all: &[VsphereCloudConfig]) -> Needs {
+    let configs = context
+        .configs
+        .get()
+        .map(kube::runtime::reflector::Store::state)
+        .unwrap_or_default();
+    let acting = acting(configs.iter().map(AsRef::as_ref)).filter(|config| config.namespace().unwrap_or_default() == namespace);
+    let own = all.iter().filter(|other| other.namespace().unwrap_or_default() == namespace);
+    let existing = own.map(ResourceExt::name_any).collect();
+    acting.map_or_else(Needs::default, |config| {
+        connection::needs(&config.spec, namespace, &existing, connection)
+    })
 }
 
 /// Ends the sessions of a login that no connection uses any more.

@@ -20,6 +20,10 @@ use std::time::{Duration, Instant};
 const PACE: Duration = Duration::from_secs(2);
 
 pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> Result<Action, Infallible> {
+    if !context.fence.is_open() {
+        // Another operator leads. When it is our turn, everything is looked at.
+        return Ok(Action::await_change());
+    }
     let started = Instant::now();
     let uid = object.uid().unwrap_or_default();
     let mut memory = context.memory.config(&uid);
@@ -182,7 +186,9 @@ pub(super) async fn record(context: &Context, reference: &ObjectReference, note:
         action: "Reconcile".into(),
         secondary: None,
     };
-    if let Err(error) = context.recorder.publish(&event, reference).await {
+    if context.fence.is_open()
+        && let Err(error) = context.recorder.publish(&event, reference).await
+    {
         tracing::debug!(%error, "an event could not be recorded");
     }
 }

@@ -4,8 +4,7 @@ use super::connections::claim;
 use super::memory::Connection;
 use super::{Context, now};
 use crate::api::{CredentialStatus, VsphereCloudConfig};
-use crate::facts::Inventory;
-use crate::reconcile::connection::{self, Inputs, Login};
+use crate::reconcile::connection::{self, Inputs, Login, Question};
 use crate::reconcile::login::{self, Decision, Key};
 use crate::vcenter::{Endpoint, Session, SessionError, VcenterFacts};
 use futures::future::join_all;
@@ -65,7 +64,7 @@ pub(super) fn key(inputs: &Inputs, facts: &VcenterFacts) -> Option<Key> {
     })
 }
 
-/// Reads the inventory of a vCenter, in a session that is there or in a new one if that may be tried.
+/// Reads what is asked for of a vCenter, in a session that is there or in a new one if that may be tried.
 pub(super) async fn look(
     context: &Context,
     object: &mut VsphereCloudConfig,
@@ -73,6 +72,7 @@ pub(super) async fn look(
     facts: &VcenterFacts,
     memory: &mut Connection,
     others: &[VsphereCloudConfig],
+    question: &Question,
 ) -> Login {
     let (Some(key), Some(endpoint)) = (key(inputs, facts), connection::endpoint(object, inputs)) else {
         return Login::NotTried;
@@ -87,9 +87,8 @@ pub(super) async fn look(
     let Some(at) = entry.sessions.iter().position(|(at, _)| *at == endpoint) else {
         return Login::NotTried;
     };
-    let read: Result<Inventory, SessionError> = entry.sessions[at].1.inventory().await;
-    match read {
-        Ok(inventory) => Login::In(inventory),
+    match connection::read(&entry.sessions[at].1, question).await {
+        Ok(seen) => Login::In(Box::new(seen)),
         Err(error) => {
             if error.is_rejection() || matches!(error, SessionError::Lost { .. }) {
                 entry.sessions.remove(at);

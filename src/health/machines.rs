@@ -1,36 +1,19 @@
-use crate::api::{MachineStatus, MachinesStatus};
-use crate::facts::{Machine, Node};
+use super::connection::some;
+use super::fitness::{findings, missing};
+use super::{Finding, NodeReport};
+use crate::api::Reason;
+use crate::facts::{Inventory, Machine, Node};
 use std::collections::BTreeMap;
 
-/// As many nodes as a status has room for.
-const SHOWN: usize = 100;
-
-/// Candidates that are named.
-const CANDIDATES: usize = 5;
-
-/// The oldest hardware version that the CSI driver works with.
-const HARDWARE: u32 = 15;
-
-/// What was found of the nodes in one vCenter.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Matches {
-    /// Nodes that are exactly one machine.
-    pub found: usize,
-    /// Nodes that are none.
-    pub missing: Vec<String>,
-    /// Nodes that cannot be told apart, or of which the machine cannot.
-    pub ambiguous: Vec<String>,
-}
-
 /// Finds the machine of each node: by BIOS UUID in both orders of its bytes, by instance UUID, by name, by address, in this
-/// order. Where several fit, none is chosen. A datacenter list that is not empty leaves the machines of others out.
+/// order. Where several fit, none is chosen. A datacenter list that is not empty leaves the machines of others out. Nodes
+/// with findings come first.
 #[must_use]
-pub fn match_machines(nodes: &[Node], machines: &[Machine], datacenters: &[String]) -> (Matches, MachinesStatus) {
-    let wanted = |machine: &&Machine| {
+pub fn match_machines(nodes: &[Node], inventory: &Inventory, datacenters: &[String]) -> Vec<NodeReport> {
+    let wanted = |machine: &Machine| {
         datacenters.is_empty() || machine.datacenter.is_empty() || datacenters.iter().any(|name| is_in(&machine.datacenter, name))
     };
-    let machines: Vec<&Machine> = machines.iter().filter(wanted).collect();
-    let keys = Keys::of(&machines);
+    let keys = Keys::of(inventory.machines.iter().enumerate().filter(|(_, machine)| wanted(machine)));
     let found: Vec<(&Node, &str, Vec<usize>)> = nodes
         .iter()
         .map(|node| {
@@ -44,90 +27,61 @@ pub fn match_machines(nodes: &[Node], machines: &[Machine], datacenters: &[Strin
             owners.entry(*one).or_default().push(&node.name);
         }
     }
-    let mut matches = Matches::default();
-    let mut list = Vec::new();
-    for (node, by, candidates) in found {
-        let mut status = MachineStatus {
-            node: node.name.clone(),
-            by: by.to_owned(),
-            ..MachineStatus::default()
-        };
-        match candidates.as_slice() {
-            [] => {
-                matches.missing.push(node.name.clone());
-                status.problems.push("no virtual machine has its UUID, name or address".into());
-            }
-            [one] => {
-                let rivals: Vec<&str> = owners[one].iter().filter(|name| **name != node.name).copied().collect();
-                let machine = machines[*one];
-                status.machine.clone_from(&machine.path);
-                status.hardware.clone_from(&machine.hardware);
-                if rivals.is_empty() {
-                    matches.found += 1;
-                    status.problems = problems(machine);
-                } else {
-                    matches.ambiguous.push(node.name.clone());
-                    status.problems.push(format!("the machine fits other nodes too: {}", some(&rivals)));
+    let path = |at: &usize| inventory.machines[*at].path.clone();
+    let mut reports: Vec<NodeReport> = found
+        .into_iter()
+        .map(|(node, by, candidates)| {
+            let mut report = NodeReport::of(node, by);
+            match candidates.as_slice() {
+                [] => report.findings.push(missing(node)),
+                [one] => {
+                    report.fill(&inventory.machines[*one], inventory);
+                    let rivals: Vec<&str> = owners[one].iter().filter(|name| **name != node.name).copied().collect();
+                    if rivals.is_empty() {
+                        report.at = Some(*one);
+                        report.findings = findings(node, &report, &inventory.machines[*one], inventory);
+                    } else {
+                        report.candidates = vec![path(one)];
+                        report.findings.push(Finding::new(
+                            Reason::NodeAmbiguous,
+                            format!(
+                                "node {}: its machine {} fits other nodes too: {}",
+                                node.name,
+                                report.machine,
+                                some(&rivals)
+                            ),
+                            "Give each machine a UUID of its own, and look for nodes that were registered twice.",
+                        ));
+                    }
+                }
+                many => {
+                    report.candidates = many.iter().map(path).collect();
+                    report.findings.push(Finding::new(
+                        Reason::NodeAmbiguous,
+                        format!(
+                            "node {}: several virtual machines fit by {by}: {}",
+                            node.name,
+                            some(&report.candidates)
+                        ),
+                        "Give each clone a BIOS UUID of its own while it is off: govc vm.change -vm PATH -uuid $(uuidgen).",
+                    ));
                 }
             }
-            many => {
-                matches.ambiguous.push(node.name.clone());
-                let paths: Vec<&str> = many.iter().map(|i| machines[*i].path.as_str()).collect();
-                status.problems.push(format!("several virtual machines fit: {}", some(&paths)));
-            }
-        }
-        list.push(status);
-    }
-    list.sort_by(|a, b| (a.problems.is_empty(), &a.node).cmp(&(b.problems.is_empty(), &b.node)));
-    list.truncate(SHOWN);
-    let status = MachinesStatus {
-        nodes: i32::try_from(nodes.len()).unwrap_or(i32::MAX),
-        found: i32::try_from(matches.found).unwrap_or(i32::MAX),
-        list,
-    };
-    (matches, status)
+            report
+        })
+        .collect();
+    reports.sort_by(|a, b| (a.findings.is_empty(), &a.node).cmp(&(b.findings.is_empty(), &b.node)));
+    reports
 }
 
-fn is_in(path: &str, name: &str) -> bool {
+/// Whether a datacenter is the one that is named.
+pub(super) fn is_in(path: &str, name: &str) -> bool {
     let bare = name.trim_matches('/');
     name.starts_with("Datacenter:") || path.trim_matches('/') == bare || (!name.contains('/') && path.rsplit('/').next() == Some(bare))
 }
 
-/// What keeps the drivers from working on a machine.
-fn problems(machine: &Machine) -> Vec<String> {
-    let mut all = Vec::new();
-    if machine.power != "poweredOn" {
-        all.push(format!("it is {}", machine.power));
-    }
-    let hardware = machine
-        .hardware
-        .strip_prefix("vmx-")
-        .and_then(|version| version.parse::<u32>().ok());
-    if hardware.is_some_and(|version| version < HARDWARE) {
-        all.push(format!(
-            "its hardware version is {}; the CSI driver needs vmx-{HARDWARE}",
-            machine.hardware
-        ));
-    }
-    // Where it was never set, the firmware's default counts, and that cannot be seen.
-    if machine.disk_uuid == Some(false) {
-        all.push("disk.EnableUUID is FALSE; set it to TRUE while the machine is off".into());
-    }
-    if !machine.tools_running {
-        all.push("VMware Tools do not run in it".into());
-    } else if machine.host_name.is_empty() || machine.addresses.is_empty() {
-        all.push("VMware Tools report no host name or no address".into());
-    }
-    all
-}
-
-fn some(names: &[&str]) -> String {
-    let more = names.len().saturating_sub(CANDIDATES);
-    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-    names[..names.len() - more].join(", ") + &rest
-}
-
 /// The machines by what they can be found by.
+#[derive(Default)]
 struct Keys {
     bios: BTreeMap<String, Vec<usize>>,
     instance: BTreeMap<String, Vec<usize>>,
@@ -136,22 +90,22 @@ struct Keys {
 }
 
 impl Keys {
-    fn of(machines: &[&Machine]) -> Self {
-        let index = |keys: &dyn Fn(&Machine) -> Vec<String>| {
-            let mut map: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-            for (i, machine) in machines.iter().enumerate() {
-                for key in keys(machine).into_iter().filter(|key| !key.is_empty()) {
-                    map.entry(key).or_default().push(i);
-                }
+    fn of<'a>(machines: impl Iterator<Item = (usize, &'a Machine)>) -> Self {
+        let mut keys = Self::default();
+        let put = |map: &mut BTreeMap<String, Vec<usize>>, key: String, at: usize| {
+            if !key.is_empty() {
+                map.entry(key).or_default().push(at);
             }
-            map
         };
-        Self {
-            bios: index(&|m| vec![m.uuid.trim().to_lowercase()]),
-            instance: index(&|m| vec![m.instance_uuid.trim().to_lowercase()]),
-            name: index(&|m| vec![m.host_name.to_lowercase()]),
-            address: index(&|m| m.addresses.clone()),
+        for (at, machine) in machines {
+            put(&mut keys.bios, machine.uuid.trim().to_lowercase(), at);
+            put(&mut keys.instance, machine.instance_uuid.trim().to_lowercase(), at);
+            put(&mut keys.name, machine.host_name.to_lowercase(), at);
+            for address in &machine.addresses {
+                put(&mut keys.address, address.clone(), at);
+            }
         }
+        keys
     }
 
     fn candidates(&self, node: &Node) -> (&'static str, Vec<usize>) {
@@ -221,15 +175,28 @@ mod tests {
             addresses: vec![address.into()],
             tools_running: true,
             power: "poweredOn".into(),
+            ..Machine::default()
         }
     }
 
     fn told(nodes: &[Node], machines: &[Machine], datacenters: &[&str]) -> Vec<String> {
         let datacenters: Vec<String> = datacenters.iter().map(|d| (*d).to_owned()).collect();
-        let (matches, status) = match_machines(nodes, machines, &datacenters);
-        assert_eq!(matches.found + matches.missing.len() + matches.ambiguous.len(), nodes.len());
-        let line = |m: &MachineStatus| format!("{} {} by {}: {}", m.node, m.machine, m.by, m.problems.join("; "));
-        status.list.iter().map(line).collect()
+        let inventory = Inventory {
+            machines: machines.to_vec(),
+            ..Inventory::default()
+        };
+        let line = |r: NodeReport| {
+            let of_match = |f: &&Finding| matches!(f.reason, Reason::NodeNotFound | Reason::NodeAmbiguous);
+            let findings: Vec<String> = r
+                .findings
+                .iter()
+                .filter(of_match)
+                .map(|f| format!("{} {}", f.reason, f.message))
+                .collect();
+            assert_eq!(r.at.is_none(), !findings.is_empty());
+            format!("{} {} by {}: {}", r.node, r.machine, r.by, findings.join("; "))
+        };
+        match_machines(nodes, &inventory, &datacenters).into_iter().map(line).collect()
     }
 
     #[test]
@@ -253,7 +220,7 @@ mod tests {
         let machines = [machine("m", "", "", "other", "10.0.0.1")];
         assert_eq!(told(&one, &machines, &[]), ["n1 /DC0/vm/m by address: "]);
         assert_eq!(told(&one, &machines, &["DC0"]), ["n1 /DC0/vm/m by address: "]);
-        let none = ["n1  by : no virtual machine has its UUID, name or address"];
+        let none = ["n1  by : NodeNotFound node n1: no virtual machine that can be seen has its UUID, name or address"];
         assert_eq!(told(&one, &machines, &["/Europe/DC0"]), none);
         assert_eq!(told(&one, &[], &[]), none);
         // What is not known fits nobody: an empty UUID, name or address is no key.
@@ -265,86 +232,16 @@ mod tests {
         let clones: Vec<Machine> = (0..7).map(|i| machine(&format!("c{i}"), UUID, OTHER, "n1", "10.0.0.1")).collect();
         assert_eq!(
             told(&[node("n1", UUID, "10.0.0.1")], &clones, &[]),
-            ["n1  by BIOS UUID: several virtual machines fit: /DC0/vm/c0, /DC0/vm/c1, /DC0/vm/c2, /DC0/vm/c3, /DC0/vm/c4 and 2 more"]
+            [
+                "n1  by BIOS UUID: NodeAmbiguous node n1: several virtual machines fit by BIOS UUID: /DC0/vm/c0, /DC0/vm/c1, /DC0/vm/c2, /DC0/vm/c3, /DC0/vm/c4 and 2 more"
+            ]
         );
         assert_eq!(
             told(&[node("n1", UUID, ""), node("n2", UUID, "")], &clones[..1], &[]),
             [
-                "n1 /DC0/vm/c0 by BIOS UUID: the machine fits other nodes too: n2",
-                "n2 /DC0/vm/c0 by BIOS UUID: the machine fits other nodes too: n1"
+                "n1 /DC0/vm/c0 by BIOS UUID: NodeAmbiguous node n1: its machine /DC0/vm/c0 fits other nodes too: n2",
+                "n2 /DC0/vm/c0 by BIOS UUID: NodeAmbiguous node n2: its machine /DC0/vm/c0 fits other nodes too: n1"
             ]
         );
-    }
-
-    #[test]
-    fn what_a_machine_lacks() {
-        let good = machine("m", UUID, "", "n1", "10.0.0.1");
-        for (change, expected) in [
-            (
-                Machine {
-                    power: "poweredOff".into(),
-                    ..good.clone()
-                },
-                "it is poweredOff",
-            ),
-            (
-                Machine {
-                    hardware: "vmx-13".into(),
-                    ..good.clone()
-                },
-                "its hardware version is vmx-13; the CSI driver needs vmx-15",
-            ),
-            (
-                Machine {
-                    hardware: "vmx-99x".into(),
-                    ..good.clone()
-                },
-                "",
-            ),
-            (
-                Machine {
-                    disk_uuid: None,
-                    ..good.clone()
-                },
-                "",
-            ),
-            (
-                Machine {
-                    disk_uuid: Some(false),
-                    ..good.clone()
-                },
-                "disk.EnableUUID is FALSE; set it to TRUE while the machine is off",
-            ),
-            (
-                Machine {
-                    tools_running: false,
-                    ..good.clone()
-                },
-                "VMware Tools do not run in it",
-            ),
-            (
-                Machine {
-                    host_name: String::new(),
-                    ..good.clone()
-                },
-                "VMware Tools report no host name or no address",
-            ),
-        ] {
-            let (matches, status) = match_machines(&[node("n1", UUID, "")], &[change], &[]);
-            assert_eq!((matches.found, status.list[0].problems.join("; ")), (1, expected.to_owned()));
-        }
-    }
-
-    /// Problems come first, and a status has an end.
-    #[test]
-    fn a_large_cluster() {
-        let uuid = |i: usize| format!("{i:08x}-0000-0000-0000-000000000000");
-        let nodes: Vec<Node> = (0..5000).map(|i| node(&format!("n{i}"), &uuid(i), "")).collect();
-        let machines: Vec<Machine> = (0..4999).map(|i| machine(&format!("m{i}"), &uuid(i), "", "", "")).collect();
-        let (matches, status) = match_machines(&nodes, &machines, &[]);
-        assert_eq!(matches.missing, ["n4999"]);
-        assert_eq!((status.nodes, status.list.len()), (5000, SHOWN));
-        assert!(!status.list[0].problems.is_empty());
-        assert!(serde_json::to_string(&status).expect("JSON").len() < 64 << 10);
     }
 }

@@ -188,6 +188,7 @@ mod tests {
         Some(MachinesStatus {
             nodes,
             found: nodes,
+            with_problems: 0,
             list: list.iter().map(entry).collect(),
         })
     }

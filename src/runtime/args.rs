@@ -40,6 +40,11 @@ pub struct Args {
     #[arg(long, env = "VDO_DELETION_PATIENCE", default_value = "5m", value_parser = interval)]
     pub deletion_patience: Duration,
 
+    /// The name under which this operator holds the Lease, which no other one has at the same time; in a cluster the name of
+    /// its pod. One is made up when none is given
+    #[arg(long, env = "VDO_IDENTITY")]
+    pub identity: Option<String>,
+
     /// A kubeconfig, to run outside of the cluster
     #[arg(long, env = "VDO_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,

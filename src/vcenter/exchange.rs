@@ -1,10 +1,11 @@
 //! HTTP over a connection that was opened and judged before.
 
+use super::method::Place;
 use super::{Endpoint, ProbeError};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::header::{self, HeaderValue};
+use hyper::header::{self, HeaderName, HeaderValue};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
@@ -39,25 +40,46 @@ impl Pipe {
         self.sender.is_closed()
     }
 
-    /// One POST to `/sdk`. The answer is read up to `limit` bytes; a redirect is an answer like any other.
+    /// One POST to a SOAP service.
     pub(super) async fn post(
         &mut self,
         endpoint: &Endpoint,
+        place: &Place,
         body: impl Into<Bytes>,
         cookie: Option<&HeaderValue>,
+        limit: usize,
+    ) -> Result<Answer, ProbeError> {
+        let headers = [
+            (header::CONTENT_TYPE, Some(HeaderValue::from_static("text/xml; charset=\"utf-8\""))),
+            (HeaderName::from_static("soapaction"), Some(HeaderValue::from_static(place.action))),
+            (header::COOKIE, cookie.cloned()),
+        ];
+        self.send(endpoint, hyper::Method::POST, place.path, headers, body, limit).await
+    }
+
+    /// One request. The answer is read up to `limit` bytes; a redirect is an answer like any other.
+    pub(super) async fn send(
+        &mut self,
+        endpoint: &Endpoint,
+        method: hyper::Method,
+        path: &str,
+        headers: impl IntoIterator<Item = (HeaderName, Option<HeaderValue>)>,
+        body: impl Into<Bytes>,
         limit: usize,
     ) -> Result<Answer, ProbeError> {
         let malformed = |because: String| ProbeError::Malformed {
             address: endpoint.address(),
             because,
         };
-        let mut request = hyper::Request::post("/sdk")
+        let mut request = hyper::Request::builder()
+            .method(method)
+            .uri(path)
             .header(header::HOST, endpoint.address())
-            .header(header::CONTENT_TYPE, "text/xml; charset=\"utf-8\"")
-            .header(header::USER_AGENT, concat!("vdo/", env!("CARGO_PKG_VERSION")))
-            .header("SOAPAction", super::soap::ACTION);
-        if let Some(cookie) = cookie {
-            request = request.header(header::COOKIE, cookie);
+            .header(header::USER_AGENT, concat!("vdo/", env!("CARGO_PKG_VERSION")));
+        for (name, value) in headers {
+            if let Some(value) = value {
+                request = request.header(name, value);
+            }
         }
         let request = request.body(Full::new(body.into())).map_err(|error| malformed(error.to_string()))?;
         self.sender.ready().await.map_err(|source| broken(endpoint, source))?;

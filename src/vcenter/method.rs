@@ -1,6 +1,8 @@
 //! The calls that can be made at all, and how they are written.
 
-use super::session::Moref;
+use super::soap;
+use super::xml::Element;
+use crate::facts::ManagedObject;
 
 /// Everything that this program ever asks of a vCenter with a login: opening and closing what it reads with, and reading. There is
 /// no way to send anything else.
@@ -12,7 +14,33 @@ pub(super) enum Method {
     DestroyView,
     RetrievePropertiesEx,
     ContinueRetrievePropertiesEx,
+    HasPrivilegeOnEntities,
+    FetchUserPrivilegeOnEntities,
+    PbmRetrieveServiceContent,
+    PbmQueryProfile,
+    PbmRetrieveContent,
 }
+
+/// A SOAP service of a vCenter.
+pub(super) struct Place {
+    pub(super) path: &'static str,
+    pub(super) namespace: &'static str,
+    pub(super) action: &'static str,
+}
+
+/// The service of everything in the inventory.
+pub(super) const VIM: Place = Place {
+    path: "/sdk",
+    namespace: soap::VIM,
+    action: soap::ACTION,
+};
+
+/// The service of storage policies. It takes the session of the other in a header of its own.
+const PBM: Place = Place {
+    path: "/pbm",
+    namespace: "urn:pbm",
+    action: "urn:pbm/2.0",
+};
 
 impl Method {
     pub(super) const fn name(self) -> &'static str {
@@ -23,22 +51,63 @@ impl Method {
             Self::DestroyView => "DestroyView",
             Self::RetrievePropertiesEx => "RetrievePropertiesEx",
             Self::ContinueRetrievePropertiesEx => "ContinueRetrievePropertiesEx",
+            Self::HasPrivilegeOnEntities => "HasPrivilegeOnEntities",
+            Self::FetchUserPrivilegeOnEntities => "FetchUserPrivilegeOnEntities",
+            Self::PbmRetrieveServiceContent => "PbmRetrieveServiceContent",
+            Self::PbmQueryProfile => "PbmQueryProfile",
+            Self::PbmRetrieveContent => "PbmRetrieveContent",
         }
     }
 
-    /// The request; `arguments` are elements already.
-    pub(super) fn envelope(self, this: &Moref, arguments: &str) -> String {
-        let name = self.name();
+    /// The element of which the answer has many.
+    pub(super) const fn list(self) -> &'static str {
+        match self {
+            Self::RetrievePropertiesEx | Self::ContinueRetrievePropertiesEx => "objects",
+            _ => "",
+        }
+    }
+
+    /// The service that answers it.
+    pub(super) const fn place(self) -> Place {
+        match self {
+            Self::PbmRetrieveServiceContent | Self::PbmQueryProfile | Self::PbmRetrieveContent => PBM,
+            _ => VIM,
+        }
+    }
+
+    /// The request; `arguments` are elements already. The value of the cookie of the session is for services that want it here.
+    pub(super) fn envelope(self, this: &ManagedObject, arguments: &str, session: &str) -> String {
+        let place = self.place();
+        let header = if place.path == VIM.path {
+            String::new()
+        } else {
+            format!("<Header>{}</Header>", element("vcSessionCookie", session))
+        };
         format!(
             concat!(
                 r#"<?xml version="1.0" encoding="UTF-8"?><Envelope xmlns="http://schemas.xmlsoap.org/soap/envelope/" "#,
-                r#"xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><Body><{name} xmlns="urn:vim25">{this}{arguments}</{name}></Body></Envelope>"#
+                r#"xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">{header}<Body><{name} xmlns="{namespace}">{this}{arguments}</{name}></Body></Envelope>"#
             ),
-            name = name,
-            this = this.element("_this"),
+            header = header,
+            name = self.name(),
+            namespace = place.namespace,
+            this = refer("_this", this),
             arguments = arguments,
         )
     }
+}
+
+/// The managed object that an element refers to.
+pub(super) fn reference(element: &Element) -> ManagedObject {
+    ManagedObject {
+        kind: element.kind.clone(),
+        id: element.text.trim().to_owned(),
+    }
+}
+
+/// An element that refers to a managed object.
+pub(super) fn refer(name: &str, object: &ManagedObject) -> String {
+    element(name, &object.id).replacen('>', &format!(" type=\"{}\">", object.kind), 1)
 }
 
 /// An element with a text. A carriage return would be read as a line feed if it stood for itself.

@@ -1,43 +1,23 @@
 //! A login and what can be asked under it.
 
+use super::caller::Caller;
 use super::exchange::{Answer, Pipe};
-use super::method::{Method, element};
+use super::method::{Method, VIM, element, reference};
 use super::refusal::{Fault, SessionError};
-use super::soap::{SOAP, VIM};
+use super::soap::SOAP;
+use super::tags::{self, Call};
 use super::xml::{self, Element};
-use super::{Endpoint, MAX_ANSWER, ProbeError, Stage, inventory, soap, tls, wire};
-use crate::facts::{Credentials, Inventory};
-use hyper::header::HeaderValue;
+use super::{Endpoint, MAX_ANSWER, ProbeError, Stage, inventory, plain, policies, privileges, soap, tls, wire};
+use crate::facts::{Credentials, Granted, Inventory, ManagedObject, Policy, Tagging};
+use hyper::header::{HeaderName, HeaderValue};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-/// The inventory of a large vCenter comes in pages of a few megabytes; more than this is not from a vCenter.
-const MAX_PAGE: usize = 64 << 20;
-
 /// How long the end of a session may take: the vCenter ends it by itself later.
 const LOGOUT: Duration = Duration::from_secs(3);
-
-/// A reference to a managed object.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Moref {
-    pub(super) kind: String,
-    pub(super) id: String,
-}
-
-impl Moref {
-    pub(super) fn of(element: &Element) -> Self {
-        Self {
-            kind: element.kind.clone(),
-            id: element.text.trim().to_owned(),
-        }
-    }
-
-    pub(super) fn element(&self, name: &str) -> String {
-        element(name, &self.id).replacen('>', &format!(" type=\"{}\">", self.kind), 1)
-    }
-}
 
 /// A session with a vCenter, under one account. It only reads.
 ///
@@ -46,9 +26,9 @@ impl Moref {
 /// them. Every call has a deadline. The session is logged out when this is dropped inside a runtime, or by
 /// [`Session::close`], which waits for it.
 pub struct Session {
-    endpoint: Endpoint,
-    credentials: Credentials,
-    deadline: Duration,
+    pub(super) endpoint: Endpoint,
+    pub(super) credentials: Credentials,
+    pub(super) deadline: Duration,
     live: Mutex<Option<Live>>,
 }
 
@@ -59,18 +39,47 @@ impl fmt::Debug for Session {
 }
 
 /// A session that the vCenter knows.
-struct Live {
-    pipe: Option<Pipe>,
-    cookie: Option<HeaderValue>,
-    service: Service,
+pub(super) struct Live {
+    pub(super) pipe: Option<Pipe>,
+    pub(super) cookie: Option<HeaderValue>,
+    /// The session's own key, and the account as the vCenter spells it.
+    pub(super) owner: (String, String),
+    pub(super) service: Service,
+    /// The session of the REST service, once there was something to ask of it.
+    pub(super) rest: Option<Rest>,
+}
+
+/// A session of the REST service.
+#[derive(Clone)]
+pub(super) struct Rest {
+    pub(super) id: HeaderValue,
+    /// Whether it speaks the newer of the two dialects.
+    pub(super) modern: bool,
 }
 
 /// Where things are in this vCenter.
 pub(super) struct Service {
-    sessions: Moref,
-    pub(super) collector: Moref,
-    pub(super) views: Moref,
-    pub(super) root: Moref,
+    sessions: ManagedObject,
+    pub(super) collector: ManagedObject,
+    pub(super) views: ManagedObject,
+    pub(super) root: ManagedObject,
+    pub(super) authorization: ManagedObject,
+}
+
+/// Asks; once more when the first time showed that the session or the connection had ended in between.
+macro_rules! twice {
+    ($session:expr, $caller:ident => $ask:expr) => {{
+        let mut live = $session.live.lock().await;
+        let $caller = &mut $session.caller(&mut live)?;
+        match $ask.await {
+            Ok(answer) => Ok(answer),
+            Err(error) => {
+                $session.recover(&mut live, error).await?;
+                let $caller = &mut $session.caller(&mut live)?;
+                $ask.await
+            }
+        }
+    }};
 }
 
 impl Session {
@@ -89,29 +98,61 @@ impl Session {
         Ok(session)
     }
 
-    /// Datacenters, folders and machines, read in pages of one query.
+    /// Everything that machines, hosts and datastores lie in, read in pages of one query.
     ///
     /// # Errors
     /// When the vCenter does not answer as it should, or has ended the session for good.
     pub async fn inventory(&self) -> Result<Inventory, SessionError> {
-        let mut live = self.live.lock().await;
-        let lost = || SessionError::Lost {
-            address: self.endpoint.address(),
-            user: self.credentials.user.clone(),
-        };
-        let first = inventory::read(&mut self.caller(live.as_mut().ok_or_else(lost)?)).await;
-        match first {
+        twice!(self, caller => inventory::read(caller))
+    }
+
+    /// Adds what is only read of some machines: the kinds of their SCSI controllers.
+    ///
+    /// # Errors
+    /// When the vCenter does not answer as it should, or has ended the session for good.
+    pub async fn look_into(&self, inventory: &mut Inventory, machines: &[usize]) -> Result<(), SessionError> {
+        twice!(self, caller => inventory::look_into(caller, inventory, machines))
+    }
+
+    /// Which of these privileges the account has on these objects; with `everything`, also all that it has there.
+    ///
+    /// # Errors
+    /// When the vCenter does not answer as it should, or has ended the session for good.
+    pub async fn granted(&self, questions: &[(Vec<ManagedObject>, Vec<String>)], everything: bool) -> Result<Granted, SessionError> {
+        twice!(self, caller => privileges::ask(caller, questions, everything))
+    }
+
+    /// The storage policies.
+    ///
+    /// # Errors
+    /// When the vCenter does not answer as it should, or has ended the session for good.
+    pub async fn policies(&self) -> Result<Vec<Policy>, SessionError> {
+        twice!(self, caller => policies::read(caller))
+    }
+
+    /// Which of these tag categories exist, and which of their tags are on these objects. The first time it logs in to the REST
+    /// service; a refusal there is one of the account.
+    ///
+    /// # Errors
+    /// When the vCenter does not answer as it should, or has ended the session for good.
+    pub async fn tags(&self, categories: &BTreeSet<&str>, objects: &[ManagedObject]) -> Result<Tagging, SessionError> {
+        twice!(self, caller => tags::read(caller, categories, objects))
+    }
+
+    /// Makes the session usable after an error, if it can be: by one more login, or because only a connection was lost.
+    async fn recover(&self, live: &mut Option<Live>, error: SessionError) -> Result<(), SessionError> {
+        match error {
             // Without the old session: while it lives, it would be refused a second login.
-            Err(SessionError::Lost { .. }) => *live = None,
+            SessionError::Lost { .. } => *live = None,
             // An idle connection may have been closed just now; the session outlives it.
-            Err(SessionError::Connection(ProbeError::Broken { .. })) => {}
-            other => return other,
+            SessionError::Connection(ProbeError::Broken { .. }) => {}
+            other => return Err(other),
         }
         if live.is_none() {
             tracing::info!(server = %self.endpoint.address(), user = self.credentials.user, "the session has ended; logging in again");
             *live = Some(self.login().await?);
         }
-        inventory::read(&mut self.caller(live.as_mut().ok_or_else(lost)?)).await
+        Ok(())
     }
 
     /// Ends the session.
@@ -121,8 +162,13 @@ impl Session {
         }
     }
 
-    fn caller<'a>(&'a self, live: &'a mut Live) -> Caller<'a> {
-        Caller { session: self, live }
+    fn caller<'a>(&'a self, live: &'a mut Option<Live>) -> Result<Caller<'a>, SessionError> {
+        let lost = || SessionError::Lost {
+            address: self.endpoint.address(),
+            user: self.credentials.user.clone(),
+        };
+        let live = live.as_mut().ok_or_else(lost)?;
+        Ok(Caller { session: self, live })
     }
 
     async fn login(&self) -> Result<Live, SessionError> {
@@ -136,16 +182,20 @@ impl Session {
         }
         let (mut pipe, service) = self.connect().await?;
         let arguments = element("userName", user) + &element("password", password.expose());
-        let request = Method::Login.envelope(&service.sessions, &arguments);
-        let answer = timeout(self.deadline, pipe.post(&self.endpoint, request, None, MAX_ANSWER))
+        let request = Method::Login.envelope(&service.sessions, &arguments, "");
+        let answer = timeout(self.deadline, pipe.post(&self.endpoint, &VIM, request, None, MAX_ANSWER))
             .await
-            .map_err(|_| self.passed(Method::Login))??;
-        self.response(Method::Login, &answer)?
+            .map_err(|_| self.passed(Method::Login.name()))??;
+        let session = self
+            .response(Method::Login, &answer, &mut |_| {})?
             .map_err(|fault| fault.of_login(address, user))?;
+        let own = |name: &str| session.child("returnval").map(|own| own.text_of(name)).unwrap_or_default();
         Ok(Live {
             pipe: Some(pipe),
             cookie: answer.cookie,
+            owner: (own("key"), plain(&own("userName"))),
             service,
+            rest: None,
         })
     }
 
@@ -157,15 +207,15 @@ impl Session {
         let answer = clock
             .within(
                 Stage::IsVcenter,
-                pipe.post(endpoint, soap::RETRIEVE_SERVICE_CONTENT, None, MAX_ANSWER),
+                pipe.post(endpoint, &VIM, soap::RETRIEVE_SERVICE_CONTENT, None, MAX_ANSWER),
             )
             .await??;
         soap::about(endpoint, &answer)?;
-        let content = self.response(Method::RetrievePropertiesEx, &answer)?;
+        let content = self.response(Method::RetrievePropertiesEx, &answer, &mut |_| {})?;
         let content = content.map_err(|fault| fault.of_call(endpoint.address(), "", "RetrieveServiceContent"))?;
         let part = |name: &str| {
             let found = content.child("returnval").and_then(|content| content.child(name));
-            found.map(Moref::of).ok_or_else(|| ProbeError::Malformed {
+            found.map(reference).ok_or_else(|| ProbeError::Malformed {
                 address: endpoint.address(),
                 because: format!("it does not say where its {name} is"),
             })
@@ -175,12 +225,19 @@ impl Session {
             collector: part("propertyCollector")?,
             views: part("viewManager")?,
             root: part("rootFolder")?,
+            authorization: part("authorizationManager")?,
         };
         Ok((pipe, service))
     }
 
     /// The element of the response, or the fault in its place.
-    fn response(&self, method: Method, answer: &Answer) -> Result<Result<Element, Fault>, ProbeError> {
+    /// What stands in a long list goes to `each` and not into the element.
+    pub(super) fn response(
+        &self,
+        method: Method,
+        answer: &Answer,
+        each: &mut dyn FnMut(Element),
+    ) -> Result<Result<Element, Fault>, ProbeError> {
         let address = || self.endpoint.address();
         let malformed = |because: String| ProbeError::Malformed {
             address: address(),
@@ -196,7 +253,7 @@ impl Session {
             return Err(status(None));
         }
         let text = std::str::from_utf8(&answer.body).map_err(|_| malformed("it is not UTF-8 text".to_owned()))?;
-        let tree = match xml::parse(text) {
+        let tree = match xml::parse_each(text, method.list(), each) {
             Ok(tree) => tree,
             Err(_) if answer.status == 500 => return Err(status(None)),
             Err(because) => return Err(malformed(because)),
@@ -216,16 +273,16 @@ impl Session {
             let text = self.credentials.password.hidden_in(&fault.text);
             return Ok(Err(Fault { text, ..fault }));
         }
-        if first.namespace != VIM || !first.name.ends_with("Response") {
+        if first.namespace != method.place().namespace || !first.name.ends_with("Response") {
             return Err(malformed(format!("its answer to {} is another", method.name())));
         }
         Ok(Ok(first))
     }
 
-    fn passed(&self, method: Method) -> SessionError {
+    pub(super) fn passed(&self, method: &'static str) -> SessionError {
         SessionError::TimedOut {
             address: self.endpoint.address(),
-            method: method.name(),
+            method,
             after: self.deadline,
         }
     }
@@ -241,53 +298,8 @@ impl Drop for Session {
     }
 }
 
-/// Makes calls within a session.
-pub(super) struct Caller<'a> {
-    session: &'a Session,
-    live: &'a mut Live,
-}
-
-impl Caller<'_> {
-    pub(super) fn service(&self) -> &Service {
-        &self.live.service
-    }
-
-    pub(super) fn address(&self) -> String {
-        self.session.endpoint.address()
-    }
-
-    /// The session is gone, seen in an answer that is no fault.
-    pub(super) fn lost(&self) -> SessionError {
-        SessionError::Lost {
-            address: self.address(),
-            user: self.session.credentials.user.clone(),
-        }
-    }
-
-    /// One call. A connection that an exchange did not leave clean is not used again.
-    pub(super) async fn call(&mut self, method: Method, this: &Moref, arguments: &str) -> Result<Element, SessionError> {
-        let endpoint = &self.session.endpoint;
-        let exchange = async {
-            let mut pipe = match self.live.pipe.take() {
-                Some(pipe) if !pipe.is_closed() => pipe,
-                _ => open(endpoint, &wire::Clock::start(endpoint, self.session.deadline)).await?,
-            };
-            let request = method.envelope(this, arguments);
-            let answer = pipe.post(endpoint, request, self.live.cookie.as_ref(), MAX_PAGE).await?;
-            self.live.pipe = Some(pipe);
-            Ok::<_, ProbeError>(answer)
-        };
-        let answer = timeout(self.session.deadline, exchange)
-            .await
-            .map_err(|_| self.session.passed(method))??;
-        let user = &self.session.credentials.user;
-        self.session
-            .response(method, &answer)?
-            .map_err(|fault| fault.of_call(endpoint.address(), user, method.name()))
-    }
-}
-
-async fn open(endpoint: &Endpoint, clock: &wire::Clock) -> Result<Pipe, ProbeError> {
+/// A connection that is judged and not used yet.
+pub(super) async fn open(endpoint: &Endpoint, clock: &wire::Clock) -> Result<Pipe, ProbeError> {
     let config = tls::Config::new(endpoint)?;
     let stream = wire::connect(endpoint, clock).await?;
     let (stream, _) = tls::handshake(endpoint, clock, config, stream).await?;
@@ -300,8 +312,13 @@ async fn logout(endpoint: Endpoint, live: Live) {
             Some(pipe) if !pipe.is_closed() => pipe,
             _ => open(&endpoint, &wire::Clock::start(&endpoint, LOGOUT)).await?,
         };
-        let request = Method::Logout.envelope(&live.service.sessions, "");
-        pipe.post(&endpoint, request, live.cookie.as_ref(), MAX_ANSWER).await
+        if let Some(rest) = live.rest {
+            let headers = [(HeaderName::from_static("vmware-api-session-id"), Some(rest.id))];
+            let path = Call::Logout.path(rest.modern);
+            pipe.send(&endpoint, Call::Logout.method(), &path, headers, "", MAX_ANSWER).await?;
+        }
+        let request = Method::Logout.envelope(&live.service.sessions, "", "");
+        pipe.post(&endpoint, &VIM, request, live.cookie.as_ref(), MAX_ANSWER).await
     };
     match timeout(LOGOUT, end).await {
         Ok(Ok(_)) => {}

@@ -47,6 +47,12 @@ impl Element {
 
 /// Reads a document. The error is a phrase for people.
 pub(super) fn parse(text: &str) -> Result<Element, String> {
+    parse_each(text, "", &mut |_| {})
+}
+
+/// The same, but elements of this local name are handed over one by one as they end, and are not kept: a long list takes no more
+/// memory than its longest item.
+pub(super) fn parse_each(text: &str, name: &str, each: &mut dyn FnMut(Element)) -> Result<Element, String> {
     let mut reader = NsReader::from_str(text);
     reader.config_mut().expand_empty_elements = true;
     let mut open: Vec<Element> = vec![];
@@ -89,6 +95,7 @@ pub(super) fn parse(text: &str) -> Result<Element, String> {
             Event::End(_) => {
                 let done = open.pop().ok_or("it closes an element that is not open")?;
                 match open.last_mut() {
+                    Some(_) if done.name == name => each(done),
                     Some(parent) => parent.children.push(done),
                     None => return Ok(done),
                 }
@@ -146,6 +153,16 @@ mod tests {
         .expect("XML");
         assert_eq!((tree.kind.as_str(), tree.xsi_type.as_str()), ("Folder", "ManagedObjectReference"));
         assert!(parse("<a type='1' type='2'/>").expect_err("twice").contains("attribute"));
+    }
+
+    #[test]
+    fn long_lists_are_handed_over() {
+        let mut seen = vec![];
+        let tree = parse_each("<r><o>1</o><token>t</token><o>2</o></r>", "o", &mut |item| seen.push(item.text)).expect("XML");
+        assert_eq!(
+            (seen, tree.children.len(), tree.text_of("token")),
+            (vec!["1".to_owned(), "2".into()], 1, "t".into())
+        );
     }
 
     #[test]

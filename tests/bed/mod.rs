@@ -90,24 +90,26 @@ impl Bed {
         .await
     }
 
-    /// Starts the operator with the token of its own service account.
+    /// Starts the operator with the token of its own service account, and waits until it is ready.
     pub async fn start_operator(&mut self) -> Result<()> {
+        // As its pod would be called: the next process in a pod need not wait for the one before.
+        self.operator = Some(self.another_operator("vdo-operator-0").await?);
+        Ok(())
+    }
+
+    /// Starts one more operator under this name, and waits until it is ready.
+    pub async fn another_operator(&mut self, identity: &str) -> Result<Process> {
         self.runs += 1;
         let log = self.operator_log();
         let launch = Launch::new("vdo-operator", env!("CARGO_BIN_EXE_vdo-operator"), &log)
             .env("VDO_KUBECONFIG", &self.token.to_string_lossy())
+            .env("VDO_IDENTITY", identity)
             .flag("listen", "127.0.0.1:0")
             .flag("log-format", "json");
         let launch = self.flags.iter().fold(launch, |launch, (flag, value)| launch.flag(flag, value));
-        self.operator = Some(launch.spawn()?);
-        until("the operator to be ready", PATIENCE, async || {
-            let text = std::fs::read_to_string(&log).unwrap_or_default();
-            Ok(Probe::when(
-                text.contains("\"message\":\"ready\""),
-                format!("its log ends with {:?}", text.lines().last()),
-            ))
-        })
-        .await
+        let operator = launch.spawn()?;
+        logged(&log, "ready").await?;
+        Ok(operator)
     }
 
     /// The log of the operator's current run.
@@ -293,7 +295,7 @@ impl Bed {
         Ok(all)
     }
 
-    /// What the operator asked the API server in a time, without its watches.
+    /// What the operator asked the API server in a time, without its watches and its Lease.
     pub async fn operator_requests(&self, since: vdo_testbed::Mark) -> Result<Requests> {
         Ok(self
             .cluster
@@ -301,7 +303,7 @@ impl Bed {
             .since(since)
             .await?
             .of(OPERATOR)
-            .only(|e| !matches!(e.verb.as_str(), "watch" | "list")))
+            .only(|e| !matches!(e.verb.as_str(), "watch" | "list") && e.resource != "leases"))
     }
 }
 
@@ -315,6 +317,19 @@ async fn add_nodes(cluster: &Cluster) -> Result<()> {
         cluster.add_node(node.uninitialized()).await?;
     }
     Ok(())
+}
+
+/// Waits until an operator has logged this message.
+pub async fn logged(log: &Path, message: &str) -> Result<()> {
+    let line = format!("\"message\":\"{message}");
+    until(&format!("the operator to log {message:?}"), PATIENCE, async || {
+        let text = std::fs::read_to_string(log).unwrap_or_default();
+        Ok(Probe::when(
+            text.contains(&line),
+            format!("its log ends with {:?}", text.lines().last()),
+        ))
+    })
+    .await
 }
 
 /// A condition of an object; null when it has none of that type.

@@ -1,102 +1,125 @@
-use super::{AFTER, Login, Look, Verdict};
-use crate::api::{ConditionType, Conditions, Reason, VsphereCloudConfig, VsphereCloudConfigStatus, chain};
-use crate::health::{find_datacenters, match_machines};
+use super::{Login, Look, Question, Seen};
+use crate::api::{ConditionType, chain};
+use crate::facts::{Feature, Needs};
+use crate::health::{
+    ConnectionReport, SharedDatastores, Stage, authorized_stage, find_datacenters, judge, nodes_stage, nothing_shared, shared_datastores,
+    storage_findings, topology,
+};
 use crate::reconcile::login;
 use crate::vcenter::SessionError;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The conditions after the login, in order.
+const AFTER: [ConditionType; 5] = [
+    ConditionType::DatacentersFound,
+    ConditionType::StorageFound,
+    ConditionType::Authorized,
+    ConditionType::NodesFound,
+    ConditionType::TopologyConsistent,
+];
 
 /// The stages that need a login.
-pub(super) fn within(
-    conditions: &mut Conditions,
-    status: &mut VsphereCloudConfigStatus,
-    verdict: &mut Verdict,
-    object: &VsphereCloudConfig,
-    look: &Look,
-) {
-    let inventory = match &look.login {
-        Login::In(inventory) => inventory,
-        other => {
-            let failed = match other {
-                Login::Waits(record) => {
-                    let (reason, message) = login::waiting(&object.spec.vc_ip, record);
-                    if let Some(own) = &mut status.credential {
-                        own.attempts = record.attempts;
-                        own.last_tried.clone_from(&record.last_tried);
-                        own.refused.clone_from(&record.refused);
-                        own.verified = own.verified.take().filter(|version| *version != own.version);
-                    }
-                    Some(Verdict {
-                        ready: record.refused.as_ref().map(|_| false),
-                        reason,
-                        message,
-                    })
-                }
-                Login::Failed(error) => Some(Verdict {
-                    ready: matches!(error, SessionError::Forbidden { .. }).then_some(false),
-                    reason: login::reason(error),
-                    message: format!("{}. {}", chain(error), error.remedy()),
-                }),
-                _ => Some(Verdict {
-                    ready: None,
-                    reason: Reason::NotChecked,
-                    message: "an earlier check failed, or the login could not be tried yet".into(),
-                }),
-            };
-            // A call that is forbidden shows that the login was not.
-            let at = match other {
-                Login::Failed(SessionError::Forbidden { .. }) => {
-                    conditions.set(ConditionType::Authenticated, Some(true), Reason::Healthy, "the login was accepted");
-                    ConditionType::DatacentersFound
-                }
-                _ => ConditionType::Authenticated,
-            };
-            for kind in AFTER.into_iter().skip_while(|kind| *kind != at) {
-                match &failed {
-                    Some(failed) if kind == at => conditions.set(kind, failed.ready, failed.reason, failed.message.clone()),
-                    _ => conditions.set(kind, None, Reason::NotChecked, "an earlier check failed"),
-                }
-            }
-            verdict.blame(failed);
-            return;
+pub(super) fn within(report: &mut ConnectionReport, look: &Look) {
+    let server = &look.question.server;
+    let rest = |report: &mut ConnectionReport, kinds: &[ConditionType]| {
+        report
+            .stages
+            .extend(kinds.iter().map(|kind| Stage::unknown(*kind, "an earlier check failed")));
+    };
+    let kind = ConditionType::Authenticated;
+    let seen = match &look.login {
+        Login::In(seen) => seen,
+        Login::NotTried => {
+            let why = "an earlier check failed, or the login could not be tried yet";
+            report.stages.push(Stage::unknown(kind, why));
+            return rest(report, &AFTER);
+        }
+        Login::Waits(record) => {
+            let (reason, message) = login::waiting(server, record);
+            let status = record.refused.as_ref().map(|_| false);
+            report.stages.push(Stage::failed(kind, status, reason, message, ""));
+            return rest(report, &AFTER);
+        }
+        // A call that is forbidden shows that the login was not.
+        Login::Failed(error @ SessionError::Forbidden { .. }) => {
+            report.stages.push(Stage::passed(kind, "the login was accepted"));
+            report.stages.push(failure(AFTER[0], error, Some(false)));
+            return rest(report, &AFTER[1..]);
+        }
+        Login::Failed(error) => {
+            let status = error.is_rejection().then_some(false);
+            report.stages.push(failure(kind, error, status));
+            return rest(report, &AFTER);
         }
     };
-    if let Some(own) = &mut status.credential {
-        own.verified = Some(own.version.clone());
-        (own.attempts, own.last_tried, own.refused) = (0, None, None);
-        let message = format!("{} lets {} in", object.spec.vc_ip, own.user);
-        conditions.set(ConditionType::Authenticated, Some(true), Reason::Healthy, message);
+    report.stages.push(Stage::passed(kind, format!("{server} lets the user in")));
+    let datacenters = datacenters(&look.question.datacenters, &seen.inventory.datacenters);
+    let found = datacenters.status == Some(true);
+    report.stages.push(datacenters);
+    if !found {
+        return rest(report, &AFTER[1..]);
     }
-    let wanted = &object.spec.datacenters;
-    match find_datacenters(wanted, &inventory.datacenters) {
-        Ok(()) => {
-            let count = inventory.datacenters.len();
-            let message = if wanted.is_empty() {
-                format!("all {count} datacenters are looked at")
-            } else {
-                format!("{} of {count} datacenters are looked at", wanted.len())
-            };
-            conditions.set(ConditionType::DatacentersFound, Some(true), Reason::Healthy, message);
-        }
-        Err((reason, message)) => {
-            conditions.set(ConditionType::DatacentersFound, Some(false), reason, message.clone());
-            verdict.blame(Some(Verdict {
-                ready: Some(false),
-                reason,
-                message,
-            }));
-        }
-    }
-    let (matches, machines) = match_machines(&look.nodes, &inventory.machines, wanted);
-    let message = format!("{} of {} nodes are virtual machines here", machines.found, machines.nodes);
-    let named = |names: &[String]| names.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
-    status.machines = Some(machines);
-    let (found, reason, message) = if !matches.ambiguous.is_empty() {
-        let text = format!("{message}; not to be told apart: {}", named(&matches.ambiguous));
-        (Some(false), Reason::NodeAmbiguous, text)
-    } else if look.alone && !matches.missing.is_empty() {
-        let text = format!("{message}; not found: {}", named(&matches.missing));
-        (Some(false), Reason::NodeNotFound, text)
-    } else {
-        (Some(true), Reason::Healthy, message)
+    there(report, &look.question, seen);
+}
+
+/// What is in the datacenters. None of these stages needs another: whoever has two faults is told of both.
+fn there(report: &mut ConnectionReport, question: &Question, seen: &Seen) {
+    let Question { needs, nodes, alone, .. } = question;
+    let (topology, segments) = match &seen.tagging {
+        Ok(tagging) => topology(needs, &seen.inventory, nodes, &seen.nodes, tagging),
+        Err(error) => (failure(ConditionType::TopologyConsistent, error, None), BTreeMap::new()),
     };
-    conditions.set(ConditionType::NodesFound, found, reason, message);
+    report.shared = shared_datastores(&seen.inventory, &seen.nodes, &segments);
+    report.stages.push(storage(needs, seen, &report.shared));
+    report.stages.push(match &seen.granted {
+        Ok(granted) => {
+            report.privileges = judge(&seen.demands, granted, &seen.inventory);
+            authorized_stage(&report.privileges)
+        }
+        Err(error) => failure(ConditionType::Authorized, error, None),
+    });
+    report.stages.push(nodes_stage(&seen.nodes, *alone));
+    report.nodes.clone_from(&seen.nodes);
+    report.stages.push(topology);
+}
+
+fn storage(needs: &Needs, seen: &Seen, shared: &[SharedDatastores]) -> Stage {
+    let kind = ConditionType::StorageFound;
+    let findings = storage_findings(needs, &seen.inventory, seen.policies.as_ref().ok().map(Vec::as_slice));
+    if !findings.is_empty() {
+        return Stage::of(kind, "", findings);
+    }
+    if let Err(error) = &seen.policies {
+        return failure(kind, error, None);
+    }
+    // It informs: a cluster with local disks only is a poor one and not a wrong one.
+    if let Some(finding) = nothing_shared(shared).filter(|_| needs.features.contains(&Feature::Block)) {
+        return Stage {
+            status: Some(true),
+            ..Stage::of(kind, "", vec![finding])
+        };
+    }
+    let named = needs.datastores.len() + needs.policies.len();
+    let shared: BTreeSet<&String> = shared.iter().flat_map(|one| &one.datastores).collect();
+    Stage::passed(
+        kind,
+        format!(
+            "all {named} named datastores and policies exist; {} datastores are shared by the hosts of the nodes",
+            shared.len()
+        ),
+    )
+}
+
+fn failure(kind: ConditionType, error: &SessionError, status: Option<bool>) -> Stage {
+    Stage::failed(kind, status, login::reason(error), chain(error), error.remedy())
+}
+
+fn datacenters(wanted: &[String], existing: &[String]) -> Stage {
+    let kind = ConditionType::DatacentersFound;
+    let count = existing.len();
+    match find_datacenters(wanted, existing) {
+        Ok(()) if wanted.is_empty() => Stage::passed(kind, format!("all {count} datacenters are looked at")),
+        Ok(()) => Stage::passed(kind, format!("{} of {count} datacenters are looked at", wanted.len())),
+        Err((reason, message)) => Stage::failed(kind, Some(false), reason, message, ""),
+    }
 }

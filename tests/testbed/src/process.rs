@@ -161,11 +161,15 @@ impl Process {
         }
     }
 
+    /// Sends the child a signal by its name, such as `STOP`.
+    pub fn signal(&mut self, name: &str) -> Result<()> {
+        let line = self.line.as_mut().context("the child is being killed")?;
+        writeln!(line, "{name}").with_context(|| format!("signal {name} for {}", self.name))
+    }
+
     /// Asks the child to end, kills it after `patience`, and waits.
     pub fn stop(&mut self, patience: Duration) {
-        if let Some(line) = &mut self.line {
-            let _ = line.write_all(b"TERM\n");
-        }
+        let _ = self.signal("TERM");
         let deadline = Instant::now() + patience;
         while self.exited().is_none() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));

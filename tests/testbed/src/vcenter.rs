@@ -51,6 +51,13 @@ pub struct VcenterOptions {
     pub vms: Vec<Vm>,
     /// The one datacenter.
     pub datacenter: String,
+    /// How many hosts its cluster has.
+    pub hosts: usize,
+    /// How many datastores it has.
+    pub datastores: usize,
+    /// Instead of the one datacenter and the machines named above: so many datacenters, each in a folder of its own, with so many
+    /// machines each.
+    pub large: Option<(usize, usize)>,
     /// The instance UUID, which also decides the UUIDs of the machines.
     pub instance_uuid: String,
     /// When its certificate is valid.
@@ -74,6 +81,9 @@ impl Default for VcenterOptions {
             more_users: BTreeMap::new(),
             vms: Vec::new(),
             datacenter: "DC0".into(),
+            hosts: 1,
+            datastores: 1,
+            large: None,
             instance_uuid: "8b1f2c9e-6a55-4c8e-9d43-0f6f3a1c7e11".into(),
             validity: Validity::Good,
             certificate_names: vec!["127.0.0.1".into(), "localhost".into()],
@@ -185,7 +195,14 @@ impl Vcenter {
             .flag("build", &options.build)
             .flag("instance-uuid", &options.instance_uuid)
             .flag("user", &options.user)
-            .flag("datacenter", &options.datacenter);
+            .flag("datacenter", &options.datacenter)
+            .flag("hosts", options.hosts.to_string())
+            .flag("datastores", options.datastores.to_string());
+        if let Some((datacenters, machines)) = options.large {
+            return launch
+                .flag("datacenters", datacenters.to_string())
+                .flag("machines-each", machines.to_string());
+        }
         options
             .vms
             .iter()
@@ -265,8 +282,90 @@ impl Vcenter {
 
     /// Takes privileges from a user, as far as questions about privileges go; with none the user has all again.
     pub async fn deny(&self, user: &str, privileges: &[&str]) -> Result<()> {
+        self.deny_on(user, "", privileges).await
+    }
+
+    /// The same on one object, by its identifier such as `host-21`.
+    pub async fn deny_on(&self, user: &str, object: &str, privileges: &[&str]) -> Result<()> {
         let privileges: String = privileges.iter().map(|privilege| format!("&privilege={privilege}")).collect();
-        self.control(&format!("deny?user={}{privileges}", user.replace('\\', "%5C"))).await
+        let user = query(user);
+        self.control(&format!("deny?user={user}&object={object}{privileges}")).await
+    }
+
+    /// Changes what the vCenter says of an object, for example `("VirtualMachine", "w-1", &[("hardware", "vmx-13")])`.
+    ///
+    /// Of a machine: `hardware`, `disk-uuid` (`true`, `false` or empty), `tools`, `host-name`, `address`, `power`, `uuid`,
+    /// `instance-uuid`, `snapshot`, `host`, `scsi` (`lsilogic`). Of a host: `version`, `state`. Of a datastore: `url`, `type`,
+    /// `accessible`, `maintenance`, `unmount` (a host).
+    pub async fn set(&self, kind: &str, name: &str, values: &[(&str, &str)]) -> Result<()> {
+        let values: String = values.iter().map(|(key, value)| format!("&{key}={}", query(value))).collect();
+        self.control(&format!("set?kind={kind}&name={}{values}", query(name))).await
+    }
+
+    /// The identifier of an object.
+    pub async fn id(&self, kind: &str, name: &str) -> Result<String> {
+        let request = http::Request::get(format!("/ctl/id?kind={kind}&name={}", query(name))).body(Vec::new())?;
+        Ok(self.http()?.request_text(request).await?)
+    }
+
+    /// Attaches a tag to an object; category and tag are made where they do not exist.
+    pub async fn tag(&self, category: &str, tag: &str, kind: &str, name: &str) -> Result<()> {
+        let basic = base64::Engine::encode(
+            &base64::engine::general_purpose::STANDARD,
+            format!(
+                "{}:{}",
+                self.options.user.split('@').next().unwrap_or_default(),
+                self.options.password
+            ),
+        );
+        let session = self
+            .rest("POST", "session", ("Authorization", &format!("Basic {basic}")), "")
+            .await?;
+        let session = session["value"].as_str().context("no session")?.to_owned();
+        let header = ("vmware-api-session-id", session.as_str());
+        let tagging = async |method, path: &str, body: &serde_json::Value| {
+            self.rest(method, &format!("tagging/{path}"), header, &body.to_string()).await
+        };
+        let find = async |what: &str, name: &str| -> Result<Option<String>> {
+            let ids = tagging("GET", what, &serde_json::Value::Null).await?;
+            for id in ids["value"].as_array().into_iter().flatten().filter_map(|id| id.as_str()) {
+                let found = tagging("GET", &format!("{what}/id:{id}"), &serde_json::Value::Null).await?;
+                if found["value"]["name"] == name {
+                    return Ok(Some(id.to_owned()));
+                }
+            }
+            Ok(None)
+        };
+        let made = async |what: &str, spec: serde_json::Value| -> Result<String> {
+            let made = tagging("POST", what, &serde_json::json!({"create_spec": spec})).await?;
+            Ok(made["value"].as_str().context("no id")?.to_owned())
+        };
+        let category = match find("category", category).await? {
+            Some(id) => id,
+            None => {
+                let spec = serde_json::json!({"name": category, "description": "", "cardinality": "MULTIPLE", "associable_types": []});
+                made("category", spec).await?
+            }
+        };
+        let id = match find("tag", tag).await? {
+            Some(id) => id,
+            None => made("tag", serde_json::json!({"name": tag, "description": "", "category_id": category})).await?,
+        };
+        let object = serde_json::json!({"object_id": {"id": self.id(kind, name).await?, "type": kind}});
+        tagging("POST", &format!("tag-association/id:{id}?~action=attach"), &object).await?;
+        self.rest("DELETE", "session", header, "").await?;
+        Ok(())
+    }
+
+    async fn rest(&self, method: &str, path: &str, header: (&str, &str), body: &str) -> Result<serde_json::Value> {
+        let request = http::Request::builder()
+            .method(method)
+            .uri(format!("/rest/com/vmware/cis/{path}"))
+            .header(header.0, header.1)
+            .header("Content-Type", "application/json")
+            .body(body.as_bytes().to_vec())?;
+        let text = self.http()?.request_text(request).await?;
+        Ok(serde_json::from_str(&text).unwrap_or_default())
     }
 
     async fn control(&self, what: &str) -> Result<()> {
@@ -284,4 +383,15 @@ impl Vcenter {
         config.accept_invalid_certs = self.options.validity != Validity::Good;
         Ok(kube::Client::try_from(config)?)
     }
+}
+
+/// A value as it stands in a query.
+fn query(value: &str) -> String {
+    value
+        .bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
+            byte => format!("%{byte:02X}"),
+        })
+        .collect()
 }

@@ -31,6 +31,8 @@ func newControl(service *simulator.Service, users map[string]string) *control {
 	service.HandleFunc("/ctl/logins", c.serveLogins)
 	service.HandleFunc("/ctl/fault", c.serveFault)
 	service.HandleFunc("/ctl/deny", c.serveDeny)
+	service.HandleFunc("/ctl/set", c.serveSet)
+	service.HandleFunc("/ctl/id", c.serveID)
 	return c
 }
 
@@ -94,23 +96,30 @@ var faults = map[string]simulator.FaultType{
 	"ResourceInUse":         simulator.FaultTypeResourceInUse,
 }
 
-// serveDeny takes privileges from a user: ?user=U&privilege=P&privilege=Q. Without a privilege the user has all again.
+// serveDeny takes privileges from a user: ?user=U&privilege=P&privilege=Q, everywhere or on ?object=host-21 alone. Without a
+// privilege the user has all again.
 func (c *control) serveDeny(w http.ResponseWriter, r *http.Request) {
 	if err := r.ParseForm(); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	denied := map[string]bool{}
-	for _, privilege := range r.Form["privilege"] {
-		denied[privilege] = true
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.denied[r.FormValue("user")] = denied
+	user := r.FormValue("user")
+	if len(r.Form["privilege"]) == 0 {
+		delete(c.denied, user)
+		return
+	}
+	if c.denied[user] == nil {
+		c.denied[user] = map[string]bool{}
+	}
+	for _, privilege := range r.Form["privilege"] {
+		c.denied[user][r.FormValue("object")+" "+privilege] = true
+	}
 }
 
-func (c *control) grants(user, privilege string) bool {
+func (c *control) grants(user, object, privilege string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.denied[user][privilege]
+	return !c.denied[user][" "+privilege] && !c.denied[user][object+" "+privilege]
 }

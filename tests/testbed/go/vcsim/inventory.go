@@ -36,13 +36,22 @@ func furnish(all *simulator.Registry, o options) error {
 	if !ok {
 		return fmt.Errorf("the model has no datacenter")
 	}
-	dc.Name = o.dcName
+	if o.datacenters == 1 {
+		dc.Name = o.dcName
+	}
 
 	network := "VM Network"
 	if n := all.Any("DistributedVirtualPortgroup"); n != nil {
 		network = n.Entity().Name
 	}
 	vms := all.All("VirtualMachine")
+	if o.machinesEach > 0 {
+		for i, vm := range vms {
+			ip := fmt.Sprintf("10.%d.%d.%d", 100+i/62500, i/250%250, i%250+1)
+			dress(vm, machine{vm.Entity().Name, ip}, o.instanceID, network)
+		}
+		return nil
+	}
 	if len(vms) != len(o.machines) {
 		return fmt.Errorf("the model made %d virtual machines, not %d", len(vms), len(o.machines))
 	}

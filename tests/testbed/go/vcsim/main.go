@@ -33,6 +33,8 @@ type options struct {
 	version, build, instanceID            string
 	user, passwordFile, usersFile, dcName string
 	machines                              machines
+	hosts, datastores                     int
+	datacenters, machinesEach             int
 	exitWhenStdinCloses                   bool
 }
 
@@ -55,6 +57,10 @@ func parse() (options, error) {
 	flag.StringVar(&o.passwordFile, "password-file", "", "file with that user's password, taken as it is (default: environment VCSIM_PASSWORD)")
 	flag.StringVar(&o.usersFile, "users-file", "", "file with more users who can log in: a JSON object of names and passwords")
 	flag.StringVar(&o.dcName, "datacenter", "DC0", "name of the datacenter")
+	flag.IntVar(&o.hosts, "hosts", 1, "hosts in the cluster of a datacenter")
+	flag.IntVar(&o.datastores, "datastores", 1, "datastores of a datacenter; every host has all of them")
+	flag.IntVar(&o.datacenters, "datacenters", 1, "datacenters; when there are several, each lies in a folder of its own and has a name of its own")
+	flag.IntVar(&o.machinesEach, "machines-each", 0, "virtual machines of made-up names in each datacenter, instead of those named one by one")
 	flag.Var(&o.machines, "vm", "NAME=IP of a virtual machine; repeat for more")
 	flag.BoolVar(&o.exitWhenStdinCloses, "exit-on-stdin-close", false, "exit when standard input closes")
 	flag.Parse()
@@ -119,8 +125,14 @@ func run() error {
 	about.Version, about.Build, about.InstanceUuid = o.version, o.build, o.instanceID
 	about.FullName = fmt.Sprintf("VMware vCenter Server %s build-%s", o.version, o.build)
 	about.ApiVersion = apiVersion(o.version)
-	model.Host, model.Cluster, model.ClusterHost = 0, 1, 1
+	model.Host, model.Cluster, model.ClusterHost, model.Datastore = 0, 1, o.hosts, o.datastores
 	model.Machine = len(o.machines)
+	if o.machinesEach > 0 {
+		model.Machine = o.machinesEach
+	}
+	if o.datacenters > 1 {
+		model.Datacenter, model.Folder = o.datacenters, o.datacenters
+	}
 	if err := model.Create(); err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (a *authorization) available(user string, entities []types.ManagedObjectRef
 	for _, entity := range entities {
 		one := types.EntityPrivilege{Entity: entity}
 		for _, id := range privileges {
-			one.PrivAvailability = append(one.PrivAvailability, types.PrivilegeAvailability{PrivId: id, IsGranted: a.control.grants(user, id)})
+			one.PrivAvailability = append(one.PrivAvailability, types.PrivilegeAvailability{PrivId: id, IsGranted: a.control.grants(user, entity.Value, id)})
 		}
 		all = append(all, one)
 	}
@@ -51,7 +51,7 @@ func (a *authorization) FetchUserPrivilegeOnEntities(_ *simulator.Context, req *
 	for i, result := range body.Res.Returnval {
 		var left []string
 		for _, id := range result.Privileges {
-			if a.control.grants(req.UserName, id) {
+			if a.control.grants(req.UserName, result.Entity.Value, id) {
 				left = append(left, id)
 			}
 		}

@@ -122,6 +122,7 @@ impl Keeper {
         let log = self.dir.join("operator.log");
         let launch = Launch::new("vdo-operator", &wanted.program, &log)
             .env("VDO_KUBECONFIG", &wanted.kubeconfig.to_string_lossy())
+            .env("VDO_IDENTITY", "vdo-operator-0")
             .flag("listen", &address);
         let started = launch.spawn();
         let ended = started.as_ref().err().map(|error| format!("{error:#}"));

@@ -1,0 +1,255 @@
+use super::connection::some;
+use super::demands::shown_as;
+use super::{Demand, Finding, Stage};
+use crate::api::{ConditionType, Reason};
+use crate::facts::{Feature, Granted, Inventory, ManagedObject};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What an account may do in a vCenter, against what it has to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Privileges {
+    /// The account as the vCenter knows it.
+    pub principal: String,
+    /// How many pairs of object and privilege were looked at.
+    pub checked: usize,
+    /// What it lacks.
+    pub missing: Vec<MissingPrivilege>,
+    /// What it has and does not need, where that was asked for.
+    pub surplus: Vec<SurplusPrivileges>,
+}
+
+/// A privilege that an account lacks on an object.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MissingPrivilege {
+    /// The object.
+    pub object: ManagedObject,
+    /// Its inventory path; its identifier where the account cannot see it.
+    pub path: String,
+    /// The privilege as the API spells it.
+    pub privilege: String,
+    /// The privilege as the vSphere Client spells it.
+    pub shown_as: String,
+    /// The features that need it.
+    pub features: BTreeSet<Feature>,
+    /// The role of the driver's documents that contains it.
+    pub role: String,
+    /// Where it is written that it is needed.
+    pub evidence: String,
+}
+
+/// Privileges that an account has on an object and that no feature in use needs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SurplusPrivileges {
+    /// The object.
+    pub object: ManagedObject,
+    /// Its inventory path.
+    pub path: String,
+    /// The privileges, in order.
+    pub privileges: Vec<String>,
+}
+
+/// Holds what is granted against what is needed.
+#[must_use]
+pub fn judge(demands: &[Demand], granted: &Granted, inventory: &Inventory) -> Privileges {
+    let lacks = |demand: &Demand| demand.unseen || !granted.has(&demand.object.id, &demand.privilege);
+    // A choice is lost when each of its objects lacks something.
+    let mut lost: BTreeMap<usize, BTreeMap<&ManagedObject, bool>> = BTreeMap::new();
+    for demand in demands {
+        if let Some(choice) = demand.choice {
+            *lost.entry(choice).or_default().entry(&demand.object).or_default() |= lacks(demand);
+        }
+    }
+    let lost: BTreeSet<usize> = lost
+        .into_iter()
+        .filter(|(_, objects)| objects.values().all(|lacks| *lacks))
+        .map(|(choice, _)| choice)
+        .collect();
+    let counts = |demand: &&Demand| lacks(demand) && demand.choice.is_none_or(|choice| lost.contains(&choice));
+    let mut missing: BTreeMap<(&ManagedObject, &str), MissingPrivilege> = BTreeMap::new();
+    for demand in demands.iter().filter(counts) {
+        let entry = missing
+            .entry((&demand.object, &demand.privilege))
+            .or_insert_with(|| MissingPrivilege {
+                object: demand.object.clone(),
+                path: demand.path.clone(),
+                privilege: demand.privilege.clone(),
+                shown_as: shown_as(&demand.privilege),
+                features: BTreeSet::new(),
+                role: demand.role.clone(),
+                evidence: demand.evidence.clone(),
+            });
+        entry.features.extend(&demand.features);
+    }
+    Privileges {
+        principal: granted.principal.clone(),
+        checked: demands.len(),
+        missing: missing.into_values().collect(),
+        surplus: surplus(demands, granted, inventory),
+    }
+}
+
+/// What is held beyond what is needed, where all that is held is known.
+fn surplus(demands: &[Demand], granted: &Granted, inventory: &Inventory) -> Vec<SurplusPrivileges> {
+    let needed: BTreeSet<(&str, &str)> = demands.iter().map(|d| (d.object.id.as_str(), d.privilege.as_str())).collect();
+    let paths: BTreeMap<&str, &Demand> = demands.iter().map(|demand| (demand.object.id.as_str(), demand)).collect();
+    let all = granted.all.iter().map(|(object, held)| SurplusPrivileges {
+        object: object.clone(),
+        path: paths
+            .get(object.id.as_str())
+            .map_or_else(|| inventory.name_of(&object.id).to_owned(), |demand| demand.path.clone()),
+        privileges: held
+            .iter()
+            .filter(|privilege| !privilege.starts_with("System.") && !needed.contains(&(object.id.as_str(), privilege.as_str())))
+            .cloned()
+            .collect(),
+    });
+    all.filter(|surplus| !surplus.privileges.is_empty()).collect()
+}
+
+/// The stage of the privileges. Each privilege is told once for each kind of object.
+#[must_use]
+pub fn authorized_stage(privileges: &Privileges) -> Stage {
+    let mut groups: BTreeMap<(&str, &str), Vec<&MissingPrivilege>> = BTreeMap::new();
+    for missing in &privileges.missing {
+        groups.entry((&missing.object.kind, &missing.privilege)).or_default().push(missing);
+    }
+    let findings = groups.values().map(|group| finding(&privileges.principal, group)).collect();
+    let passed = match privileges.checked {
+        0 => "no driver uses this connection, so it needs no privileges".to_owned(),
+        n => format!(
+            "{} has what the features in use need ({n} privileges on objects)",
+            privileges.principal
+        ),
+    };
+    Stage::of(ConditionType::Authorized, passed, findings)
+}
+
+fn finding(principal: &str, group: &[&MissingPrivilege]) -> Finding {
+    let first = group[0];
+    let paths: Vec<&str> = group.iter().map(|missing| missing.path.as_str()).collect();
+    let features: BTreeSet<&str> = group.iter().flat_map(|m| &m.features).map(|feature| feature.as_str()).collect();
+    let features = features.into_iter().collect::<Vec<_>>().join(", ");
+    Finding::new(
+        Reason::PrivilegesMissing,
+        format!(
+            "{principal} lacks {} ({}) on {} {}, needed for {features}",
+            first.privilege,
+            first.shown_as,
+            first.object.kind,
+            some(&paths)
+        ),
+        format!(
+            "Give it a role with this privilege there, merged with the role that it may have there already: govc permissions.set -principal '{principal}' -role {} -propagate=false '{}'.",
+            first.role, first.path
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::{Needs, WantedDatastore};
+    use crate::health::demands::tests::{inventory, needs, nodes};
+    use crate::health::{demands, questions};
+
+    fn judged(needs: &Needs, denied: &[(&str, &str)]) -> Privileges {
+        let inventory = inventory();
+        let demands = demands(needs, false, &inventory, &nodes());
+        let mut granted = Granted {
+            principal: "X\\k8s".into(),
+            ..Granted::default()
+        };
+        for (objects, privileges) in questions(&demands) {
+            for object in objects {
+                let held = privileges.iter().filter(|privilege| !denied.contains(&(&object.id, privilege)));
+                granted.granted.entry(object.id.clone()).or_default().extend(held.cloned());
+            }
+        }
+        judge(&demands, &granted, &inventory)
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_object_and_user() {
+        let block = needs(&[Feature::Block]);
+        assert_eq!(authorized_stage(&judged(&block, &[])).status, Some(true));
+        let stage = authorized_stage(&judged(&block, &[("root", "Cns.Searchable")]));
+        assert_eq!((stage.status, stage.reason), (Some(false), Reason::PrivilegesMissing));
+        assert_eq!(
+            stage.message,
+            "X\\k8s lacks Cns.Searchable (CNS > Searchable) on Folder /, needed for block volumes"
+        );
+        assert!(
+            stage
+                .remedy
+                .contains("govc permissions.set -principal 'X\\k8s' -role CNS-SEARCH-AND-SPBM"),
+            "{stage:?}"
+        );
+        let twice = judged(&needs(&[Feature::Block, Feature::CloudProvider]), &[("host-1", "System.Read")]);
+        assert_eq!(twice.missing.len(), 1, "{twice:?}");
+        assert_eq!(twice.missing[0].features.len(), 2);
+    }
+
+    /// The driver leaves out datastores that it must not use: one is enough, unless somebody names it.
+    #[test]
+    fn one_datastore_is_enough_unless_it_is_named() {
+        let mut block = needs(&[Feature::Block]);
+        let denied = |ids: &[&'static str]| ids.iter().map(|id| (*id, "Datastore.FileManagement")).collect::<Vec<_>>();
+        assert_eq!(judged(&block, &denied(&["local"])).missing, []);
+        let paths: Vec<String> = judged(&block, &denied(&["local", "shared"]))
+            .missing
+            .into_iter()
+            .map(|m| m.path)
+            .collect();
+        assert_eq!(paths, ["/DC0/datastore/local", "/DC0/datastore/shared"]);
+        block.datastores.push(WantedDatastore {
+            url: "ds:///local/".into(),
+            ..WantedDatastore::default()
+        });
+        let paths: Vec<String> = judged(&block, &denied(&["local"])).missing.into_iter().map(|m| m.path).collect();
+        assert_eq!(paths, ["/DC0/datastore/local"]);
+    }
+
+    /// What cannot be seen cannot be asked about: that is the answer.
+    #[test]
+    fn an_ancestor_that_cannot_be_seen() {
+        let mut inventory = inventory();
+        inventory.places.remove("cluster");
+        let demands = demands(&needs(&[Feature::Topology]), false, &inventory, &nodes());
+        assert!(
+            questions(&demands)
+                .iter()
+                .all(|(objects, _)| objects.iter().all(|o| o.id != "cluster"))
+        );
+        let mut granted = Granted::default();
+        for (objects, privileges) in questions(&demands) {
+            granted
+                .granted
+                .extend(objects.into_iter().map(|o| (o.id, privileges.iter().cloned().collect())));
+        }
+        let missing = judge(&demands, &granted, &inventory).missing;
+        assert_eq!(
+            missing.iter().map(|m| (m.path.as_str(), m.privilege.as_str())).collect::<Vec<_>>(),
+            [("cluster", "System.Read")]
+        );
+    }
+
+    #[test]
+    fn what_nobody_needs() {
+        let inventory = inventory();
+        let demands = demands(&needs(&[Feature::Block]), false, &inventory, &nodes());
+        let held = ["Cns.Searchable", "System.View", "VApp.Import", "Alarm.Create"].map(String::from);
+        let granted = Granted {
+            all: [(inventory.root.clone(), held.into())].into(),
+            ..Granted::default()
+        };
+        let surplus = judge(&demands, &granted, &inventory).surplus;
+        assert_eq!(
+            (surplus[0].path.as_str(), surplus[0].privileges.as_slice()),
+            ("/", &["Alarm.Create".to_owned(), "VApp.Import".into()][..])
+        );
+    }
+}

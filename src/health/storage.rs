@@ -1,0 +1,374 @@
+use super::connection::some;
+use super::{Finding, NodeReport};
+use crate::api::Reason;
+use crate::facts::{Datastore, Inventory, Needs, Policy};
+use crate::types::distance;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The datastores that all hosts of the nodes of one topology segment reach.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SharedDatastores {
+    /// The segment, as `category=tag` with commas between; empty without topology.
+    pub segment: String,
+    /// The hosts that the nodes run on, by name.
+    pub hosts: Vec<String>,
+    /// The names of the datastores that all of them reach, in order.
+    pub datastores: Vec<String>,
+    /// The host without which there would be some, where there are none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub emptied_by: String,
+}
+
+/// Holds the datastores and policies that are named against those that exist. Policies that could not be read are none that are
+/// missing, and what is not here may be in another vCenter that the driver uses.
+#[must_use]
+pub fn storage_findings(needs: &Needs, inventory: &Inventory, policies: Option<&[Policy]>) -> Vec<Finding> {
+    let datastores = needs.datastores.iter().filter_map(|wanted| {
+        let found = inventory.datastores.iter().find(|datastore| same_url(&datastore.url, &wanted.url));
+        match found {
+            None if needs.several => None,
+            None => Some(no_datastore(&wanted.url, &wanted.named_in, &inventory.datastores)),
+            Some(datastore) => unusable(datastore, wanted.vsan, &wanted.named_in),
+        }
+    });
+    let missing = needs.policies.iter().filter_map(|wanted| {
+        let policies = policies?;
+        if needs.several || policies.iter().any(|policy| policy.name == wanted.name) {
+            return None;
+        }
+        let names: Vec<&str> = policies.iter().map(|policy| policy.name.as_str()).collect();
+        Some(Finding::new(
+            Reason::StoragePolicyNotFound,
+            format!(
+                "there is no storage policy {:?}, as {} says; {}",
+                wanted.name,
+                wanted.named_in,
+                hint(&wanted.name, &names)
+            ),
+            "Correct the name, or give the user StorageProfile.View on the root folder.",
+        ))
+    });
+    datastores.chain(missing).collect()
+}
+
+/// Whether two URLs name one datastore: the slash at the end is often left out.
+pub(super) fn same_url(a: &str, b: &str) -> bool {
+    a.trim_end_matches('/') == b.trim_end_matches('/')
+}
+
+fn no_datastore(url: &str, named_in: &str, existing: &[Datastore]) -> Finding {
+    let urls: Vec<&str> = existing.iter().map(|datastore| datastore.url.as_str()).collect();
+    Finding::new(
+        Reason::DatastoreNotFound,
+        format!("there is no datastore {url:?}, as {named_in} says; {}", hint(url, &urls)),
+        "Copy the URL from the datastore's summary in vCenter (govc datastore.info NAME), or give the user the role Read-only there.",
+    )
+}
+
+fn unusable(datastore: &Datastore, vsan: bool, named_in: &str) -> Option<Finding> {
+    let Datastore {
+        path, kind, maintenance, ..
+    } = datastore;
+    if vsan && kind != "vsan" {
+        return Some(Finding::new(
+            Reason::DatastoreNotVsan,
+            format!("datastore {path}, which {named_in} names for file volumes, is of type {kind}"),
+            "Name a vSAN datastore with file service, or none to use all.",
+        ));
+    }
+    let because = if !datastore.accessible || datastore.hosts.is_empty() {
+        "is reached by no host".to_owned()
+    } else if in_maintenance(datastore) {
+        format!("is in maintenance ({maintenance})")
+    } else {
+        return None;
+    };
+    Some(Finding::new(
+        Reason::DatastoreUnusable,
+        format!("datastore {path}, which {named_in} names, {because}"),
+        "Mount it on the hosts of the nodes, or end its maintenance mode.",
+    ))
+}
+
+fn in_maintenance(datastore: &Datastore) -> bool {
+    !datastore.maintenance.is_empty() && datastore.maintenance != "normal"
+}
+
+/// What could have been meant, or what there is.
+fn hint(wanted: &str, existing: &[&str]) -> String {
+    let bare = wanted.to_lowercase();
+    let near: Vec<&str> = existing
+        .iter()
+        .filter(|name| distance(&name.to_lowercase(), &bare) <= 1 + bare.len() / 6)
+        .copied()
+        .collect();
+    match (near.is_empty(), existing.is_empty()) {
+        (false, _) => format!("did you mean {}?", some(&near)),
+        (true, false) => format!("there are: {}", some(existing)),
+        (true, true) => "the user sees none at all".into(),
+    }
+}
+
+/// The datastores that all hosts of the nodes reach, in each segment by itself. `segments` has the segment of each node, and
+/// nothing of nodes without one.
+#[must_use]
+pub fn shared_datastores(inventory: &Inventory, nodes: &[NodeReport], segments: &BTreeMap<String, String>) -> Vec<SharedDatastores> {
+    let mut hosts: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for node in nodes {
+        let Some(machine) = node.at.and_then(|at| inventory.machines.get(at)) else {
+            continue;
+        };
+        if inventory.hosts.contains_key(&machine.host) {
+            let segment = segments.get(&node.node).map_or("", String::as_str);
+            hosts.entry(segment).or_default().insert(&machine.host);
+        }
+    }
+    let usable: Vec<&Datastore> = inventory.datastores.iter().filter(|d| d.accessible && !in_maintenance(d)).collect();
+    let name = |id: &str| inventory.hosts.get(id).map_or_else(|| id.to_owned(), |host| host.name.clone());
+    hosts
+        .into_iter()
+        .map(|(segment, hosts)| {
+            let shared = |without: Option<&str>| {
+                let needed = |datastore: &&&Datastore| {
+                    let others = hosts.iter().filter(|host| Some(**host) != without);
+                    others.into_iter().all(|host| datastore.hosts.iter().any(|id| id == host))
+                };
+                usable
+                    .iter()
+                    .filter(needed)
+                    .map(|datastore| datastore.name.clone())
+                    .collect::<Vec<_>>()
+            };
+            let datastores = shared(None);
+            let emptied_by = if datastores.is_empty() {
+                let lonely = |host: &&&str| !shared(Some(**host)).is_empty();
+                hosts.iter().find(lonely).map(|host| name(host)).unwrap_or_default()
+            } else {
+                String::new()
+            };
+            SharedDatastores {
+                segment: segment.to_owned(),
+                hosts: hosts.iter().map(|host| name(host)).collect(),
+                datastores,
+                emptied_by,
+            }
+        })
+        .collect()
+}
+
+/// What is told where there are none.
+#[must_use]
+pub fn nothing_shared(shared: &[SharedDatastores]) -> Option<Finding> {
+    let empty = shared.iter().find(|one| one.datastores.is_empty())?;
+    let of = match empty.segment.as_str() {
+        "" => String::new(),
+        segment => format!(" of {segment}"),
+    };
+    let culprit = match empty.emptied_by.as_str() {
+        "" => format!("not even without one of them: {}", some(&empty.hosts)),
+        host => format!("without host {host} there would be some"),
+    };
+    Some(Finding::new(
+        Reason::NoSharedDatastore,
+        format!(
+            "no datastore is reached by all {} hosts{of} that nodes run on; {culprit}",
+            empty.hosts.len()
+        ),
+        "Mount a datastore on all of them, or set topologyCategories and tag the hosts that share one.",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::{Host, Machine, WantedDatastore, WantedPolicy};
+
+    fn datastore(name: &str, kind: &str, hosts: &[&str]) -> Datastore {
+        Datastore {
+            id: name.into(),
+            name: name.into(),
+            path: format!("/DC0/datastore/{name}"),
+            url: format!("ds:///vmfs/volumes/{name}/"),
+            kind: kind.into(),
+            accessible: true,
+            maintenance: "normal".into(),
+            hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
+        }
+    }
+
+    fn told(url: &str, vsan: bool, datastore: Datastore) -> String {
+        let needs = Needs {
+            datastores: vec![WantedDatastore {
+                url: url.into(),
+                named_in: "StorageClass fast".into(),
+                vsan,
+            }],
+            ..Needs::default()
+        };
+        let inventory = Inventory {
+            datastores: vec![datastore],
+            ..Inventory::default()
+        };
+        let findings = storage_findings(&needs, &inventory, None);
+        let several = Needs { several: true, ..needs };
+        assert!(
+            storage_findings(&several, &inventory, None)
+                .iter()
+                .all(|f| f.reason != Reason::DatastoreNotFound)
+        );
+        findings
+            .iter()
+            .map(|f| format!("{} {}", f.reason, f.message))
+            .collect::<Vec<_>>()
+            .join("; ")
+    }
+
+    #[test]
+    fn datastores_that_are_named() {
+        let good = || datastore("vsan:52c1", "vsan", &["h1"]);
+        let url = "ds:///vmfs/volumes/vsan:52c1/";
+        assert_eq!(told(url, true, good()), "");
+        assert_eq!(told(url.trim_end_matches('/'), false, good()), "");
+        assert_eq!(
+            told("ds:///vmfs/volumes/vsan:52c2/", false, good()),
+            "DatastoreNotFound there is no datastore \"ds:///vmfs/volumes/vsan:52c2/\", as StorageClass fast says; did you mean ds:///vmfs/volumes/vsan:52c1/?"
+        );
+        assert_eq!(
+            told("ds:///x", false, good()),
+            "DatastoreNotFound there is no datastore \"ds:///x\", as StorageClass fast says; there are: ds:///vmfs/volumes/vsan:52c1/"
+        );
+        let (mut local, mut lonely, mut off, mut busy) = (good(), good(), good(), good());
+        local.kind = "VMFS".into();
+        lonely.hosts.clear();
+        off.accessible = false;
+        busy.maintenance = "enteringMaintenance".into();
+        for (datastore, vsan, expected) in [
+            (local.clone(), false, ""),
+            (
+                local,
+                true,
+                "DatastoreNotVsan datastore /DC0/datastore/vsan:52c1, which StorageClass fast names for file volumes, is of type VMFS",
+            ),
+            (
+                lonely,
+                false,
+                "DatastoreUnusable datastore /DC0/datastore/vsan:52c1, which StorageClass fast names, is reached by no host",
+            ),
+            (
+                off,
+                false,
+                "DatastoreUnusable datastore /DC0/datastore/vsan:52c1, which StorageClass fast names, is reached by no host",
+            ),
+            (
+                busy,
+                false,
+                "DatastoreUnusable datastore /DC0/datastore/vsan:52c1, which StorageClass fast names, is in maintenance (enteringMaintenance)",
+            ),
+        ] {
+            assert_eq!(told(url, vsan, datastore), expected);
+        }
+    }
+
+    #[test]
+    fn policies_that_are_named() {
+        let needs = Needs {
+            policies: vec![WantedPolicy {
+                name: "Gold".into(),
+                named_in: "StorageClass fast".into(),
+            }],
+            ..Needs::default()
+        };
+        let told = |policies: Option<&[&str]>| {
+            let policies: Option<Vec<Policy>> = policies.map(|names| {
+                let policy = |name: &&str| Policy {
+                    name: (*name).into(),
+                    encrypts: false,
+                };
+                names.iter().map(policy).collect()
+            });
+            let findings = storage_findings(&needs, &Inventory::default(), policies.as_deref());
+            findings.first().map(|f| format!("{} {}", f.reason, f.message)).unwrap_or_default()
+        };
+        assert_eq!(told(Some(&["Silver", "Gold"])), "");
+        assert_eq!(told(None), "", "what could not be read is not missing");
+        let start = "StoragePolicyNotFound there is no storage policy \"Gold\", as StorageClass fast says; ";
+        assert_eq!(told(Some(&["gold", "Silver"])), format!("{start}did you mean gold?"));
+        assert_eq!(told(Some(&["Silver"])), format!("{start}there are: Silver"));
+        assert_eq!(told(Some(&[])), format!("{start}the user sees none at all"));
+    }
+
+    fn shared(datastores: Vec<Datastore>, hosts: &[&str], segments: &[(&str, &str)]) -> Vec<SharedDatastores> {
+        let machine = |host: &&str| Machine {
+            host: (*host).to_owned(),
+            ..Machine::default()
+        };
+        let inventory = Inventory {
+            machines: hosts.iter().map(machine).collect(),
+            hosts: hosts
+                .iter()
+                .map(|id| {
+                    let host = Host {
+                        name: format!("esx-{id}"),
+                        ..Host::default()
+                    };
+                    ((*id).to_owned(), host)
+                })
+                .collect(),
+            datastores,
+            ..Inventory::default()
+        };
+        let nodes: Vec<NodeReport> = (0..hosts.len())
+            .map(|at| NodeReport {
+                node: format!("n{at}"),
+                at: Some(at),
+                ..NodeReport::default()
+            })
+            .collect();
+        let segments = segments
+            .iter()
+            .map(|(node, segment)| ((*node).to_owned(), (*segment).to_owned()))
+            .collect();
+        shared_datastores(&inventory, &nodes, &segments)
+    }
+
+    #[test]
+    fn what_all_hosts_reach_and_who_is_to_blame() {
+        let both = || datastore("both", "VMFS", &["1", "2"]);
+        let all = shared(vec![both(), datastore("one", "VMFS", &["1"])], &["1", "2", "2"], &[]);
+        assert_eq!(
+            (all.len(), &all[0].hosts, &all[0].datastores),
+            (1, &vec!["esx-1".to_owned(), "esx-2".into()], &vec!["both".to_owned()])
+        );
+        assert_eq!(nothing_shared(&all), None);
+
+        let third = shared(vec![both()], &["1", "2", "3"], &[]);
+        assert_eq!((third[0].datastores.len(), third[0].emptied_by.as_str()), (0, "esx-3"));
+        let message = nothing_shared(&third).expect("a finding").message;
+        assert_eq!(
+            message,
+            "no datastore is reached by all 3 hosts that nodes run on; without host esx-3 there would be some"
+        );
+
+        let each = |host: &str| datastore(&format!("local-{host}"), "VMFS", &[host]);
+        let apart = shared(vec![each("1"), each("2"), each("3")], &["1", "2", "3"], &[]);
+        assert_eq!(apart[0].emptied_by, "");
+        assert!(nothing_shared(&apart).is_some_and(|f| f.message.ends_with("not even without one of them: esx-1, esx-2, esx-3")));
+
+        // A segment each, and everything is as it should be.
+        let zones = shared(vec![each("1"), each("2")], &["1", "2"], &[("n0", "zone=a"), ("n1", "zone=b")]);
+        assert_eq!(
+            zones
+                .iter()
+                .map(|z| (z.segment.as_str(), z.datastores[0].as_str()))
+                .collect::<Vec<_>>(),
+            [("zone=a", "local-1"), ("zone=b", "local-2")]
+        );
+
+        let mut closed = both();
+        closed.maintenance = "inMaintenance".into();
+        assert_eq!(shared(vec![closed], &["1"], &[])[0].datastores, [] as [String; 0]);
+        assert_eq!(shared(vec![], &[], &[]), []);
+    }
+}

@@ -1,0 +1,68 @@
+use super::Question;
+use crate::facts::{Granted, Inventory, Policy, Tagging};
+use crate::health::{Demand, NodeReport, demands, match_machines, questions, taggable};
+use crate::vcenter::{Session, SessionError};
+
+/// What was read of a vCenter with a login. A part that nobody needs is empty; one that failed says why.
+#[derive(Debug)]
+pub struct Seen {
+    /// What is there.
+    pub inventory: Inventory,
+    /// The nodes with their machines.
+    pub nodes: Vec<NodeReport>,
+    /// The storage policies.
+    pub policies: Result<Vec<Policy>, SessionError>,
+    /// The privileges that are needed.
+    pub demands: Vec<Demand>,
+    /// Those that are there.
+    pub granted: Result<Granted, SessionError>,
+    /// The tags of zones and regions.
+    pub tagging: Result<Tagging, SessionError>,
+}
+
+/// Reads what is asked for, in a session that is there (effect).
+///
+/// # Errors
+/// When the inventory cannot be read, or the account is not let in any more.
+pub async fn read(session: &Session, question: &Question) -> Result<Seen, SessionError> {
+    let needs = &question.needs;
+    let mut inventory = session.inventory().await?;
+    let found = match_machines(&question.nodes, &inventory, &question.datacenters);
+    let machines: Vec<usize> = found.iter().filter_map(|node| node.at).collect();
+    // A machine may have gone since the list was read: details are no reason to know nothing.
+    if let Err(error) = part(session.look_into(&mut inventory, &machines).await)? {
+        tracing::debug!(%error, "devices of machines could not be read");
+    }
+    let nodes = match_machines(&question.nodes, &inventory, &question.datacenters);
+    let policies = match needs.policies.is_empty() {
+        true => Ok(vec![]),
+        false => part(session.policies().await)?,
+    };
+    let encrypted = policies
+        .iter()
+        .flatten()
+        .any(|policy| policy.encrypts && needs.names_policy(&policy.name));
+    let demands = demands(needs, encrypted, &inventory, &nodes);
+    let granted = part(session.granted(&questions(&demands), question.surplus).await)?;
+    let categories = needs.all_categories();
+    let tagging = match categories.is_empty() {
+        true => Ok(Tagging::default()),
+        false => part(session.tags(&categories, &taggable(&inventory, &nodes)).await)?,
+    };
+    Ok(Seen {
+        inventory,
+        nodes,
+        policies,
+        demands,
+        granted,
+        tagging,
+    })
+}
+
+/// What only concerns one part stays in it; the end of the session concerns all.
+fn part<T>(read: Result<T, SessionError>) -> Result<Result<T, SessionError>, SessionError> {
+    match read {
+        Err(error) if error.is_rejection() || matches!(error, SessionError::Lost { .. }) => Err(error),
+        other => Ok(other),
+    }
+}
