@@ -26,6 +26,7 @@ mod meter;
 mod metered;
 mod model;
 mod package;
+mod prepared;
 mod release;
 mod render;
 mod source;

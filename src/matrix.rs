@@ -14,11 +14,15 @@ pub mod lint;
 mod original;
 mod outlook;
 mod parse;
+mod raw;
 mod rejection;
 mod resolve;
 mod steps;
+mod stream;
 
-pub use index::{BuildFloor, Confidence, Driver, Entry, Feature, Image, Index, Requirement, Source, State, Support, UpgradesFrom, Verdict};
+pub use index::{
+    BuildFloor, Confidence, Driver, Entry, Facts, Feature, Image, Index, Requirement, Source, State, Support, UpgradesFrom, Verdict,
+};
 pub use judge::{MULTI_VCENTER, misfits};
 pub use outlook::{Change, Outlook, Stage, Upgradeable, When, next_minor, outlook, upgradeable};
 pub use parse::IndexError;

@@ -73,6 +73,22 @@ pub fn load_value(text: &str) -> Result<Value, YamlError> {
     Ok(value)
 }
 
+/// Reads one document as [`load_value`] does, with as many nodes as its text has room for: for texts whose size has been bounded
+/// already, and of which nothing is kept that is not in them.
+///
+/// # Errors
+/// As [`load_all`].
+pub fn load_long(text: &str) -> Result<Value, YamlError> {
+    let mut long = options();
+    if let Some(budget) = &mut long.budget {
+        budget.max_nodes = budget.max_nodes.max(text.len());
+        budget.max_events = budget.max_events.max(text.len().saturating_mul(2));
+    }
+    let mut value: Value = repaired(text, |text| serde_saphyr::from_str_with_options(text, long.clone()))?;
+    integers_as_go(&mut value);
+    Ok(value)
+}
+
 /// Writes one document, without a leading `---`.
 ///
 /// # Errors

@@ -117,8 +117,8 @@ fn schemas_describe_every_value_and_allow_no_other() {
             }
         }
     }
-    walk("cpi", &CPI.schema);
-    walk("csi", &CSI.schema);
+    walk("cpi", CPI.schema());
+    walk("csi", CSI.schema());
 }
 
 #[test]

@@ -10,6 +10,8 @@
 
 use serde_json::{Value, json};
 use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use vdo::chart::{self, Chart, Context};
 use vdo::fetch::embedded;
 
@@ -180,6 +182,22 @@ fn hostile() -> Vec<(&'static str, String, &'static str)> {
     ]
 }
 
+/// Does the same with every item, on all cores.
+fn side_by_side<T: Send>(items: impl IntoIterator<Item = T>, work: impl Fn(T) + Sync) {
+    let items = Mutex::new(items.into_iter().collect::<Vec<_>>());
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                loop {
+                    let Some(item) = items.lock().unwrap().pop() else { break };
+                    work(item);
+                }
+            });
+        }
+    });
+}
+
 const CASE: &str = "VDO_TEST_HOSTILE_TEMPLATE";
 
 /// The highest resident size this process ever had, in KiB.
@@ -202,8 +220,8 @@ fn child_that_renders_one_hostile_template() {
 fn hostile_templates_end_with_an_error_and_little_memory() {
     const MOST: u64 = 96 << 10;
     let itself = std::env::current_exe().unwrap();
-    let (mut wrong, mut most) = (Vec::new(), 0);
-    for (name, _, expected) in hostile() {
+    let (wrong, most) = (Mutex::new(Vec::new()), AtomicU64::new(0));
+    side_by_side(hostile(), |(name, _, expected)| {
         let child = Command::new(&itself)
             .args(["--exact", "child_that_renders_one_hostile_template", "--nocapture"])
             .env(CASE, name)
@@ -214,18 +232,23 @@ fn hostile_templates_end_with_an_error_and_little_memory() {
             .split("grown=")
             .nth(1)
             .and_then(|rest| rest.split(' ').next()?.parse::<u64>().ok());
-        most = most.max(grown.unwrap_or(u64::MAX));
+        most.fetch_max(grown.unwrap_or(u64::MAX), Ordering::Relaxed);
         let fits = text.contains("outcome=Err(") && text.contains(expected) && grown.is_some_and(|grown| grown <= MOST);
         if !fits {
             let shown: String = text.chars().take(600).collect();
-            wrong.push(format!(
+            wrong.lock().unwrap().push(format!(
                 "{name}: expected {expected:?}, grew by {grown:?} KiB, {}: {shown}",
                 child.status
             ));
         }
-    }
+    });
+    let wrong = wrong.into_inner().unwrap();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    println!("{} hostile templates, the largest grew by {most} KiB", hostile().len());
+    println!(
+        "{} hostile templates, the largest grew by {} KiB",
+        hostile().len(),
+        most.into_inner()
+    );
     assert!(hostile().len() >= 40);
 }
 
@@ -423,14 +446,14 @@ fn any_text_in_any_value_stays_in_its_own_places() {
         "|\n  x",
     ];
     let large = "x\n".repeat(1 << 19);
-    let (mut places, mut large_ones) = (0, 0);
+    let (places, large_ones) = (AtomicU64::new(0), AtomicU64::new(0));
     for source in embedded::sources().into_values() {
         let version = source.versions().last().unwrap().clone();
         let chart = chart::open(&chart::package(&source, &version).unwrap()).unwrap();
         let mut paths = Vec::new();
-        free_text(&chart.schema, &chart.schema, &[], &mut paths);
+        free_text(chart.schema(), chart.schema(), &[], &mut paths);
         assert!(paths.len() >= 5, "{}: {paths:?}", chart.label());
-        for path in paths {
+        side_by_side(paths, |path| {
             let render = |text: &str| {
                 chart::render(&chart, &values_with(&path, text), &Context::default()).map(|objects| {
                     let mut out = Vec::new();
@@ -446,7 +469,7 @@ fn any_text_in_any_value_stays_in_its_own_places() {
                     Err(error) if text.len() > 1000 && chain(&error).contains("MiB") => continue,
                     Err(error) => panic!("{path:?}: {}", chain(&error)),
                 };
-                large_ones += usize::from(text.len() > 1000);
+                large_ones.fetch_add(u64::from(text.len() > 1000), Ordering::Relaxed);
                 assert_eq!(before.len(), after.len(), "{path:?} with {:?}", text.get(..20));
                 for ((old_path, old), (new_path, new)) in before.iter().zip(&after) {
                     assert_eq!(old_path, new_path);
@@ -456,9 +479,10 @@ fn any_text_in_any_value_stays_in_its_own_places() {
                     }
                 }
             }
-            places += 1;
-        }
+            places.fetch_add(1, Ordering::Relaxed);
+        });
     }
+    let (places, large_ones) = (places.into_inner(), large_ones.into_inner());
     println!("{places} values, {large_ones} of them with a mebibyte");
     assert!(large_ones * 2 > places, "only {large_ones} of {places} values take a mebibyte");
 }

@@ -2,9 +2,10 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "a failing test should stop where it fails")]
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use vdo::matrix::{
-    Confidence, Driver, DriverRequest, Entry, Feature, Index, Query, Requirement, State, Support, UpdatePolicy, UpgradesFrom, Verdict,
-    resolve,
+    Confidence, Driver, DriverRequest, Entry, Facts, Feature, Index, Query, Requirement, State, Support, UpdatePolicy, UpgradesFrom,
+    Verdict, resolve,
 };
 use vdo::types::{ChartRef, Digest, DriverName, DriverRole, DriverVersion, KubernetesVersion, VcenterVersion, VersionRange};
 
@@ -219,24 +220,26 @@ fn entry(plain: &Plain) -> Entry {
             urls: vec!["charts/x.tgz".to_owned()],
             digest: Digest::of(b""),
         },
-        manifests: Vec::new(),
-        kubernetes: support(range(
-            Some(format!("1.{}", plain.kubernetes.0)),
-            Some(format!("1.{}", plain.kubernetes.1)),
-        )),
-        vsphere: support(vcenter(plain.vcenter)),
-        requires: requires.into_iter().collect(),
-        features: snapshots.map(|feature| ("snapshots".to_owned(), feature)).into_iter().collect(),
-        upgrades_from: plain.from.map(|from| UpgradesFrom {
-            min: Some(version(from)),
-            preconditions: Vec::new(),
-        }),
         images: Vec::new(),
-        state: match (plain.withdrawn, plain.deprecated) {
-            (true, _) => State::Withdrawn(verdict),
-            (false, true) => State::Deprecated(verdict),
-            (false, false) => State::Good,
-        },
+        facts: Arc::new(Facts {
+            manifests: Vec::new(),
+            kubernetes: support(range(
+                Some(format!("1.{}", plain.kubernetes.0)),
+                Some(format!("1.{}", plain.kubernetes.1)),
+            )),
+            vsphere: support(vcenter(plain.vcenter)),
+            requires: requires.into_iter().collect(),
+            features: snapshots.map(|feature| ("snapshots".to_owned(), feature)).into_iter().collect(),
+            upgrades_from: plain.from.map(|from| UpgradesFrom {
+                min: Some(version(from)),
+                preconditions: Vec::new(),
+            }),
+            state: match (plain.withdrawn, plain.deprecated) {
+                (true, _) => State::Withdrawn(verdict),
+                (false, true) => State::Deprecated(verdict),
+                (false, false) => State::Good,
+            },
+        }),
     }
 }
 

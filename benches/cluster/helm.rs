@@ -28,7 +28,7 @@ pub fn write(folder: &Path, chart: &Chart, objects: &[Value]) -> Result<()> {
     let mut values = chart.values.clone();
     values["release"] = json!({ "images": images });
     std::fs::write(folder.join("values.yaml"), yaml::dump(&values)?)?;
-    let mut schema = chart.schema.clone();
+    let mut schema = chart.schema().clone();
     schema["properties"]["release"] = json!({"type": "object"});
     std::fs::write(folder.join("values.schema.json"), schema.to_string())?;
 

@@ -20,14 +20,18 @@ pub(super) const OUTPUT_LIMIT: usize = 2 << 20;
 /// An environment with the chart's templates, in their metered form. Only files of the chart can be included: there is no loader.
 ///
 /// It starts empty: what a template can call is what is added here, and none of it reads a clock, a file or the environment.
-pub(super) fn environment<'a>(chart: &'a Chart, values: &Value) -> Result<Environment<'a>, Error> {
-    let mut environment = Environment::empty();
-    environment.set_syntax(SyntaxConfig::builder().keep_trailing_newline(true).build()?);
+pub(super) fn environment(chart: &Chart, values: &Value) -> Result<Environment<'static>, Error> {
+    let bare = || {
+        let mut environment = Environment::empty();
+        environment.set_syntax(SyntaxConfig::builder().keep_trailing_newline(true).build()?);
+        environment.set_auto_escape_callback(|_| AutoEscape::Json);
+        Ok(environment)
+    };
+    let mut environment = chart.prepared.environment(bare, &chart.metered)?;
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_fuel(Some(FUEL));
     environment.set_recursion_limit(64);
     environment.set_debug(false); // its reports print the variables
-    environment.set_auto_escape_callback(|_| AutoEscape::Json);
     let meter = Meter::default();
     let shared = meter.clone();
     environment.set_formatter(move |out, _, value| write_json(&shared, out, value));
@@ -44,9 +48,6 @@ pub(super) fn environment<'a>(chart: &'a Chart, values: &Value) -> Result<Enviro
         meter.charge(reference.len())?;
         Ok(reference)
     });
-    for (path, source) in &chart.metered {
-        environment.add_template(path, source)?;
-    }
     Ok(environment)
 }
 

@@ -1,5 +1,6 @@
 use super::lint;
 use super::metadata::Metadata;
+use super::prepared::Prepared;
 use super::release::Release;
 use crate::types::DriverVersion;
 use crate::yaml::{self, YamlError};
@@ -21,11 +22,13 @@ pub struct Chart {
     /// `values.yaml`: the defaults.
     pub values: Value,
     /// `values.schema.json`.
-    pub schema: Value,
+    pub(super) schema: Value,
     /// Every file under `templates/`, by its path in the chart.
     pub templates: BTreeMap<String, String>,
     /// The templates in the form in which they run.
     pub(super) metered: BTreeMap<String, String>,
+    /// The schema and the templates, compiled.
+    pub(super) prepared: Prepared,
     /// `deviations.yaml`: every intended difference to the driver's own manifest.
     pub deviations: Vec<super::compare::Deviation>,
 }
@@ -144,8 +147,15 @@ impl Chart {
             schema: value(files, "values.schema.json")?,
             templates,
             metered,
+            prepared: Prepared::default(),
             deviations,
         })
+    }
+
+    /// `values.schema.json`.
+    #[must_use]
+    pub fn schema(&self) -> &Value {
+        &self.schema
     }
 
     /// `vsphere-csi 3.7.3`: how messages name this chart.

@@ -53,7 +53,7 @@ pub fn effective(chart: &Chart, user: &Value) -> Result<Value, ValuesError> {
         Value::Object(_) => merge(&mut values, user),
         _ => return Err(ValuesError::NotAMap),
     }
-    validate(&chart.schema, &values)?;
+    validate(chart, &values)?;
     Ok(values)
 }
 
@@ -86,12 +86,10 @@ fn without_nulls(value: &Value) -> Value {
     }
 }
 
-fn validate(schema: &Value, values: &Value) -> Result<(), ValuesError> {
+fn validate(chart: &Chart, values: &Value) -> Result<(), ValuesError> {
     const SHOWN: usize = 10;
-    let validator = jsonschema::options()
-        .with_draft(jsonschema::Draft::Draft202012)
-        .build(schema)
-        .map_err(|error| ValuesError::Schema(error.to_string()))?;
+    let schema = &chart.schema;
+    let validator = chart.prepared.validator(schema).map_err(ValuesError::Schema)?;
     let mut problems: Vec<Problem> = validator
         .iter_errors(values)
         .take(SHOWN)

@@ -2,6 +2,8 @@ use crate::types::{ChartRef, Digest, DriverName, DriverRole, DriverVersion, Vcen
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
 
 /// A compatibility matrix, checked as a whole.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,6 +120,23 @@ pub struct Entry {
     pub version: DriverVersion,
     /// Its chart. An entry of the original format names none: it has no locations then, and is never chosen.
     pub chart: ChartRef,
+    /// The container images of its chart with default values.
+    pub images: Vec<Image>,
+    /// What many versions have in common, so they share it.
+    pub facts: Arc<Facts>,
+}
+
+impl Deref for Entry {
+    type Target = Facts;
+
+    fn deref(&self) -> &Facts {
+        &self.facts
+    }
+}
+
+/// What is known of a version, beside its own name, chart and images.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Facts {
     /// Plain manifests, as the original format names them. For people to compare; never applied.
     pub manifests: Vec<String>,
     /// The Kubernetes versions it supports.
@@ -130,14 +149,12 @@ pub struct Entry {
     pub features: BTreeMap<String, Feature>,
     /// From which versions an upgrade is supported, when that is known.
     pub upgrades_from: Option<UpgradesFrom>,
-    /// The container images of its chart with default values.
-    pub images: Vec<Image>,
     /// Whether it may be chosen.
     pub state: State,
 }
 
 /// A range of supported versions and why we believe it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Support {
     /// The range.
     pub range: VersionRange,
@@ -150,7 +167,7 @@ pub struct Support {
 }
 
 /// How good the evidence for a range is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
     /// The driver's own source or documentation.
@@ -162,7 +179,7 @@ pub enum Confidence {
 }
 
 /// A driver that must be installed too.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Requirement {
     /// The other driver.
@@ -206,7 +223,7 @@ impl fmt::Display for Requirement {
 }
 
 /// What a version can do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Feature {
     /// The vCenter versions it works with.
     pub vsphere: VersionRange,
@@ -217,7 +234,7 @@ pub struct Feature {
 }
 
 /// From which versions an upgrade is supported.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UpgradesFrom {
     /// The oldest version. Absent: no lower end is known.
@@ -243,7 +260,7 @@ pub struct Image {
 }
 
 /// Whether a version may be chosen.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum State {
     /// Yes.
     #[default]
@@ -255,7 +272,7 @@ pub enum State {
 }
 
 /// Why a version is deprecated or withdrawn.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Verdict {
     /// Why.
     pub reason: String,

@@ -1,7 +1,7 @@
 //! Whether one version fits the platform and what is asked of it.
 
 use super::index::{Driver, Entry, State};
-use super::rejection::Rejection;
+use super::rejection::{Rejected, Rejection};
 use super::resolve::{DriverRequest, Query};
 use crate::types::{DriverVersion, VcenterVersion};
 use std::collections::BTreeMap;
@@ -128,33 +128,84 @@ fn unmet(entry: &Entry, wish: &Wish<'_>) -> Option<Rejection> {
     })
 }
 
-/// Every version, newest first, with the reason it is not to be chosen without being asked for.
-pub(super) fn judge<'a>(
-    driver: &'a Driver,
-    query: &Query<'_>,
-    wish: &Wish<'_>,
-    installed: Option<&DriverVersion>,
-) -> Vec<(&'a Entry, Option<Rejection>)> {
+/// Why a version is not to be chosen without being asked for, in a word; [`Verdicts::reason`] has the sentence, which an index of any
+/// size could not afford to hold for each of its versions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bar {
+    Misfit,
+    Prerelease,
+    Downgrade,
+    Unmet,
+    NoPath,
+}
+
+/// Every version of a driver, newest first, with what bars it.
+pub(super) struct Verdicts<'a> {
+    pub(super) judged: Vec<(&'a Entry, Option<Bar>)>,
+    pub(super) wish: Wish<'a>,
+    query: Query<'a>,
+    installed: Option<&'a DriverVersion>,
+}
+
+/// Looks at every version of a driver.
+pub(super) fn judge<'a>(driver: &'a Driver, query: &Query<'a>, wish: Wish<'a>, installed: Option<&'a DriverVersion>) -> Verdicts<'a> {
     let mut entries: Vec<&Entry> = driver.versions.iter().collect();
-    entries.sort_by(|left, right| right.version.cmp(&left.version));
+    entries.sort_unstable_by(|left, right| right.version.cmp(&left.version));
     // going back is refused while the installed version fits, or while the matrix knows nothing about it
-    let stays = installed.is_some_and(|version| driver.entry(version).is_none_or(|entry| misfit(entry, query, wish).is_none()));
-    let judged = entries.into_iter().map(|entry| {
-        let is_installed = installed == Some(&entry.version);
-        let prerelease = (entry.version.is_prerelease() && !is_installed).then_some(Rejection::Prerelease);
-        let older = installed.filter(|installed| stays && **installed > entry.version);
-        let downgrade = older.map(|installed| Rejection::Downgrade {
-            installed: installed.clone(),
-        });
-        let unmet = installed
-            .filter(|installed| **installed < entry.version)
-            .and_then(|_| unmet(entry, wish));
-        let reason = misfit(entry, query, wish).or(prerelease).or(downgrade).or(unmet);
-        (entry, reason)
-    });
-    let mut judged = judged.collect();
+    let stays = installed.is_some_and(|version| driver.entry(version).is_none_or(|entry| misfit(entry, query, &wish).is_none()));
+    let bar = |entry: &Entry| match installed {
+        _ if misfit(entry, query, &wish).is_some() => Some(Bar::Misfit),
+        _ if entry.version.is_prerelease() && installed != Some(&entry.version) => Some(Bar::Prerelease),
+        Some(installed) if stays && *installed > entry.version => Some(Bar::Downgrade),
+        Some(installed) if *installed < entry.version && unmet(entry, &wish).is_some() => Some(Bar::Unmet),
+        _ => None,
+    };
+    let mut judged: Vec<_> = entries.into_iter().map(|entry| (entry, bar(entry))).collect();
     if let Some(installed) = installed {
         super::steps::close(&mut judged, installed);
     }
-    judged
+    Verdicts {
+        judged,
+        wish,
+        query: *query,
+        installed,
+    }
+}
+
+impl<'a> Verdicts<'a> {
+    /// The versions that may be taken, newest first.
+    pub(super) fn good(&self) -> impl Iterator<Item = &'a Entry> {
+        self.judged.iter().filter(|(_, bar)| bar.is_none()).map(|(entry, _)| *entry)
+    }
+
+    /// What bars a version, if anything does and there is such a version.
+    pub(super) fn bar(&self, version: &DriverVersion) -> Option<(&'a Entry, Bar)> {
+        let (entry, bar) = self.judged.iter().find(|(entry, _)| entry.version == *version)?;
+        Some((entry, (*bar)?))
+    }
+
+    /// What bars a version, in a sentence.
+    pub(super) fn reason(&self, entry: &Entry, bar: Bar) -> Option<Rejection> {
+        let installed = || self.installed.cloned();
+        match bar {
+            Bar::Misfit => misfit(entry, &self.query, &self.wish),
+            Bar::Prerelease => Some(Rejection::Prerelease),
+            Bar::Downgrade => Some(Rejection::Downgrade { installed: installed()? }),
+            Bar::Unmet => unmet(entry, &self.wish),
+            Bar::NoPath => Some(Rejection::NoPath {
+                installed: installed()?,
+                from: super::steps::from(entry)?.clone(),
+            }),
+        }
+    }
+
+    /// Every version that is barred, newest first.
+    pub(super) fn rejected(&self) -> impl Iterator<Item = Rejected> {
+        self.judged.iter().filter_map(|(entry, bar)| {
+            Some(Rejected {
+                version: entry.version.clone(),
+                reason: self.reason(entry, (*bar)?)?,
+            })
+        })
+    }
 }

@@ -3,12 +3,13 @@
 //! Such a file names plain manifests and no digests, so nothing in it can be installed by itself. [`Index::with_charts_of`] lends
 //! its versions the charts of an index that has them; what stays without a chart is listed, and never chosen.
 
-use super::index::{Confidence, Driver, Entry, Index, Requirement, Source, State, Support};
+use super::index::{Confidence, Driver, Entry, Facts, Index, Requirement, Source, State, Support};
 use super::parse::{IndexError, range, typed};
 use crate::types::{CPI, CSI, ChartRef, Digest, DriverName, DriverRole, DriverVersion};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The name of the file as evidence.
 const EVIDENCE: &str = "original-compatibility-file";
@@ -105,19 +106,21 @@ fn entry(version: DriverVersion, raw: Version) -> Result<Entry, String> {
         reason: Some("isCPIRequired is true".to_owned()),
     });
     Ok(Entry {
-        kubernetes: support(&raw.k8s, "k8s")?,
-        vsphere: support(&raw.vsphere, "vSphere")?,
         version,
         chart: ChartRef {
             urls: Vec::new(),
             digest: Digest::of(b""),
         },
-        manifests: raw.deployment_path,
-        requires: requires.into_iter().collect(),
-        features: BTreeMap::new(),
-        upgrades_from: None,
         images: Vec::new(),
-        state: State::Good,
+        facts: Arc::new(Facts {
+            kubernetes: support(&raw.k8s, "k8s")?,
+            vsphere: support(&raw.vsphere, "vSphere")?,
+            manifests: raw.deployment_path,
+            requires: requires.into_iter().collect(),
+            features: BTreeMap::new(),
+            upgrades_from: None,
+            state: State::Good,
+        }),
     })
 }
 
@@ -132,7 +135,7 @@ impl Index {
                 if let Some(known) = lender(name, &entry.version) {
                     entry.chart = known.chart.clone();
                     entry.images.clone_from(&known.images);
-                    entry.features.clone_from(&known.features);
+                    Arc::make_mut(&mut entry.facts).features.clone_from(&known.features);
                 }
             }
         }

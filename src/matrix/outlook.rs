@@ -1,7 +1,7 @@
 //! What an upgrade of the platform would do: the same choice, asked with other facts, stage after stage.
 
 use super::index::Index;
-use super::judge::{Wish, judge, misfits};
+use super::judge::{Bar, Wish, judge, misfits};
 use super::rejection::{NoFit, Rejection};
 use super::resolve::{DriverRequest, Query, resolve};
 use super::steps::steps;
@@ -168,10 +168,10 @@ fn changes(index: &Index, query: &Query<'_>, before: Option<Platform>) -> Result
 fn early(index: &Index, query: &Query<'_>, name: &DriverName, from: &DriverVersion, target: &DriverVersion) -> Option<Vec<DriverVersion>> {
     let driver = index.drivers.get(name)?;
     let request = query.drivers.get(name)?;
-    let judged = judge(driver, query, &Wish::new(driver, query, request), Some(from));
-    let (entry, reason) = judged.iter().find(|(entry, _)| entry.version == *target)?;
-    let fits = matches!(reason, None | Some(Rejection::Downgrade { .. } | Rejection::Prerelease));
-    let way = steps(&judged, from, entry);
+    let verdicts = judge(driver, query, Wish::new(driver, query, request), Some(from));
+    let (entry, bar) = verdicts.judged.iter().find(|(entry, _)| entry.version == *target)?;
+    let fits = matches!(bar, None | Some(Bar::Downgrade | Bar::Prerelease));
+    let way = steps(&verdicts.judged, from, entry);
     let way: Vec<DriverVersion> = way.into_iter().map(|entry| entry.version.clone()).collect();
     fits.then(|| if way.is_empty() { vec![target.clone()] } else { way })
 }

@@ -1,15 +1,14 @@
 //! From bytes to an [`Index`]: everything is checked here, so nothing has to be checked later.
 
-use super::index::{
-    BuildFloor, Confidence, Driver, Entry, Feature, Image, Index, Requirement, Source, State, Support, UpgradesFrom, Verdict,
-};
-use super::original;
-use crate::types::{ChartRef, DriverName, DriverRole, DriverVersion, VersionRange};
+use super::index::{Driver, Entry, Facts, Feature, Index, Source, State, Support};
+use super::raw::{RawDriver, RawEntry, RawIndex, RawState, RawSupport};
+use super::{original, stream};
+use crate::types::{ChartRef, DriverName, VersionRange};
 use crate::yaml::{self, YamlError};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 const API_VERSION: &str = "vdo.vmware.com/matrix/v1";
 const KIND: &str = "CompatibilityMatrix";
@@ -43,100 +42,6 @@ pub enum IndexError {
     },
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawIndex {
-    version: u64,
-    #[serde(default)]
-    generated: Option<jiff::Timestamp>,
-    #[serde(default)]
-    expires: Option<jiff::Timestamp>,
-    #[serde(default)]
-    sources: BTreeMap<String, Source>,
-    #[serde(default)]
-    preconditions: BTreeMap<String, String>,
-    #[serde(default)]
-    vcenter_builds: Vec<BuildFloor>,
-    drivers: BTreeMap<DriverName, RawDriver>,
-    #[serde(flatten)]
-    rest: BTreeMap<String, Value>,
-}
-
-#[derive(Deserialize)]
-struct RawDriver {
-    role: DriverRole,
-    versions: Vec<Value>,
-    #[serde(flatten)]
-    rest: BTreeMap<String, Value>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawEntry {
-    version: DriverVersion,
-    chart: RawChart,
-    kubernetes: RawSupport,
-    vsphere: RawSupport,
-    #[serde(default)]
-    requires: Vec<Requirement>,
-    #[serde(default)]
-    features: BTreeMap<String, RawFeature>,
-    #[serde(default)]
-    upgrades_from: Option<UpgradesFrom>,
-    #[serde(default)]
-    images: Vec<Image>,
-    #[serde(default)]
-    state: Option<RawState>,
-    #[serde(flatten)]
-    rest: BTreeMap<String, Value>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawChart {
-    urls: Vec<String>,
-    sha256: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawSupport {
-    min: Option<String>,
-    max: Option<String>,
-    #[serde(default)]
-    evidence: Vec<String>,
-    confidence: Confidence,
-    #[serde(default)]
-    note: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawFeature {
-    #[serde(default)]
-    vsphere: RawRange,
-    #[serde(default)]
-    evidence: Vec<String>,
-    #[serde(default)]
-    note: Option<String>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields)]
-struct RawRange {
-    #[serde(default)]
-    min: Option<String>,
-    #[serde(default)]
-    max: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-enum RawState {
-    Deprecated(Verdict),
-    Withdrawn(Verdict),
-}
-
 impl Index {
     /// Reads an index from YAML or JSON, also one of the original operator (`CSI` and `CPI` at the top).
     ///
@@ -145,13 +50,15 @@ impl Index {
     /// drivers that are not in it. Fields this build does not know are listed in [`Index::unknown_fields`], not refused.
     pub fn parse(bytes: &[u8]) -> Result<Self, IndexError> {
         let text = std::str::from_utf8(bytes).map_err(|_| IndexError::NotText)?;
-        let mut value = yaml::load_value(text).map_err(IndexError::Yaml)?;
+        if let Some(raw) = stream::read(text).filter(|raw| raw.api_version == API_VERSION && raw.kind == KIND) {
+            return checked(raw, Vec::new(), |_, entries| Ok(entries.0));
+        }
+        let mut value = yaml::load_long(text).map_err(IndexError::Yaml)?;
         if original::is(&value) {
             return original::index(value);
         }
         for (field, expected) in [("apiVersion", API_VERSION), ("kind", KIND)] {
-            let found = value.as_object_mut().and_then(|fields| fields.shift_remove(field));
-            let found = found.as_ref().and_then(Value::as_str).unwrap_or_default();
+            let found = value.get(field).and_then(Value::as_str).unwrap_or_default();
             if found != expected {
                 return Err(IndexError::Foreign {
                     field,
@@ -160,52 +67,95 @@ impl Index {
                 });
             }
         }
-        let raw: RawIndex = typed(value, "the top")?;
-        let (sources, preconditions) = (raw.sources, raw.preconditions);
-        let names: BTreeSet<String> = raw.drivers.keys().cloned().collect();
-        let mut unknown_fields: Vec<String> = raw.rest.into_keys().collect();
-        let mut drivers = BTreeMap::new();
-        for (name, driver) in raw.drivers {
-            unknown_fields.extend(driver.rest.into_keys().map(|key| format!("drivers.{name}.{key}")));
-            let mut versions = Vec::with_capacity(driver.versions.len());
-            let mut seen = BTreeSet::new();
-            for value in driver.versions {
-                let at = match value.get("version").and_then(Value::as_str) {
-                    Some(version) => format!("drivers.{name} {version}"),
-                    None => format!("drivers.{name} entry {}", versions.len() + 1),
-                };
-                let raw: RawEntry = typed(value, &at)?;
-                unknown_fields.extend(raw.rest.keys().map(|key| format!("{at}.{key}")));
-                let entry = entry(raw).and_then(|entry| consistent(entry, &sources, &preconditions, &names));
-                let entry = entry.map_err(|problem| IndexError::Invalid { at: at.clone(), problem })?;
-                if !seen.insert(entry.version.clone()) {
-                    return Err(IndexError::Invalid {
-                        at,
-                        problem: "the version is listed twice; keep one entry".to_owned(),
-                    });
-                }
-                versions.push(entry);
+        let mut unknown = strangers(&mut value, &RawIndex::<()>::FIELDS, "");
+        for (name, driver) in value.get_mut("drivers").and_then(Value::as_object_mut).into_iter().flatten() {
+            let at = format!("drivers.{name}");
+            unknown.extend(strangers(driver, &RawDriver::<()>::FIELDS, &at));
+            for (i, entry) in driver
+                .get_mut("versions")
+                .and_then(Value::as_array_mut)
+                .into_iter()
+                .flatten()
+                .enumerate()
+            {
+                let at = place(name, i, entry);
+                unknown.extend(strangers(entry, &RawEntry::FIELDS, &at));
             }
-            versions.sort_by(|left, right| right.version.cmp(&left.version));
-            drivers.insert(
-                name,
-                Driver {
-                    role: driver.role,
-                    versions,
-                },
-            );
         }
-        Ok(Self {
-            version: raw.version,
-            generated: raw.generated,
-            expires: raw.expires,
-            sources,
-            preconditions,
-            vcenter_builds: raw.vcenter_builds,
-            drivers,
-            unknown_fields,
+        let raw: RawIndex<Vec<Value>> = typed(value, "the top")?;
+        checked(raw, unknown, |name, versions| {
+            let mut known = stream::Known::default();
+            let read = |(i, value): (usize, Value)| {
+                let at = place(name, i, &value);
+                let mut entry = entry(typed(value, &at)?).map_err(|problem| IndexError::Invalid { at, problem })?;
+                known.share(&mut entry);
+                Ok(entry)
+            };
+            versions.into_iter().enumerate().map(read).collect()
         })
     }
+}
+
+/// Takes the fields out that this build does not know; their paths.
+fn strangers(value: &mut Value, known: &[&str], at: &str) -> Vec<String> {
+    let Some(fields) = value.as_object_mut() else { return Vec::new() };
+    let unknown: Vec<String> = fields.keys().filter(|key| !known.contains(&key.as_str())).cloned().collect();
+    fields.retain(|key, _| known.contains(&key.as_str()));
+    let path = |key| if at.is_empty() { key } else { format!("{at}.{key}") };
+    unknown.into_iter().map(path).collect()
+}
+
+/// An entry, as messages name it.
+fn place(driver: &str, i: usize, entry: &Value) -> String {
+    match entry.get("version").and_then(Value::as_str) {
+        Some(version) => format!("drivers.{driver} {version}"),
+        None => format!("drivers.{driver} entry {}", i + 1),
+    }
+}
+
+/// An index of which every part is right by itself, with its parts held against each other.
+fn checked<V>(
+    raw: RawIndex<V>,
+    unknown_fields: Vec<String>,
+    mut entries: impl FnMut(&str, V) -> Result<Vec<Entry>, IndexError>,
+) -> Result<Index, IndexError> {
+    let names: BTreeSet<DriverName> = raw.drivers.keys().cloned().collect();
+    let mut drivers = BTreeMap::new();
+    for (name, driver) in raw.drivers {
+        let mut versions = entries(&name, driver.versions)?;
+        let mut seen: BTreeSet<*const Facts> = BTreeSet::new();
+        for entry in &versions {
+            if seen.insert(Arc::as_ptr(&entry.facts)) {
+                consistent(entry, &raw.sources, &raw.preconditions, &names).map_err(|problem| IndexError::Invalid {
+                    at: format!("drivers.{name} {}", entry.version),
+                    problem,
+                })?;
+            }
+        }
+        versions.sort_unstable_by(|left, right| right.version.cmp(&left.version));
+        if let Some((twice, _)) = versions
+            .iter()
+            .zip(versions.iter().skip(1))
+            .find(|(left, right)| left.version == right.version)
+        {
+            return Err(IndexError::Invalid {
+                at: format!("drivers.{name} {}", twice.version),
+                problem: "the version is listed twice; keep one entry".to_owned(),
+            });
+        }
+        let role = driver.role;
+        drivers.insert(name, Driver { role, versions });
+    }
+    Ok(Index {
+        version: raw.version,
+        generated: raw.generated,
+        expires: raw.expires,
+        sources: raw.sources,
+        preconditions: raw.preconditions,
+        vcenter_builds: raw.vcenter_builds,
+        drivers,
+        unknown_fields,
+    })
 }
 
 pub(super) fn typed<T: DeserializeOwned>(value: Value, at: &str) -> Result<T, IndexError> {
@@ -221,7 +171,8 @@ pub(super) fn typed<T: DeserializeOwned>(value: Value, at: &str) -> Result<T, In
     })
 }
 
-fn entry(raw: RawEntry) -> Result<Entry, String> {
+/// An entry whose parts are right by themselves.
+pub(super) fn entry(raw: RawEntry) -> Result<Entry, String> {
     let digest = format!("sha256:{}", raw.chart.sha256);
     let digest = digest.parse().map_err(|_| {
         format!(
@@ -253,18 +204,20 @@ fn entry(raw: RawEntry) -> Result<Entry, String> {
             urls: raw.chart.urls,
             digest,
         },
-        manifests: Vec::new(),
-        kubernetes: support(raw.kubernetes, "kubernetes")?,
-        vsphere: support(raw.vsphere, "vsphere")?,
-        requires: raw.requires,
-        features: features.collect::<Result<_, String>>()?,
-        upgrades_from: raw.upgrades_from,
         images: raw.images,
-        state: match raw.state {
-            None => State::Good,
-            Some(RawState::Deprecated(verdict)) => State::Deprecated(verdict),
-            Some(RawState::Withdrawn(verdict)) => State::Withdrawn(verdict),
-        },
+        facts: Arc::new(Facts {
+            manifests: Vec::new(),
+            kubernetes: support(raw.kubernetes, "kubernetes")?,
+            vsphere: support(raw.vsphere, "vsphere")?,
+            requires: raw.requires,
+            features: features.collect::<Result<_, String>>()?,
+            upgrades_from: raw.upgrades_from,
+            state: match raw.state {
+                None => State::Good,
+                Some(RawState::Deprecated(verdict)) => State::Deprecated(verdict),
+                Some(RawState::Withdrawn(verdict)) => State::Withdrawn(verdict),
+            },
+        }),
     })
 }
 
@@ -287,11 +240,11 @@ pub(super) fn range(min: Option<&str>, max: Option<&str>, what: &str) -> Result<
 
 /// What one entry says about other parts of the index must be true.
 fn consistent(
-    entry: Entry,
+    entry: &Entry,
     sources: &BTreeMap<String, Source>,
     preconditions: &BTreeMap<String, String>,
     drivers: &BTreeSet<DriverName>,
-) -> Result<Entry, String> {
+) -> Result<(), String> {
     let features = entry.features.values().flat_map(|feature| &feature.evidence);
     let evidence = entry.kubernetes.evidence.iter().chain(&entry.vsphere.evidence).chain(features);
     if let Some(name) = evidence.into_iter().find(|name| !sources.contains_key(*name)) {
@@ -306,5 +259,5 @@ fn consistent(
             "the precondition {name:?} is not under preconditions; say there what it means"
         ));
     }
-    Ok(entry)
+    Ok(())
 }

@@ -1,6 +1,6 @@
 use super::advice::{advice, platform};
 use super::index::{Driver, Entry, Index, Requirement, State};
-use super::judge::{Wish, judge, misfit};
+use super::judge::{Bar, Verdicts, Wish, judge, misfit};
 use super::rejection::{Cause, NoFit, Rejected, Rejection};
 use super::steps::steps;
 use crate::types::{ChartRef, DriverName, DriverRole, DriverVersion, KubernetesVersion, VcenterVersion};
@@ -90,9 +90,9 @@ pub type Candidates = BTreeMap<DriverName, Vec<(DriverVersion, Option<Rejection>
 pub fn candidates(index: &Index, query: &Query<'_>) -> Candidates {
     let each = query.drivers.iter().filter_map(|(name, request)| {
         let driver = index.drivers.get(name)?;
-        let judged = judge(driver, query, &Wish::new(driver, query, request), query.installed.get(name));
-        let owned = judged.into_iter().map(|(entry, reason)| (entry.version.clone(), reason)).collect();
-        Some((name.clone(), owned))
+        let verdicts = judge(driver, query, Wish::new(driver, query, request), query.installed.get(name));
+        let owned = |(entry, bar): &(&Entry, Option<Bar>)| (entry.version.clone(), bar.and_then(|bar| verdicts.reason(entry, bar)));
+        Some((name.clone(), verdicts.judged.iter().map(owned).collect()))
     });
     each.collect()
 }
@@ -138,28 +138,23 @@ struct Choice<'a> {
 struct Options<'a> {
     name: &'a DriverName,
     driver: &'a Driver,
-    judged: Vec<(&'a Entry, Option<Rejection>)>,
+    verdicts: Verdicts<'a>,
     choices: Vec<Choice<'a>>,
     newest: Option<DriverVersion>,
 }
 
-fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, request: &DriverRequest) -> Result<Options<'a>, Box<NoFit>> {
+fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, request: &'a DriverRequest) -> Result<Options<'a>, Box<NoFit>> {
     let Some(driver) = index.drivers.get(name) else {
         let known = index.drivers.keys().cloned().collect();
         return Err(no_fit(query, name, Cause::UnknownDriver { known }, Vec::new(), None));
     };
-    let wish = Wish::new(driver, query, request);
     let installed = query.installed.get(name);
-    let judged = judge(driver, query, &wish, installed);
-    let mut good: Vec<&Entry> = judged
-        .iter()
-        .filter(|(_, reason)| reason.is_none())
-        .map(|(entry, _)| *entry)
-        .collect();
+    let verdicts = judge(driver, query, Wish::new(driver, query, request), installed);
+    let mut good: Vec<&Entry> = verdicts.good().collect();
     // stable: newest first among the good, then newest first among the deprecated
     good.sort_by_key(|entry| matches!(entry.state, State::Deprecated(_)));
     let newest = good.first().map(|entry| entry.version.clone());
-    let fail = |cause| no_fit(query, name, cause, rejections(&judged), Some(driver));
+    let fail = |cause| no_fit(query, name, cause, verdicts.rejected().collect(), Some(driver));
     let one = |entry, forced, because: &str, overridden| {
         vec![Choice {
             entry,
@@ -179,15 +174,12 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
             let nearest = driver.nearest(pin);
             return Err(fail(Cause::UnknownPin { pin: pin.clone(), nearest }));
         };
-        let barred = |reason: &Rejection| matches!(reason, Rejection::NoPath { .. } | Rejection::Unmet { .. });
-        let path = || {
-            judged
-                .iter()
-                .find(|(other, _)| other.version == *pin)
-                .and_then(|(_, reason)| reason.clone())
-                .filter(barred)
-        };
-        match misfit(entry, query, &wish).or_else(path) {
+        let barred = |(_, bar): &(&Entry, Bar)| matches!(bar, Bar::NoPath | Bar::Unmet | Bar::Misfit);
+        match verdicts
+            .bar(pin)
+            .filter(barred)
+            .and_then(|(entry, bar)| verdicts.reason(entry, bar))
+        {
             None => one(entry, false, "pinned in spec", None),
             Some(reason) if request.allow_incompatible && !entry.chart.urls.is_empty() => {
                 one(entry, true, "pinned in spec, although it does not fit", Some(reason.to_string()))
@@ -210,7 +202,7 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
                     installed: version.clone(),
                 }));
             }
-            (UpdatePolicy::Compatible, Some((_, Some(entry)))) if misfit(entry, query, &wish).is_none() => {
+            (UpdatePolicy::Compatible, Some((_, Some(entry)))) if misfit(entry, query, &verdicts.wish).is_none() => {
                 let mut choices = one(entry, false, "installed and still fits", None);
                 choices.extend(good.into_iter().filter(|other| other.version != entry.version).map(plain));
                 choices
@@ -224,7 +216,7 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
     Ok(Options {
         name,
         driver,
-        judged,
+        verdicts,
         choices,
         newest,
     })
@@ -305,7 +297,7 @@ fn taken(options: &Options<'_>, choice: &Choice<'_>, query: &Query<'_>) -> Pick 
     let target = choice.entry;
     let installed = query.installed.get(options.name);
     let way = installed
-        .map(|installed| steps(&options.judged, installed, target))
+        .map(|installed| steps(&options.verdicts.judged, installed, target))
         .unwrap_or_default();
     let entry = way.first().copied().unwrap_or(target);
     let mut because = choice.because.clone().unwrap_or_else(|| reason_for(options.driver, target, query));
@@ -323,7 +315,7 @@ fn taken(options: &Options<'_>, choice: &Choice<'_>, query: &Query<'_>) -> Pick 
             .filter(|_| changes && query.drivers.get(options.name).is_none_or(|request| request.unmet.is_none()))
             .flat_map(|from| from.preconditions.clone())
             .collect(),
-        waits: waits(&options.judged, &target.version),
+        waits: waits(&options.verdicts, &target.version),
         chart: entry.chart.clone(),
         because,
         newest: options.newest.clone(),
@@ -335,13 +327,14 @@ fn taken(options: &Options<'_>, choice: &Choice<'_>, query: &Query<'_>) -> Pick 
     }
 }
 
-fn waits(judged: &[(&Entry, Option<Rejection>)], target: &DriverVersion) -> Option<Rejected> {
-    judged.iter().find_map(|(entry, reason)| match reason {
-        Some(reason @ Rejection::Unmet { .. }) if entry.version > *target => Some(Rejected {
-            version: entry.version.clone(),
-            reason: reason.clone(),
-        }),
-        _ => None,
+fn waits(verdicts: &Verdicts<'_>, target: &DriverVersion) -> Option<Rejected> {
+    let above = verdicts.judged.iter().take_while(|(entry, _)| entry.version > *target);
+    let (entry, bar) = above
+        .filter_map(|(entry, bar)| Some((entry, (*bar)?)))
+        .find(|(_, bar)| *bar == Bar::Unmet)?;
+    Some(Rejected {
+        version: entry.version.clone(),
+        reason: verdicts.reason(entry, bar)?,
     })
 }
 
@@ -353,19 +346,9 @@ fn reason_for(driver: &Driver, entry: &Entry, query: &Query<'_>) -> String {
     format!("newest that supports {}", platform(query))
 }
 
-fn rejections(judged: &[(&Entry, Option<Rejection>)]) -> Vec<Rejected> {
-    let rejected = judged.iter().filter_map(|(entry, reason)| {
-        Some(Rejected {
-            version: entry.version.clone(),
-            reason: reason.clone()?,
-        })
-    });
-    rejected.collect()
-}
-
 /// A driver that has choices, none of which goes with the other drivers.
 fn apart(options: &Options<'_>, mut reasons: Vec<Rejected>, query: &Query<'_>) -> NoFit {
-    reasons.extend(rejections(&options.judged));
+    reasons.extend(options.verdicts.rejected());
     reasons.sort_by(|left, right| right.version.cmp(&left.version));
     reasons.dedup_by(|left, right| left.version == right.version);
     *no_fit(query, options.name, Cause::NothingFits, reasons, Some(options.driver))

@@ -1,12 +1,13 @@
 //! Upgrade edges: a version may say from which one on it can be reached; then the way leads through versions in between.
 
 use super::index::Entry;
-use super::rejection::Rejection;
+use super::judge::Bar;
 use crate::types::DriverVersion;
 
-type Judged<'a> = Vec<(&'a Entry, Option<Rejection>)>;
+type Judged<'a> = [(&'a Entry, Option<Bar>)];
 
-fn from(entry: &Entry) -> Option<&DriverVersion> {
+/// From which version on an entry can be reached, where that is known.
+pub(super) fn from(entry: &Entry) -> Option<&DriverVersion> {
     entry.upgrades_from.as_ref()?.min.as_ref()
 }
 
@@ -21,12 +22,7 @@ pub(super) fn close(judged: &mut Judged<'_>, installed: &DriverVersion) {
             continue;
         }
         match from(entry).filter(|from| *from > newest) {
-            Some(from) => {
-                *reason = Some(Rejection::NoPath {
-                    installed: installed.clone(),
-                    from: from.clone(),
-                });
-            }
+            Some(_) => *reason = Some(Bar::NoPath),
             None => newest = &entry.version,
         }
     }

@@ -1,11 +1,33 @@
 //! What the status says of the next Kubernetes minor (pure).
 
 use crate::api::Reason;
-use crate::matrix::{self, Cause};
+use crate::matrix::{self, Cause, Index, Query};
 use crate::status::{Upgradeable, short};
 
+/// Whether the next minor fits, and where it fits whether the one after it does, which is one more upgrade away.
+pub(super) fn upgradeable(index: &Index, query: &Query<'_>) -> Upgradeable {
+    let next = matrix::upgradeable(index, query);
+    let mut said = words(&next);
+    let Some(installed) = next.result.ok().filter(|_| said.fits) else {
+        return said;
+    };
+    let Ok(kubernetes) = next.kubernetes.parse() else { return said };
+    let after = words(&matrix::upgradeable(
+        index,
+        &Query {
+            kubernetes: &kubernetes,
+            installed: &installed,
+            ..*query
+        },
+    ));
+    let rest = after.message.trim_start_matches("Kubernetes ");
+    let rest = rest.replace(" does not fit: ", " does not: ");
+    said.message = format!("{}, {rest}", said.message);
+    said
+}
+
 /// The answer of the matrix in the words of a condition.
-pub(super) fn upgradeable(next: &matrix::Upgradeable) -> Upgradeable {
+fn words(next: &matrix::Upgradeable) -> Upgradeable {
     let kubernetes = &next.kubernetes;
     if let Some((name, (version, reason))) = next.forced.first_key_value() {
         return Upgradeable {
@@ -56,7 +78,7 @@ pub(super) fn upgradeable(next: &matrix::Upgradeable) -> Upgradeable {
 mod tests {
     use super::*;
     use crate::fetch::embedded;
-    use crate::matrix::{DriverRequest, Index, Query, UpdatePolicy};
+    use crate::matrix::{DriverRequest, UpdatePolicy};
     use crate::types::{CPI, CSI};
     use std::collections::BTreeMap;
 
@@ -73,7 +95,7 @@ mod tests {
             let version = |text: &str| text.parse().expect("a version");
             let installed = BTreeMap::from([(CPI.to_owned(), version("1.34.0")), (CSI.to_owned(), version("3.7.3"))]);
             let vcenters = [("vc1".to_owned(), "8.0.3".parse().expect("a version"))];
-            let next = matrix::upgradeable(
+            let said = upgradeable(
                 &index,
                 &Query {
                     kubernetes: &kubernetes,
@@ -83,13 +105,12 @@ mod tests {
                     policy,
                 },
             );
-            let said = upgradeable(&next);
             format!("{} {}: {}", said.fits, said.reason, said.message)
         };
         let compatible = UpdatePolicy::Compatible;
         assert_eq!(
             say("v1.34.4", None, compatible),
-            "true Healthy: Kubernetes 1.35 fits with CPI 1.35.1 and CSI 3.7.3"
+            "true Healthy: Kubernetes 1.35 fits with CPI 1.35.1 and CSI 3.7.3, 1.36 does not: no CSI version fits it"
         );
         assert_eq!(
             say("v1.35.1", None, compatible),

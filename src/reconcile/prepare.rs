@@ -43,10 +43,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
     }
     report.connections.clone_from(&connections);
 
-    report.preconditions.push(match snapshots::wanted(&config.spec) {
-        Ok(()) => snapshots::precondition(&snapshots::look(&world.reader).await),
-        Err(no) => no,
-    });
+    report.preconditions.push(snapshots::survey(&world.reader, &config.spec).await);
 
     let edition = world.library.index::<ReconcileError>().await?;
     let index: &Index = &edition.index;
@@ -76,7 +73,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         report.preconditions.extend(preconditions::supported(index, &query, None));
         return Err(error);
     }
-    report.upgradeable = Some(ahead::upgradeable(&matrix::upgradeable(index, &query)));
+    report.upgradeable = Some(ahead::upgradeable(index, &query));
     let resolution = matrix::resolve(index, &query);
     report
         .preconditions

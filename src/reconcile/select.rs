@@ -206,7 +206,7 @@ mod tests {
         bare.drivers
             .values_mut()
             .flat_map(|driver| &mut driver.versions)
-            .for_each(|entry| entry.features.clear());
+            .for_each(|entry| std::sync::Arc::make_mut(&mut entry.facts).features.clear());
         asked.leave_to(&bare);
         assert!(
             asked.drivers[CSI].features.is_empty(),

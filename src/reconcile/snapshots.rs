@@ -24,19 +24,30 @@ const CONTROLLERS: [&str; 2] = [
     "app in (snapshot-controller,csi-snapshot-controller)",
 ];
 
-/// Whether a specification has the snapshotter run; if not, why not.
-pub(super) fn wanted(spec: &VDOConfigSpec) -> Result<(), Precondition> {
-    let no = |why: &str| Err(Precondition::unknown(KIND, Reason::NotRequested, why));
+/// What a specification says of snapshots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// It asks for them.
+    Asked,
+    /// Nothing: the snapshotter runs, as the driver ships it.
+    Shipped,
+    /// They are switched off, or CSI is; why.
+    Off(&'static str),
+}
+
+/// Reads the specification.
+pub(super) fn wish(spec: &VDOConfigSpec) -> Wish {
     let Some(csi) = &spec.storage_provider else {
-        return if spec.cloud_provider.is_some() {
-            no("CSI is not asked for")
-        } else {
-            Ok(())
+        return match &spec.cloud_provider {
+            Some(_) => Wish::Off("CSI is not asked for"),
+            None => Wish::Shipped,
         };
     };
     match csi.values.get("snapshots").and_then(|snapshots| snapshots.get("enabled")) {
-        Some(Value::Bool(false)) => no("spec.storageProvider.values.snapshots.enabled is false"),
-        _ => Ok(()),
+        Some(Value::Bool(false)) => Wish::Off("spec.storageProvider.values.snapshots.enabled is false"),
+        Some(Value::Bool(true)) => Wish::Asked,
+        _ if csi.snapshots.is_some() || csi.features.get("block-volume-snapshot") == Some(&true) => Wish::Asked,
+        _ => Wish::Shipped,
     }
 }
 
@@ -44,7 +55,7 @@ pub(super) fn wanted(spec: &VDOConfigSpec) -> Result<(), Precondition> {
 ///
 /// # Errors
 /// When they cannot be read.
-pub(super) async fn look(reader: &Reader) -> Result<SnapshotSupport, ReconcileError> {
+async fn look(reader: &Reader) -> Result<SnapshotSupport, ReconcileError> {
     let definition = |name: &str| Watch::new("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", Select::Name(name.into()));
     let pods = || CONTROLLERS.map(|labels| Watch::new("v1", "Pod", "", Select::Labels(labels.into())));
     let watches = DEFINITIONS.iter().map(|name| definition(name)).chain(pods());
@@ -67,8 +78,24 @@ fn serves(definition: &Object) -> bool {
     versions.is_some_and(|all| all.iter().any(served)) && gather::holds(definition, "Established")
 }
 
-/// The precondition, from what was found or why nothing could be.
-pub(super) fn precondition(found: &Result<SnapshotSupport, ReconcileError>) -> Precondition {
+/// Looks, if anybody wants snapshots, and judges.
+pub(super) async fn survey(reader: &Reader, spec: &VDOConfigSpec) -> Precondition {
+    match wish(spec) {
+        Wish::Off(why) => Precondition::unknown(KIND, Reason::NotRequested, why),
+        wish => precondition(wish, &look(reader).await),
+    }
+}
+
+/// The precondition, from what was found or why nothing could be. What nobody asked for is told and is no fault.
+fn precondition(wish: Wish, found: &Result<SnapshotSupport, ReconcileError>) -> Precondition {
+    let judged = judge(found);
+    match (wish, judged.holds) {
+        (Wish::Shipped, Some(false)) => Precondition::unknown(KIND, Reason::NotRequested, format!("not asked for; {}", judged.message)),
+        _ => judged,
+    }
+}
+
+fn judge(found: &Result<SnapshotSupport, ReconcileError>) -> Precondition {
     let found = match found {
         Ok(found) => found,
         Err(error) => return Precondition::unknown(KIND, Reason::NotChecked, format!("what snapshots need cannot be read: {error}")),
@@ -107,28 +134,40 @@ mod tests {
     }
 
     #[test]
-    fn who_runs_the_snapshotter() {
+    fn who_asks_for_snapshots() {
+        let none = Wish::Off("CSI is not asked for");
+        let off = Wish::Off("spec.storageProvider.values.snapshots.enabled is false");
         for (spec, expected) in [
-            (json!({}), "wanted"),
-            (json!({"storageProvider": {}}), "wanted"),
-            (json!({"storageProvider": {"snapshots": {}}}), "wanted"),
-            (json!({"storageProvider": {"values": {"snapshots": {"enabled": true}}}}), "wanted"),
+            (json!({}), Wish::Shipped),
+            (json!({"storageProvider": {}}), Wish::Shipped),
             (
-                json!({"storageProvider": {"values": {"snapshots": {"enabled": false}}}}),
-                "None NotRequested",
+                json!({"cloudProvider": {}, "storageProvider": {"features": {"block-volume-snapshot": false}}}),
+                Wish::Shipped,
             ),
-            (json!({"cloudProvider": {}}), "None NotRequested"),
-            (json!({"cloudProvider": {}, "storageProvider": {}}), "wanted"),
+            (json!({"storageProvider": {"snapshots": {}}}), Wish::Asked),
+            (
+                json!({"storageProvider": {"features": {"block-volume-snapshot": true}}}),
+                Wish::Asked,
+            ),
+            (
+                json!({"storageProvider": {"values": {"snapshots": {"enabled": true}}}}),
+                Wish::Asked,
+            ),
+            (
+                json!({"storageProvider": {"snapshots": {}, "values": {"snapshots": {"enabled": false}}}}),
+                off,
+            ),
+            (json!({"cloudProvider": {}}), none),
         ] {
             let read: VDOConfigSpec = serde_json::from_value(spec.clone()).expect("a specification");
-            assert_eq!(wanted(&read).map_or_else(|no| told(&no), |()| "wanted".into()), expected, "{spec}");
+            assert_eq!(wish(&read), expected, "{spec}");
         }
     }
 
     #[test]
     fn what_is_missing_is_named() {
         let found = |missing: &[&str], controllers: &[(&str, bool)]| {
-            precondition(&Ok(SnapshotSupport {
+            judge(&Ok(SnapshotSupport {
                 missing: missing.iter().map(|name| (*name).to_owned()).collect(),
                 controllers: controllers.iter().map(|(name, ready)| ((*name).to_owned(), *ready)).collect(),
             }))
@@ -148,8 +187,14 @@ mod tests {
         let broken = found(&[], &[("kube-system/s", false)]);
         assert!(broken.message.contains("kube-system/s"), "{}", broken.message);
         assert_eq!(told(&found(&[], &[("a/a", false), ("b/b", true)])), "Some(true) Healthy");
-        let unknown = precondition(&Err(ReconcileError::NoClusterId));
+        let unknown = precondition(Wish::Shipped, &Err(ReconcileError::NoClusterId));
         assert_eq!(told(&unknown), "None NotChecked");
+        // What nobody has asked for is told, and is no fault.
+        let missing = Ok(SnapshotSupport::default());
+        assert_eq!(told(&precondition(Wish::Asked, &missing)), "Some(false) SnapshotControllerMissing");
+        let quiet = precondition(Wish::Shipped, &missing);
+        assert_eq!(told(&quiet), "None NotRequested");
+        assert!(quiet.message.contains("no pod of a snapshot controller"), "{}", quiet.message);
     }
 
     #[test]

@@ -178,13 +178,13 @@ impl<'de> Deserialize<'de> for DriverVersion {
 ///
 /// A bound compares only as many numbers as it has: `max: "8.0"` includes 8.0.3, and `min: "1.33"` includes
 /// 1.33.0-rc.1. That is how support tables are written.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct VersionRange {
     min: Option<Bound>,
     max: Option<Bound>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Bound {
     parts: Vec<u64>,
     raw: String,

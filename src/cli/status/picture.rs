@@ -3,7 +3,6 @@ use super::super::answer::document;
 use super::super::args::Global;
 use super::super::failure::parts;
 use super::super::session::{Deployed, Session, id};
-use super::outlook::{Outlook, outlook};
 use crate::api::{ConditionType, Conditions, DriverStatus, Reason, VDOConfig, VDOConfigStatus, VsphereCloudConfig};
 use crate::cluster::{ClusterError, Select, Watch, get, list};
 use crate::health::{Verdict, assess};
@@ -46,7 +45,6 @@ pub(super) struct Config {
     pub current: bool,
     pub deleting: bool,
     pub status: VDOConfigStatus,
-    pub outlook: Vec<Outlook>,
 }
 
 /// Something that is not as it should be.
@@ -75,7 +73,7 @@ impl Picture {
         };
         if let Deployed::Config(config, acting) = deployed {
             picture.connections = reconcile::connection_objects(&session.world.reader, &global.namespace).await?;
-            picture.config = Some(Config::of(config, acting, &picture.connections));
+            picture.config = Some(Config::of(config, acting));
         }
         let counted = picture
             .config
@@ -108,7 +106,7 @@ impl Picture {
                 "vcenters": self.connections.iter().map(vcenter).collect::<Vec<_>>(),
                 "drivers": config.map(|c| c.status.drivers.iter().map(|d| driver(d, &c.status)).collect::<Vec<_>>()).unwrap_or_default(),
                 "problems": problems,
-                "upgrades": config.map(|c| c.outlook.iter().map(Outlook::json).collect::<Vec<_>>()).unwrap_or_default(),
+                "upgradeable": config.and_then(Config::upgradeable).map(|c| json!({"status": c.status, "reason": c.reason, "message": c.message})),
             }),
         )
     }
@@ -116,7 +114,7 @@ impl Picture {
     /// What is wrong, worst first, each thing once.
     pub(super) fn problems(&self) -> Vec<Problem> {
         let Some(config) = &self.config else { return Vec::new() };
-        let quiet = [ConditionType::Reconciling.as_str(), ConditionType::Stalled.as_str()];
+        let quiet = [ConditionType::Reconciling, ConditionType::Stalled, ConditionType::Upgradeable].map(ConditionType::as_str);
         let mut found: Vec<Problem> = Vec::new();
         let own = config
             .status
@@ -139,16 +137,20 @@ impl Picture {
 }
 
 impl Config {
-    fn of(config: &VDOConfig, acting: &str, connections: &[VsphereCloudConfig]) -> Self {
+    fn of(config: &VDOConfig, acting: &str) -> Self {
         let status = config.status.clone().unwrap_or_default();
         Self {
             id: id(config),
             overruled_by: (id(config) != acting).then(|| acting.to_owned()),
             current: status.observed_generation == config.metadata.generation,
             deleting: config.metadata.deletion_timestamp.is_some(),
-            outlook: outlook(config, &status, connections),
             status,
         }
+    }
+
+    /// What the operator says of the next Kubernetes minor, once it has looked.
+    pub(super) fn upgradeable(&self) -> Option<&Condition> {
+        Conditions::find(&self.status.conditions, ConditionType::Upgradeable).filter(|c| c.status != "Unknown")
     }
 
     fn json(&self) -> Value {

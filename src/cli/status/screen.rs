@@ -2,7 +2,6 @@
 
 use super::super::args::Format;
 use super::super::style::{ago, bad, faint, good, head, table, warn, width};
-use super::outlook::Outlook;
 use super::picture::{Config, Operator, Picture, nodes_of, state_of};
 use crate::api::{ConditionType, Conditions, Health, VsphereCloudConfig};
 use crate::status::short;
@@ -191,8 +190,13 @@ fn next(picture: &Picture, config: &Config, now: Timestamp) -> String {
             config.id,
             config.id.split('/').next().unwrap_or_default()
         )),
-        Some(Health::Healthy) if config.outlook.is_empty() => {}
-        Some(Health::Healthy) => lines.push(upgrades(&config.outlook)),
+        Some(Health::Healthy) => lines.extend(config.upgradeable().map(|c| {
+            format!(
+                "{}: {}.",
+                if c.status == "True" { "Upgradeable" } else { "Not upgradeable" },
+                c.message
+            )
+        })),
         Some(Health::Progressing) if config.deleting => {
             lines.push("The drivers are being removed; `vdoctl status --watch` follows it.".into())
         }
@@ -211,25 +215,4 @@ fn next(picture: &Picture, config: &Config, now: Timestamp) -> String {
         });
     }
     lines.iter().map(|line| format!("{line}\n")).collect()
-}
-
-/// Which Kubernetes could come next, and where it ends.
-fn upgrades(outlook: &[Outlook]) -> String {
-    let word = |outlook: &Outlook| match &outlook.result {
-        Ok(drivers) => {
-            let all: Vec<String> = drivers.iter().map(|(name, version)| format!("{name} {version}")).collect();
-            format!("Kubernetes {} fits ({})", outlook.kubernetes, all.join(", "))
-        }
-        Err(because) => format!("{} does not: {because}", outlook.kubernetes),
-    };
-    match outlook {
-        [
-            Outlook {
-                kubernetes,
-                result: Err(because),
-            },
-            ..,
-        ] => format!("Not upgradeable to Kubernetes {kubernetes}: {because}."),
-        _ => format!("Upgradeable: {}.", outlook.iter().map(word).collect::<Vec<_>>().join("; ")),
-    }
 }

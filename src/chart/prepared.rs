@@ -1,0 +1,55 @@
+//! What is made of a chart once and used by every render: its schema and its templates, compiled.
+
+use jsonschema::Validator;
+use minijinja::{Environment, Error};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+/// Made when it is first needed, and never again: what it is made of does not change once a chart is open.
+#[derive(Clone, Default)]
+pub(super) struct Prepared {
+    validator: OnceLock<Result<Arc<Validator>, String>>,
+    templates: OnceLock<Environment<'static>>,
+}
+
+impl PartialEq for Prepared {
+    /// It follows from the rest of the chart.
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Prepared")
+    }
+}
+
+impl Prepared {
+    /// The schema of the values, compiled; or why it is none.
+    pub(super) fn validator(&self, schema: &Value) -> Result<&Validator, String> {
+        let compile = || {
+            let options = jsonschema::options().with_draft(jsonschema::Draft::Draft202012);
+            options.build(schema).map(Arc::new).map_err(|error| error.to_string())
+        };
+        self.validator.get_or_init(compile).as_deref().map_err(Clone::clone)
+    }
+
+    /// An environment of its own with the templates in it.
+    pub(super) fn environment(
+        &self,
+        bare: impl FnOnce() -> Result<Environment<'static>, Error>,
+        templates: &BTreeMap<String, String>,
+    ) -> Result<Environment<'static>, Error> {
+        if let Some(known) = self.templates.get() {
+            return Ok(known.clone());
+        }
+        let mut environment = bare()?;
+        for (path, source) in templates {
+            environment.add_template_owned(path.clone(), source.clone())?;
+        }
+        Ok(self.templates.get_or_init(|| environment).clone())
+    }
+}
