@@ -13,10 +13,10 @@ GO_MIN := 1.26
 
 # Steps share one target folder and two cores.
 .NOTPARALLEL:
-.PHONY: help demo demo-stop test bench generate manifests build lint core clean rust go
+.PHONY: help demo demo-stop test test-faults bench generate manifests build lint core clean rust go
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: rust go ## Start a control plane, nodes and a vCenter on this machine and install the drivers into them
 	@echo "== operator, vdoctl and test bed: the first time this takes some minutes"
@@ -34,6 +34,11 @@ test: rust go lint core ## Check everything: format, lints, dependencies, unit, 
 	@$(TESTBED) build
 	@echo "== tests"
 	@$(CARGO) test --workspace
+
+test-faults: rust go ## Kill the operator at every write of every scenario, in every mode (half an hour)
+	@$(CARGO) build --workspace
+	@$(TESTBED) build
+	@VDO_FAULTS=all $(CARGO) test --test faults --test rights -- --nocapture
 
 bench: rust go ## Print the measurements: requests, memory, wall times beside kubectl and helm
 	@$(CARGO) build --workspace

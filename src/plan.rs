@@ -160,6 +160,14 @@ impl Plan {
         })
     }
 
+    /// Whether something that exists would go, or no longer be ours.
+    #[must_use]
+    pub fn removes(&self) -> bool {
+        self.steps
+            .iter()
+            .any(|step| matches!(step, Step::Delete { .. } | Step::Release { .. }))
+    }
+
     /// Whether nothing is to be written.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -1,3 +1,5 @@
+use super::answers::Answers;
+use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use std::path::PathBuf;
@@ -59,5 +61,7 @@ pub async fn connect(options: &KubeOptions) -> Result<(Client, Config), ClientEr
 /// When the configuration names unusable certificates or a proxy that is not supported.
 pub fn from_config(mut config: Config) -> Result<Client, ClientError> {
     config.default_retry = false;
-    Client::try_from(config).map_err(ClientError::Client)
+    let builder = ClientBuilder::try_from(config).map_err(ClientError::Client)?;
+    // One service for all clones: a pause that the server asks for is kept by everybody.
+    Ok(builder.with_layer(&Answers::default()).build())
 }

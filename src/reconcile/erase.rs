@@ -1,11 +1,13 @@
 //! The last look before something goes (effect).
 
 use super::World;
+use crate::api::{Reason, VDOConfig};
 use crate::cluster::{ClusterError, Said, Select, Watch, list};
 use crate::manifest::Object;
-use crate::plan::may_go;
+use crate::plan::{Wait, may_go};
 use crate::types::ObjectId;
-use serde_json::json;
+use kube::ResourceExt;
+use serde_json::{Value, json};
 
 /// How often an object may change under our hands before the next run tries again.
 const TRIES: usize = 3;
@@ -41,6 +43,26 @@ pub(super) async fn delete(world: &World, apply_set: &str, api_version: &str, id
             message: format!("it changed {TRIES} times while it was to be deleted"),
         },
     })
+}
+
+/// Whether the VDOConfig is still what this run was given. A watch may be behind, most of all after a restart; what it shows
+/// may be used to make things, but nothing is removed because of a specification that nobody wants any more.
+pub(super) async fn is_current(config: &VDOConfig, world: &World) -> Result<bool, ClusterError> {
+    let live = fresh(world, "vdo.vmware.com/v1alpha1", &super::id(config)).await?;
+    let generation = |live: &Object| live.value().pointer("/metadata/generation").and_then(Value::as_i64);
+    Ok(live.is_some_and(|live| config.uid().as_deref() == Some(live.uid()) && config.metadata.generation == generation(&live)))
+}
+
+/// What is waited for when it is not.
+pub(super) fn outdated(config: &VDOConfig) -> Wait {
+    Wait {
+        driver: String::new(),
+        reason: Reason::Progressing,
+        message: format!(
+            "VDOConfig {} has changed since it was last seen; nothing is removed until the change has arrived",
+            config.name_any()
+        ),
+    }
 }
 
 async fn fresh(world: &World, api_version: &str, id: &ObjectId) -> Result<Option<Object>, ClusterError> {

@@ -1,5 +1,6 @@
 //! The road back: everything of ours goes, in reverse order, and then the finalizer (effect).
 
+use super::erase::{is_current, outdated};
 use super::error::ReconcileError;
 use super::execute::{Place, execute};
 use super::lookups::answered;
@@ -24,6 +25,10 @@ pub(super) async fn remove(occasion: &Occasion<'_>, world: &World, report: &mut 
     report.deleting = true;
     let deleted = config.metadata.deletion_timestamp.is_some();
     if deleted && config.spec.deletion_policy == DeletionPolicy::Orphan {
+        if !is_current(config, world).await? {
+            report.waiting.push(outdated(config));
+            return Ok(());
+        }
         tracing::info!(objects = survey.inventory.objects.len(), "the drivers stay, as deletionPolicy says");
         return let_go(occasion, world, &survey, report).await;
     }
@@ -45,6 +50,10 @@ pub(super) async fn remove(occasion: &Occasion<'_>, world: &World, report: &mut 
     report.troubles.extend(troubles(&plan));
     for skip in &plan.skipped {
         tracing::info!(object = %skip.id, "{}", skip.message);
+    }
+    if !plan.is_empty() && !is_current(config, world).await? {
+        report.waiting.push(outdated(config));
+        return Ok(());
     }
     if !matches!(plan.steps.as_slice(), [Step::Commit(_)]) {
         let place = Place {

@@ -6,7 +6,9 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind,
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use vdo_testbed::{Cluster, ClusterOptions, Launch, NodeAgent, NodeOptions, Probe, Process, Requests, Vcenter, VcenterOptions, until};
+use vdo_testbed::{
+    Cluster, ClusterOptions, Launch, NodeAgent, NodeOptions, Probe, Process, Proxy, Requests, Vcenter, VcenterOptions, until,
+};
 
 /// The namespace of the operator.
 pub const NS: &str = "vmware-system-vdo";
@@ -16,6 +18,23 @@ pub const NODES: [(&str, &str); 4] = [
     ("w-1", "10.0.10.2"),
     ("w-2", "10.0.10.3"),
     ("w-3", "10.0.10.4"),
+];
+/// A machine whose node comes later.
+pub const GUEST: (&str, &str) = ("w-9", "10.0.10.90");
+/// The kinds of the objects that the operator makes.
+pub const KINDS: [(&str, &str); 12] = [
+    ("v1", "Namespace"),
+    ("v1", "ServiceAccount"),
+    ("v1", "ConfigMap"),
+    ("v1", "Secret"),
+    ("v1", "Service"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
+    ("rbac.authorization.k8s.io/v1", "Role"),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "DaemonSet"),
+    ("storage.k8s.io/v1", "CSIDriver"),
 ];
 /// Another password of the same vCenter user, which works as well: a rotation is seen from its first step to its last.
 pub const NEXT_PASSWORD: &str = "another password";
@@ -40,7 +59,7 @@ impl Bed {
     pub async fn start() -> Result<Self> {
         Self::start_with(VcenterOptions {
             more_users: [(VcenterOptions::default().user, NEXT_PASSWORD.to_owned())].into(),
-            ..VcenterOptions::with_vms(NODES)
+            ..VcenterOptions::with_vms(NODES.into_iter().chain([GUEST]))
         })
         .await
     }
@@ -90,6 +109,12 @@ impl Bed {
         .await
     }
 
+    /// From its next start on the operator reaches the API server through the proxy only.
+    pub fn lead_through(&mut self, proxy: &Proxy) -> Result<()> {
+        self.token = proxy.kubeconfig(&self.token)?;
+        Ok(())
+    }
+
     /// Starts the operator with the token of its own service account, and waits until it is ready.
     pub async fn start_operator(&mut self) -> Result<()> {
         // As its pod would be called: the next process in a pod need not wait for the one before.
@@ -99,6 +124,13 @@ impl Bed {
 
     /// Starts one more operator under this name, and waits until it is ready.
     pub async fn another_operator(&mut self, identity: &str) -> Result<Process> {
+        let operator = self.launch_operator(identity)?;
+        logged(&self.operator_log(), "ready").await?;
+        Ok(operator)
+    }
+
+    /// Starts one more operator under this name.
+    pub fn launch_operator(&mut self, identity: &str) -> Result<Process> {
         self.runs += 1;
         let log = self.operator_log();
         let launch = Launch::new("vdo-operator", env!("CARGO_BIN_EXE_vdo-operator"), &log)
@@ -107,9 +139,7 @@ impl Bed {
             .flag("listen", "127.0.0.1:0")
             .flag("log-format", "json");
         let launch = self.flags.iter().fold(launch, |launch, (flag, value)| launch.flag(flag, value));
-        let operator = launch.spawn()?;
-        logged(&log, "ready").await?;
-        Ok(operator)
+        launch.spawn()
     }
 
     /// The log of the operator's current run.
@@ -254,20 +284,6 @@ impl Bed {
 
     /// Everything that bears the operator's label, without what differs from one installation to the next.
     pub async fn owned(&self) -> Result<Vec<Value>> {
-        const KINDS: [(&str, &str); 12] = [
-            ("v1", "Namespace"),
-            ("v1", "ServiceAccount"),
-            ("v1", "ConfigMap"),
-            ("v1", "Secret"),
-            ("v1", "Service"),
-            ("rbac.authorization.k8s.io/v1", "ClusterRole"),
-            ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
-            ("rbac.authorization.k8s.io/v1", "Role"),
-            ("rbac.authorization.k8s.io/v1", "RoleBinding"),
-            ("apps/v1", "Deployment"),
-            ("apps/v1", "DaemonSet"),
-            ("storage.k8s.io/v1", "CSIDriver"),
-        ];
         let mut all = Vec::new();
         for (api_version, kind) in KINDS {
             for mut object in self

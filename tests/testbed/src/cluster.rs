@@ -245,6 +245,17 @@ impl Cluster {
         Ok(())
     }
 
+    /// Ends etcd as a crash would. The API server is left to see for itself what it can do without.
+    pub fn stop_etcd(&mut self) {
+        self.etcd.kill();
+    }
+
+    /// Starts etcd with the data that it had.
+    pub fn start_etcd(&mut self) -> Result<()> {
+        self.etcd = self.layout.etcd(&self.binaries).spawn()?;
+        Ok(())
+    }
+
     /// Restarts the API server so that it says it is another version.
     pub async fn report_version(&mut self, version: &str) -> Result<()> {
         self.options.reported_version = Some(version.into());

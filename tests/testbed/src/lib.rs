@@ -5,6 +5,7 @@
 //! * [`soap`]: a proxy in front of it, for what it is too kind to do.
 //! * [`NodeAgent`]: runs the real vSphere cloud provider for its pods, and registers the CSI driver on nodes.
 //! * [`AuditLog`]: what was asked of the API server.
+//! * [`Proxy`]: numbers the writes of a client and makes its requests fail.
 //! * [`Binaries`]: builds all that from Go modules, once.
 //!
 //! Nothing of it survives the process that started it, however that ends.
@@ -24,6 +25,7 @@ mod parts;
 mod pki;
 mod ports;
 mod process;
+mod proxy;
 pub mod soap;
 mod stages;
 mod vcenter;
@@ -41,6 +43,7 @@ pub use oracle::{Grammar, parsed};
 pub use parts::{KUBERNETES_VERSION, Part};
 pub use pki::{Authority, Leaf, Validity};
 pub use process::{Launch, Process};
+pub use proxy::{Act, Call, Cut, Handled, Proxy};
 pub use stages::TROUBLE;
 pub use vcenter::{Logins, Vcenter, VcenterOptions, Vm};
 pub use wait::{Probe, until};
