@@ -7,6 +7,7 @@
 
 mod connections;
 mod drivers;
+pub mod events;
 mod logins;
 mod memory;
 
@@ -18,10 +19,10 @@ use crate::runtime::admin::{Admin, ListenError, Readiness};
 use crate::runtime::args::Args;
 use crate::runtime::metrics::Metrics;
 use crate::types::KubernetesVersion;
+use events::Announcer;
 use futures::{Stream, StreamExt, stream};
 use k8s_openapi::jiff::Timestamp;
 use kube::runtime::controller::Config;
-use kube::runtime::events::{Recorder, Reporter};
 use kube::runtime::reflector;
 use kube::runtime::{Controller, watcher};
 use kube::{Api, Client};
@@ -57,7 +58,7 @@ struct Context {
     world: World,
     fence: Fence,
     metrics: Arc<Metrics>,
-    recorder: Recorder,
+    recorder: Announcer,
     memory: Memory,
     logins: Logins,
     version: Mutex<Option<(Instant, KubernetesVersion)>>,
@@ -98,13 +99,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
         },
         fence: fence.clone(),
         metrics,
-        recorder: Recorder::new(
-            client.clone(),
-            Reporter {
-                controller: "vdo-operator".into(),
-                instance: None,
-            },
-        ),
+        recorder: Announcer::new(client.clone()),
         memory: Memory::default(),
         logins: Logins::default(),
         version: Mutex::default(),

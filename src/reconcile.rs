@@ -31,6 +31,7 @@ mod remove;
 mod report;
 mod select;
 pub mod snapshots;
+mod stopwatch;
 mod survey;
 mod upgrade;
 
@@ -42,6 +43,8 @@ pub use report::{Next, publish};
 pub use select::{Asked, asked};
 pub use survey::{Survey, survey};
 pub use upgrade::hold_upgrades;
+
+use stopwatch::Stopwatch;
 
 use crate::api::{Class, FINALIZER, ManagementState, Reason, VDOConfig};
 use crate::cluster::{ClusterError, Reader, Writer};
@@ -121,7 +124,9 @@ pub async fn reconcile(occasion: &Occasion<'_>, world: &World) -> Report {
 
 async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) -> Result<(), ReconcileError> {
     let config = occasion.config;
+    let mut watch = Stopwatch::start();
     let survey = survey(&world.reader, config, occasion.kubernetes.clone()).await?; // effect
+    watch.lap(report, "observe");
     survey.tell(report);
     let prepared = prepare(occasion, world, &survey, report).await?; // effects: reads; pure: resolve, render, plan
     crate::plan::check(&prepared.plan, &prepared.desired, &survey.inventory)?; // pure
@@ -143,7 +148,9 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
         name: &survey.inventory_name,
         apply_set: &survey.apply_set,
     };
+    let mut watch = Stopwatch::start();
     let outcome = execute::execute(&prepared.plan, world, &place).await; // effect
+    watch.lap(report, "apply");
     report.troubles.extend(outcome.failures.iter().map(Trouble::from));
     if prepared.plan.is_transition() {
         // What was just written has had no effect yet, so nothing that was seen before speaks for it.

@@ -1,5 +1,6 @@
 //! The loop over VDOConfigs.
 
+use super::events::Told;
 use super::memory::newest;
 use super::{Context, now};
 use crate::api::{Class, VDOConfig, VDOConfigStatus, chain};
@@ -10,7 +11,6 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::runtime::controller::Action;
-use kube::runtime::events::{Event, EventType};
 use kube::{Resource, ResourceExt};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -49,8 +49,10 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
             ..Report::default()
         },
     };
-    context.metrics.stage("all", started.elapsed());
     context.metrics.reconciled(result(&report));
+    for (stage, took) in &report.stages {
+        context.metrics.stage(stage, *took);
+    }
     if report.gone {
         let forgotten = context.memory.forget_config(&uid);
         forgotten
@@ -78,6 +80,7 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
     measure(&context, &status, &mut memory.drivers);
     let recent = memory.written.is_some_and(|at| at.elapsed() < PACE);
     let mut delay = delay;
+    let published = Instant::now();
     match reconcile::publish(&object, &old, &status, recent, &context.world.writer).await {
         Ok(Some(live)) => {
             for note in notes(&old.conditions, &status.conditions) {
@@ -94,6 +97,8 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
             delay = delay.min(Duration::from_secs(5));
         }
     }
+    context.metrics.stage("report", published.elapsed());
+    context.metrics.stage("all", started.elapsed());
     context.memory.keep_config(&uid, memory);
     Ok(Action::requeue(delay))
 }
@@ -179,16 +184,9 @@ fn measure(context: &Context, status: &VDOConfigStatus, known: &mut Vec<String>)
 
 /// Records an event. That it could not be recorded never fails anything.
 pub(super) async fn record(context: &Context, reference: &ObjectReference, note: &Note) {
-    let event = Event {
-        type_: if note.warning { EventType::Warning } else { EventType::Normal },
-        reason: note.reason.clone(),
-        note: Some(note.message.chars().take(1000).collect()),
-        action: "Reconcile".into(),
-        secondary: None,
-    };
-    if context.fence.is_open()
-        && let Err(error) = context.recorder.publish(&event, reference).await
-    {
-        tracing::debug!(%error, "an event could not be recorded");
+    match context.recorder.tell(reference, note).await {
+        Told::Published => context.metrics.event("published"),
+        Told::Held => context.metrics.event("held"),
+        Told::Failed => {}
     }
 }

@@ -3,6 +3,7 @@
 use super::desired::{Wanted, desired};
 use super::error::ReconcileError;
 use super::lookups::answered;
+use super::stopwatch::Stopwatch;
 use super::survey::{Survey, watches};
 use super::{Occasion, World, ahead, gates, gather, preconditions, select, snapshots, upgrade};
 use crate::api::{MatrixStatus, UpdatePolicy};
@@ -32,6 +33,7 @@ pub struct Prepared {
 /// With the first step that fails; the report holds what was found out until then.
 pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, report: &mut Report) -> Result<Prepared, ReconcileError> {
     let config = occasion.config;
+    let mut watch = Stopwatch::start();
     let namespace = config.namespace().unwrap_or_default();
     let cluster_id = cluster_id(occasion, survey)?;
 
@@ -80,10 +82,12 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         .extend(preconditions::supported(index, &query, resolution.as_ref().ok()));
     let resolution = resolution?;
 
+    watch.lap(report, "resolve");
     let mut charts = BTreeMap::new();
     for (driver, pick) in &resolution.picks {
         charts.insert(driver.clone(), world.library.chart::<ReconcileError>(&pick.chart).await?);
     }
+    watch.lap(report, "fetch");
     let desired = desired(&Wanted {
         spec: &config.spec,
         asked: &asked,
@@ -94,6 +98,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         apply_set: &survey.apply_set,
         namespace: &namespace,
     })?;
+    watch.lap(report, "render");
     report
         .preconditions
         .push(preconditions::control_plane(&desired, &survey.cluster.nodes));
@@ -121,6 +126,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
     report.waiting.clone_from(&plan.waiting);
     report.skipped.clone_from(&plan.skipped);
     report.cluster_id = Some(cluster_id);
+    watch.lap(report, "plan");
     Ok(Prepared {
         resolution,
         desired,
