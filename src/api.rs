@@ -18,9 +18,9 @@ pub use failure::{Class, Failure, chain};
 pub use reason::Reason;
 pub use storage_class::{BindingMode, FsType, ReclaimPolicy, StorageClass};
 pub use vdoconfig::{
-    CloudProvider, DeletionPolicy, DriverStatus, FileVolumes, Health, Images, InventoryStatus, KubernetesStatus, ManagementState,
-    MatrixStatus, NetPermission, NextAttempt, NodesStatus, Permission, Snapshots, StorageProvider, Topology, UpdatePolicy, VDOConfig,
-    VDOConfigSpec, VDOConfigStatus, VcenterStatus, WaitingNode,
+    Approval, CloudProvider, DeletionPolicy, DriverStatus, FileVolumes, Health, Images, InventoryStatus, KubernetesStatus, ManagementState,
+    MatrixStatus, NetPermission, NextAttempt, NodesStatus, Permission, PlanStatus, Snapshots, StorageProvider, Topology, UpdatePolicy,
+    VDOConfig, VDOConfigSpec, VDOConfigStatus, VcenterStatus, WaitingNode,
 };
 
 /// The API group of every custom resource.
@@ -34,6 +34,9 @@ pub const FINALIZER: &str = "vdo.vmware.com/drivers";
 
 /// Change its value on a VDOConfig to have it reconciled at once.
 pub const RECONCILE_AT: &str = "vdo.vmware.com/reconcile-at";
+
+/// Set it on a VDOConfig to the hash of a plan to approve that plan.
+pub const APPROVE: &str = "vdo.vmware.com/approve";
 
 /// On owned objects: the driver they belong to.
 pub const DRIVER_LABEL: &str = "vdo.vmware.com/driver";

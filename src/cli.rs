@@ -10,6 +10,7 @@
 //! Layer 3: may use everything below; not `controller`.
 
 mod answer;
+mod approve;
 pub mod args;
 mod chart;
 mod chart_lint;
@@ -19,6 +20,8 @@ mod exit;
 mod explain;
 mod failure;
 mod matrix;
+mod plan;
+mod planned;
 mod printer;
 mod render;
 mod session;
@@ -62,6 +65,8 @@ async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
     let result = match &cli.verb {
         Verb::Status(args) if args.watch => status::watch(args, global, printer).await,
         Verb::Status(args) => within(global, status::run(args, global)).await,
+        Verb::Plan(args) => within(global, plan::run(args, global)).await,
+        Verb::Approve(args) => within(global, approve::run(args, global)).await,
         Verb::Diff(args) => within(global, diff::run(args, global)).await,
         Verb::Render(args) => within(global, render::run(args, global)).await,
         Verb::Matrix(args) => within(global, matrix::run(args, global)).await,

@@ -12,6 +12,7 @@ mod logs;
 mod occupied;
 mod read;
 mod reader;
+mod rights;
 mod write;
 
 pub use cache::{Cache, Select, Watch};
@@ -23,7 +24,8 @@ pub use logs::pod_log;
 pub use occupied::holder;
 pub use read::{get, list, server_version};
 pub use reader::{Reader, View};
-pub use write::{Verb, Writer};
+pub use rights::{Rights, rights};
+pub use write::{Rehearsed, Verb, Writer};
 
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};

@@ -14,7 +14,7 @@ mod memory;
 use crate::api::{VDOConfig, VsphereCloudConfig};
 use crate::cluster::{Cache, ClientError, Election, Fence, KubeOptions, Reader, Writer, connect, server_version};
 use crate::fetch::{Library, Store};
-use crate::reconcile::{Evidence, World};
+use crate::reconcile::{Evidence, Rehearsals, World};
 use crate::runtime::admin::{Admin, ListenError, Readiness};
 use crate::runtime::args::Args;
 use crate::runtime::metrics::Metrics;
@@ -96,6 +96,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
             writer: Writer::new(client.clone(), move |verb, kind| counted.wrote(verb.as_str(), kind)).behind(fence.clone()),
             evidence: Evidence::default(),
             library: Library::new(Store::Embedded),
+            rehearsals: args.server_dry_run.then(Rehearsals::default),
         },
         fence: fence.clone(),
         metrics,

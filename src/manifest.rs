@@ -7,7 +7,7 @@ mod object;
 mod patch;
 mod stamp;
 
-pub use compare::{Difference, differences};
+pub use compare::{Difference, changes, differences};
 pub use object::{ManifestError, Object};
 pub use patch::merge_patch;
 pub use stamp::{Owner, apply_set_id, is_owned, stamp};

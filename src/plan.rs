@@ -5,19 +5,25 @@
 //!
 //! Layer 1: may use `types`, `api`, `manifest` and `health`; it does not know where objects came from.
 
+mod approval;
 mod build;
 mod check;
 mod inventory;
+mod maintain;
 mod order;
+mod outline;
 mod ownership;
 mod remove;
+mod replace;
 mod volumes;
 mod whole;
 
+pub use approval::{hash, target};
 pub use build::{Hold, Input, build};
 pub use check::{PlanRejected, check};
-pub use inventory::{Entry, Inventory, InventoryError};
+pub use inventory::{Entry, Inventory, InventoryError, applied};
 pub use order::wave;
+pub use outline::{Action, Because, Item, outline};
 pub use ownership::{Adoption, Ownership, ownership};
 pub use remove::{Question, may_go, remove};
 pub use volumes::{REMOVE_DESPITE_VOLUMES, Volumes};
@@ -52,6 +58,8 @@ pub struct Observed {
     /// Drivers that do not get well. What is known of their objects is not believed: all of them are applied once more, which
     /// changes nothing where the API server finds them as they should be.
     pub suspect: BTreeSet<String>,
+    /// Objects of which the API server has said that a field differs which cannot be changed.
+    pub immutable: BTreeSet<ObjectId>,
     /// Namespaces, storage classes and definitions that are about to go: what holds each of them, or `None` when it was
     /// looked up and nothing does. One that is not in here does not go.
     pub held: BTreeMap<ObjectId, Option<String>>,
@@ -68,14 +76,14 @@ pub struct Observed {
 pub enum Change {
     /// It does not exist.
     Create,
-    /// Somebody deleted it.
+    /// Somebody deleted it, and the same is wanted again.
     Restore,
     /// It is there and ours, and something else is wanted now.
     Update(Vec<Difference>),
     /// It is there and ours, and somebody changed it.
     Repair(Vec<Difference>),
-    /// It is there and not marked as ours: it is taken over, and no field is taken from another manager.
-    Adopt,
+    /// It is there and not marked as ours: it is taken over.
+    Adopt(Vec<Difference>),
 }
 
 /// One write.
@@ -89,8 +97,29 @@ pub enum Step {
         object: Object,
         /// Why.
         change: Change,
-        /// The wave; a wave starts only when the one before it is through without a failure.
+        /// The wave; a wave of a driver starts only when the one before it is through without a failure.
         wave: u8,
+        /// The driver it belongs to.
+        driver: String,
+    },
+    /// Delete an object that is wanted, because a field differs that cannot be changed; the next plan makes it anew.
+    Replace {
+        /// What it is called.
+        id: ObjectId,
+        /// At which version the API is asked.
+        api_version: String,
+        /// The instance that was seen.
+        uid: String,
+        /// Whether its pods stay and are taken over by its successor; otherwise they go with it.
+        keep_pods: bool,
+        /// The digest of what it is replaced by.
+        digest: String,
+        /// What differs.
+        fields: Vec<Difference>,
+        /// As for an apply.
+        wave: u8,
+        /// The driver it belongs to.
+        driver: String,
     },
     /// Delete exactly this instance.
     Delete {
@@ -112,6 +141,27 @@ pub enum Step {
     },
     /// Narrow the inventory to what is really there, after everything else.
     Commit(Inventory),
+}
+
+impl Step {
+    /// The wave of a write to an object that is wanted.
+    #[must_use]
+    pub fn wave(&self) -> Option<u8> {
+        match self {
+            Self::Apply { wave, .. } | Self::Replace { wave, .. } => Some(*wave),
+            Self::Record(_) | Self::Delete { .. } | Self::Release { .. } | Self::Commit(_) => None,
+        }
+    }
+
+    /// The object that is written; the inventory is none.
+    #[must_use]
+    pub fn id(&self) -> Option<ObjectId> {
+        match self {
+            Self::Apply { object, .. } => Some(object.id()),
+            Self::Replace { id, .. } | Self::Delete { id, .. } | Self::Release { id, .. } => Some(id.clone()),
+            Self::Record(_) | Self::Commit(_) => None,
+        }
+    }
 }
 
 /// What the plan waits for before it can go on.
@@ -154,10 +204,17 @@ impl Plan {
     #[must_use]
     pub fn is_transition(&self) -> bool {
         self.steps.iter().any(|step| match step {
-            Step::Apply { change, .. } => matches!(change, Change::Create | Change::Update(_) | Change::Adopt),
-            Step::Delete { .. } | Step::Release { .. } => true,
+            Step::Apply { change, .. } => matches!(change, Change::Create | Change::Update(_) | Change::Adopt(_)),
+            Step::Delete { .. } | Step::Replace { .. } | Step::Release { .. } => true,
             Step::Record(_) | Step::Commit(_) => false,
         })
+    }
+
+    /// How many objects it touches.
+    #[must_use]
+    pub fn changes(&self) -> usize {
+        let touches = |step: &&Step| !matches!(step, Step::Record(_) | Step::Commit(_));
+        self.steps.iter().filter(touches).count()
     }
 
     /// Whether something that exists would go, or no longer be ours.
@@ -165,7 +222,7 @@ impl Plan {
     pub fn removes(&self) -> bool {
         self.steps
             .iter()
-            .any(|step| matches!(step, Step::Delete { .. } | Step::Release { .. }))
+            .any(|step| matches!(step, Step::Delete { .. } | Step::Replace { .. } | Step::Release { .. }))
     }
 
     /// Whether nothing is to be written.

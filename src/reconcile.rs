@@ -7,6 +7,8 @@
 //! render (pure)     charts × values → objects, stamped
 //! observe (effect)  live objects of everything wanted
 //! plan (pure)       wanted × live × inventory → steps, checked
+//! rehearse (effect) the whole plan, tried on the server before its first write
+//! permit (pure)     whether a person has to approve it
 //! execute (effect)  the only writes there are
 //! report (pure fold, then one effect) on every path
 //! ```
@@ -14,6 +16,7 @@
 //! Layer 3: may use everything below; not `controller`, `cli` or `runtime`.
 
 mod ahead;
+mod approval;
 pub mod connection;
 mod desired;
 mod erase;
@@ -27,6 +30,7 @@ mod lookups;
 mod node;
 mod preconditions;
 mod prepare;
+mod rehearse;
 mod remove;
 mod report;
 mod select;
@@ -39,6 +43,7 @@ pub use error::ReconcileError;
 pub use evidence::Evidence;
 pub use gather::{connection_objects, connections_watch, inventory_name, nodes, vcenter_version};
 pub use prepare::{Prepared, policy, prepare};
+pub use rehearse::{Rehearsal, Rehearsals, Scope, rehearse};
 pub use report::{Next, publish};
 pub use select::{Asked, asked};
 pub use survey::{Survey, survey};
@@ -71,6 +76,8 @@ pub struct World {
     pub library: Library,
     /// What containers that fail said last.
     pub evidence: Evidence,
+    /// What the server has accepted in rehearsals; `None` when nothing is rehearsed.
+    pub rehearsals: Option<Rehearsals>,
 }
 
 /// What is known when a reconcile begins.
@@ -128,17 +135,31 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
     let survey = survey(&world.reader, config, occasion.kubernetes.clone()).await?; // effect
     watch.lap(report, "observe");
     survey.tell(report);
-    let prepared = prepare(occasion, world, &survey, report).await?; // effects: reads; pure: resolve, render, plan
+    let mut prepared = prepare(occasion, world, &survey, report).await?; // effects: reads; pure: resolve, render, plan
     crate::plan::check(&prepared.plan, &prepared.desired, &survey.inventory)?; // pure
     if config.spec.management_state == ManagementState::Paused {
         report.paused = Some(prepared.plan.steps.len());
         return Ok(());
     }
     report.troubles.extend(troubles(&prepared.plan));
-    if prepared.plan.is_empty() {
+    let mut plan = prepared.plan.clone();
+    if plan.is_transition() {
+        let rehearsal = rehearse(world, &survey, &mut prepared, Scope::Transitions).await?; // effect: tries, writes nothing
+        report.waiting.clone_from(&prepared.plan.waiting);
+        report
+            .troubles
+            .extend(rehearsal.refusals.iter().map(|(_, refusal)| Trouble::from(refusal)));
+        let permitted = approval::permit(config, &survey, &mut prepared, report); // pure
+        plan = prepared.plan.clone();
+        if !permitted || !rehearsal.refusals.is_empty() {
+            plan = plan.maintenance(&survey.inventory);
+        }
+        crate::plan::check(&plan, &prepared.desired, &survey.inventory)?;
+    }
+    if plan.is_empty() {
         return Ok(());
     }
-    if prepared.plan.removes() && !erase::is_current(config, world).await? {
+    if plan.removes() && !erase::is_current(config, world).await? {
         report.waiting.push(erase::outdated(config));
         return Ok(());
     }
@@ -149,10 +170,10 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
         apply_set: &survey.apply_set,
     };
     let mut watch = Stopwatch::start();
-    let outcome = execute::execute(&prepared.plan, world, &place).await; // effect
+    let outcome = execute::execute(&plan, world, &place).await; // effect
     watch.lap(report, "apply");
     report.troubles.extend(outcome.failures.iter().map(Trouble::from));
-    if prepared.plan.is_transition() {
+    if plan.is_transition() {
         // What was just written has had no effect yet, so nothing that was seen before speaks for it.
         report.waiting.push(Wait {
             driver: String::new(),

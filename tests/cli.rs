@@ -54,8 +54,10 @@ fn code(arguments: &[&str]) -> i32 {
 #[test]
 fn help_of_every_verb() {
     snap("help", &["--help"]);
-    let verbs: [&[&str]; 18] = [
+    let verbs: [&[&str]; 20] = [
         &["status"],
+        &["plan"],
+        &["approve"],
         &["diff"],
         &["render"],
         &["explain"],

@@ -40,9 +40,12 @@ async fn only_what_was_seen_is_deleted(bed: &Bed) -> Result<()> {
     let writer = Writer::new(bed.cluster.client(), |_, _| {});
     let label = json!({"metadata": {"labels": {"somebody": "else"}}});
     bed.merge("v1", "ConfigMap", "default", "seen", label).await?;
-    ensure!(!writer.delete_as_seen("v1", &seen).await?, "an object was deleted that had changed");
     ensure!(
-        writer.delete_as_seen("v1", &read().await?).await?,
+        !writer.delete_as_seen("v1", &seen, false).await?,
+        "an object was deleted that had changed"
+    );
+    ensure!(
+        writer.delete_as_seen("v1", &read().await?, false).await?,
         "the object as it is was not deleted"
     );
     until("the object to be gone", PATIENCE, async || {
@@ -52,7 +55,10 @@ async fn only_what_was_seen_is_deleted(bed: &Bed) -> Result<()> {
         ))
     })
     .await?;
-    ensure!(writer.delete_as_seen("v1", &seen).await?, "what is gone does not count as done");
+    ensure!(
+        writer.delete_as_seen("v1", &seen, false).await?,
+        "what is gone does not count as done"
+    );
     Ok(())
 }
 

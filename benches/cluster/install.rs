@@ -11,8 +11,10 @@ use vdo_testbed::{Cluster, Entry, Mark, NodeOptions, Probe, Requests, Vcenter, V
 
 /// How many nodes a cluster has; one is of the control plane.
 pub const NODES: usize = 10;
-/// How many requests a first installation may need besides one for each object.
-pub const BOUND: usize = 10;
+/// How many requests a first installation of this many objects may need: each is tried once and written once.
+pub const fn bound(objects: usize) -> usize {
+    2 * objects + 10
+}
 
 /// An installation by the operator. Times are in seconds from the VDOConfig's arrival at the API server.
 pub struct Ours {
@@ -121,7 +123,7 @@ pub async fn by_operator(bed: &mut Bed) -> Result<Ours> {
         creations.len()
     );
     let watches = bed.cluster.audit().requests(|e| e.user == OPERATOR && !asked(e)).await?;
-    if requests.len() > objects + BOUND {
+    if requests.len() > bound(objects) {
         eprintln!("more requests than expected:\n{requests}");
     }
     let kinds: BTreeSet<_> = watches.0.iter().map(|e| (&e.api_group, &e.resource)).collect();

@@ -93,7 +93,7 @@ fn requests(rounds: &[(Ours, Theirs)], report: &mut Report) {
     let ours = |pick: fn(&Ours) -> usize| rounds.iter().map(|(ours, _)| pick(ours)).max().unwrap_or_default();
     let theirs = |pick: fn(&Theirs) -> usize| rounds.iter().map(|(_, theirs)| pick(theirs)).max().unwrap_or_default();
     let objects = ours(|o| o.objects);
-    let (asked, bound) = (ours(|o| o.requests), objects + install::BOUND);
+    let (asked, bound) = (ours(|o| o.requests), install::bound(objects));
     report.section("Requests");
     report.row(
         &format!("first install of {objects} objects, all but list and watch"),

@@ -193,6 +193,14 @@ reasons! {
     Forbidden,
     /// Another field manager owns a field that would have to change.
     Conflict,
+    /// A plan waits for a person to approve it.
+    ApprovalRequired,
+    /// Admission control of the cluster is against an object: a policy, a webhook, a quota or a pod security level.
+    AdmissionDenied,
+    /// The cluster does not serve the kind of an object.
+    ApiNotServed,
+    /// A field would have to change that cannot be changed.
+    ImmutableField,
     /// An object exists that belongs to somebody else.
     NotOurs,
     /// The API server refused an object.

@@ -52,6 +52,10 @@ pub struct VDOConfigSpec {
     /// Latest: whenever a newer version fits; Disabled: never.
     #[serde(default)]
     pub update_policy: UpdatePolicy,
+    /// Who lets changes happen. Automatic: nobody has to be asked; Manual: every plan waits until its hash, which status.plan
+    /// shows, is in the annotation vdo.vmware.com/approve.
+    #[serde(default)]
+    pub approval: Approval,
     /// Where the images of all drivers are pulled from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<Images>,
@@ -95,6 +99,16 @@ pub enum UpdatePolicy {
     Latest,
     /// Stay with what runs whatever happens.
     Disabled,
+}
+
+/// Who lets changes happen.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Approval {
+    /// Nobody has to be asked.
+    #[default]
+    Automatic,
+    /// A person approves every plan.
+    Manual,
 }
 
 /// Where images are pulled from.
@@ -301,6 +315,9 @@ pub struct VDOConfigStatus {
     /// The nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<NodesStatus>,
+    /// What is about to be changed; nothing at rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanStatus>,
     /// Where the list of owned objects is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inventory: Option<InventoryStatus>,
@@ -392,6 +409,17 @@ pub struct WaitingNode {
     /// What it lacks.
     #[serde(rename = "for")]
     pub waits_for: String,
+}
+
+/// What is about to be changed. `vdoctl plan` shows it.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+pub struct PlanStatus {
+    /// The hash by which it is approved.
+    pub hash: String,
+    /// How many objects it touches.
+    pub steps: i64,
+    /// Whether it may be carried out.
+    pub approved: bool,
 }
 
 /// Where the list of owned objects is kept.

@@ -124,6 +124,13 @@ pub enum Verb {
     ///
     /// Works when nothing is deployed, too. Ends with 1 when something is wrong, with 3 when VDO is not deployed.
     Status(Status),
+    /// Shows everything that the operator would do, in order, why, and what it waits for
+    ///
+    /// The API server tries it all in a dry run. Ends with 0 when there is nothing to do, with 1 when there is, with more than 1 on
+    /// an error. Changes nothing. -o wide also lists what is as it should be.
+    Plan(Plan),
+    /// Lets the operator carry out the plan that it waits with, where spec.approval is Manual
+    Approve(Approve),
     /// Shows field by field how the drivers in the cluster differ from what they should be
     ///
     /// Ends with 0 when there is no difference, with 1 when there is, with more than 1 on an error. Changes nothing.
@@ -155,6 +162,25 @@ pub struct Status {
     /// Goes on showing it until interrupted
     #[arg(long, short = 'w', env = "VDO_WATCH", value_parser = FalseyValueParser::new())]
     pub watch: bool,
+}
+
+/// Arguments of `plan`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Plan {
+    /// The format.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Arguments of `approve`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct Approve {
+    /// The hash of the plan, as vdoctl plan and the status of the VDOConfig show it
+    #[arg(value_name = "HASH")]
+    pub hash: Option<String>,
+    /// Approves the plan that is there, whatever it is, when no hash is given
+    #[arg(long, short = 'y', env = "VDO_YES", value_parser = FalseyValueParser::new())]
+    pub yes: bool,
 }
 
 /// Arguments of `diff`.

@@ -92,6 +92,9 @@ impl CliError {
                 "Try again; if it stays, look at the API server.",
             ),
             ClusterError::Refused { .. }
+            | ClusterError::Denied { .. }
+            | ClusterError::Immutable { .. }
+            | ClusterError::NotServed { .. }
             | ClusterError::Conflict { .. }
             | ClusterError::Escalation { .. }
             | ClusterError::NotLeading { .. } => Self::of(Exit::Refused, error),

@@ -7,8 +7,7 @@ use crate::api::VDOConfig;
 use crate::cluster::{ClusterError, KubeOptions, Reader, Select, Watch, Writer, connect, list, server_version};
 use crate::fetch::{Library, Store};
 use crate::manifest::Object;
-use crate::plan::{Input, Plan};
-use crate::reconcile::{self, Occasion, Prepared, Survey, World, acting};
+use crate::reconcile::{self, Occasion, Prepared, Rehearsals, Survey, World, acting};
 use crate::status::Report;
 use crate::types::KubernetesVersion;
 use k8s_openapi::jiff::Timestamp;
@@ -72,6 +71,7 @@ impl Session {
             writer: Writer::new(client.clone(), |_, _| {}),
             evidence: crate::reconcile::Evidence::default(),
             library: Library::new(Store::Embedded),
+            rehearsals: Some(Rehearsals::default()),
             client,
         };
         Ok(Self {
@@ -91,7 +91,7 @@ impl Session {
         };
         let all = match all {
             Ok(all) => all,
-            Err(ClusterError::Refused { source, .. }) if source.code == 404 => return Ok(Deployed::Nothing),
+            Err(ClusterError::NotServed { .. }) => return Ok(Deployed::Nothing),
             Err(error) => return Err(error.into()),
         };
         let here = acting(all.iter().filter(|c| c.namespace().as_deref() == Some(self.namespace.as_str())));
@@ -164,21 +164,6 @@ impl Session {
             ),
             Deployed::Config(..) => CliError::new(Exit::Ok, "", ""),
         }
-    }
-}
-
-impl Decided {
-    /// Every write on the way to what is wanted.
-    pub(super) fn whole_plan(&self) -> Plan {
-        crate::plan::whole(&Input {
-            apply_set: &self.survey.apply_set,
-            desired: &self.prepared.desired,
-            observed: &self.prepared.observed,
-            inventory: &self.survey.inventory,
-            cluster_id: None,
-            hold: None,
-            unproven: Vec::new(),
-        })
     }
 }
 

@@ -46,6 +46,43 @@ pub enum ClusterError {
         /// The fields with their managers.
         fields: String,
     },
+    /// The cluster does not know this kind at this version.
+    #[error(
+        "the cluster does not serve {kind} at {api_version}, so {what} is out of reach; choose a driver version that fits this Kubernetes"
+    )]
+    NotServed {
+        /// The object or objects.
+        what: String,
+        /// The kind.
+        kind: String,
+        /// The API version.
+        api_version: String,
+        /// What the server said.
+        #[source]
+        source: Said,
+    },
+    /// A policy, a webhook, a quota or a pod security level is against it.
+    #[error(
+        "admission control of the cluster refused {id}; change the policy it names, or the settings of the driver so that they meet it"
+    )]
+    Denied {
+        /// The object.
+        id: ObjectId,
+        /// What the server said.
+        #[source]
+        source: Said,
+    },
+    /// A field differs that cannot be changed.
+    #[error("{id} has fields that cannot be changed once it exists; {remedy}")]
+    Immutable {
+        /// The object.
+        id: ObjectId,
+        /// What to do.
+        remedy: &'static str,
+        /// What the server said.
+        #[source]
+        source: Said,
+    },
     /// The API server refused the object.
     #[error("the API server refused {id}")]
     Refused {
@@ -89,6 +126,9 @@ impl Failure for ClusterError {
         match self {
             Self::Forbidden { .. } | Self::Escalation { .. } => Reason::Forbidden,
             Self::Conflict { .. } => Reason::Conflict,
+            Self::NotServed { .. } => Reason::ApiNotServed,
+            Self::Denied { .. } => Reason::AdmissionDenied,
+            Self::Immutable { .. } => Reason::ImmutableField,
             Self::Refused { .. } => Reason::ApplyFailed,
             Self::NotLeading { .. } | Self::Unavailable { .. } | Self::TimedOut { .. } => Reason::ApiUnavailable,
         }
@@ -100,6 +140,31 @@ impl Failure for ClusterError {
 }
 
 impl ClusterError {
+    /// A right that is known to be missing before anything was tried.
+    pub(super) fn lacking(verb: &str, api_version: &str, id: &ObjectId) -> Self {
+        Self::Forbidden {
+            verb: verb.into(),
+            what: id.to_string(),
+            rule: rule(api_version, id, verb),
+            source: Said {
+                code: 403,
+                message: "its own rules do not name it".into(),
+            },
+        }
+    }
+
+    /// An object whose pods the namespace would not let in.
+    #[must_use]
+    pub fn pod_security(id: ObjectId, warning: &str) -> Self {
+        Self::Denied {
+            id,
+            source: Said {
+                code: 403,
+                message: warning.into(),
+            },
+        }
+    }
+
     /// Sorts an error of a request about one object.
     pub(super) fn of(verb: &str, api_version: &str, id: &ObjectId, error: kube::Error) -> Self {
         let status = match error {
@@ -139,6 +204,24 @@ impl ClusterError {
                     .join(", ");
                 Self::Conflict { id: id.clone(), fields }
             }
+            _ if by_admission(&status.message) => Self::Denied { id: id.clone(), source },
+            404 if status.details.as_ref().is_none_or(|d| d.name.is_empty()) => Self::NotServed {
+                what: id.to_string(),
+                kind: id.kind().to_owned(),
+                api_version: api_version.to_owned(),
+                source,
+            },
+            422 if status
+                .details
+                .as_ref()
+                .is_some_and(|d| d.causes.iter().any(|c| forbids_change(&c.message))) =>
+            {
+                Self::Immutable {
+                    id: id.clone(),
+                    remedy: remedy(id.kind()),
+                    source,
+                }
+            }
             429 | 500..=599 => Self::Unavailable {
                 verb: verb.into(),
                 what: id.to_string(),
@@ -146,6 +229,38 @@ impl ClusterError {
             },
             _ => Self::Refused { id: id.clone(), source },
         }
+    }
+}
+
+/// Whether these are the words of an admission plugin: a webhook, a policy, a quota, a limit or a pod security level.
+fn by_admission(message: &str) -> bool {
+    const WORDS: [&str; 7] = [
+        "denied the request",
+        "denied request",
+        "failed calling webhook",
+        "violates PodSecurity",
+        "violate PodSecurity",
+        "exceeded quota",
+        "unable to validate against any security context constraint",
+    ];
+    WORDS.iter().any(|words| message.contains(words))
+}
+
+/// Whether a cause of an invalid object is that a field must stay as it is. The API server has no word of its own for that.
+fn forbids_change(message: &str) -> bool {
+    const WORDS: [&str; 5] = ["immutable", "cannot change", "updates to ", "may not change", "cannot be changed"];
+    WORDS.iter().any(|words| message.contains(words))
+}
+
+/// How a person gets a field changed that cannot be.
+fn remedy(kind: &str) -> &'static str {
+    match kind {
+        "StorageClass" => {
+            "give the StorageClass another name in the VDOConfig, or delete it to have it made anew: volumes that exist do not need it"
+        }
+        "PersistentVolume" | "PersistentVolumeClaim" => "write the old value again: what holds data is never made anew",
+        "Namespace" | "CustomResourceDefinition" => "write the old value again: what is in it would go with it",
+        _ => "delete it to have it made anew",
     }
 }
 
@@ -224,11 +339,55 @@ mod tests {
             message: "conflict with \"kubectl\"".into(),
             field: ".spec.x".into(),
         };
+        let invalid = |field: &str, message: &str| StatusCause {
+            reason: "FieldValueInvalid".into(),
+            message: message.into(),
+            field: field.into(),
+        };
         for (failure, reason) in [
             (error(409, "Apply failed with 1 conflict", vec![cause]), Reason::Conflict),
             (error(409, "the object has been modified", vec![]), Reason::ApplyFailed),
             (error(422, "invalid", vec![]), Reason::ApplyFailed),
-            (error(403, "violates PodSecurity", vec![]), Reason::ApplyFailed),
+            (
+                error(422, "invalid", vec![invalid("spec.selector", "field is immutable")]),
+                Reason::ImmutableField,
+            ),
+            (
+                error(422, "invalid", vec![invalid("roleRef", "cannot change roleRef")]),
+                Reason::ImmutableField,
+            ),
+            (
+                error(422, "invalid", vec![invalid("parameters", "updates to parameters are forbidden.")]),
+                Reason::ImmutableField,
+            ),
+            (
+                error(422, "invalid", vec![invalid("spec.replicas", "must be positive")]),
+                Reason::ApplyFailed,
+            ),
+            (
+                error(403, "pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\"", vec![]),
+                Reason::AdmissionDenied,
+            ),
+            (
+                error(403, "pods \"x\" is forbidden: exceeded quota: q", vec![]),
+                Reason::AdmissionDenied,
+            ),
+            (
+                error(400, "admission webhook \"w\" denied the request: no", vec![]),
+                Reason::AdmissionDenied,
+            ),
+            (
+                error(422, "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no", vec![]),
+                Reason::AdmissionDenied,
+            ),
+            (
+                error(500, "failed calling webhook \"w\": context deadline exceeded", vec![]),
+                Reason::AdmissionDenied,
+            ),
+            (
+                error(404, "the server could not find the requested resource", vec![]),
+                Reason::ApiNotServed,
+            ),
             (
                 error(403, "user is attempting to grant RBAC permissions not currently held", vec![]),
                 Reason::Forbidden,

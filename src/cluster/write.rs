@@ -3,7 +3,9 @@ use super::{ClusterError, Fence, api};
 use crate::manifest::Object;
 use crate::types::{FIELD_MANAGER, ObjectId};
 use kube::Client;
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions, PropagationPolicy};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, PropagationPolicy};
+use kube::client::Body;
+use kube::core::{Request, Status};
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
@@ -28,6 +30,48 @@ impl Verb {
             Self::Delete => "delete",
             Self::Patch => "patch",
         }
+    }
+}
+
+/// What the API server says of a write that it has only tried.
+#[derive(Debug)]
+pub struct Rehearsed {
+    /// The object as it would be.
+    pub object: Object,
+    /// Whether there is no such object yet.
+    pub created: bool,
+    /// What it warned of.
+    pub warnings: Vec<String>,
+}
+
+/// The texts of warning headers (RFC 7234): `299 - "text"`.
+fn warnings<'a>(headers: impl Iterator<Item = &'a [u8]>) -> Vec<String> {
+    let text = |header: &[u8]| {
+        let header = String::from_utf8_lossy(header);
+        let quoted = header.split_once('"')?.1.rsplit_once('"')?.0;
+        Some(quoted.replace("\\\"", "\"").replace("\\\\", "\\"))
+    };
+    headers.filter_map(text).collect()
+}
+
+/// That an object is gone already, or is another one by now, counts as deleted.
+fn deleted(result: Result<(), ClusterError>) -> Result<(), ClusterError> {
+    match result {
+        Err(ClusterError::Refused { source, .. }) if matches!(source.code, 404 | 409) => Ok(()),
+        // Its kind is gone, and every object of it.
+        Err(ClusterError::NotServed { .. }) => Ok(()),
+        other => other,
+    }
+}
+
+fn deletion(uid: &str, resource_version: Option<&str>, policy: PropagationPolicy) -> DeleteParams {
+    DeleteParams {
+        preconditions: Some(Preconditions {
+            uid: Some(uid.to_owned()),
+            resource_version: resource_version.map(str::to_owned),
+        }),
+        propagation_policy: Some(policy),
+        ..DeleteParams::default()
     }
 }
 
@@ -103,18 +147,52 @@ impl Writer {
     ///
     /// # Errors
     /// When the API server would not accept it.
-    pub async fn rehearse(&self, wanted: &Object) -> Result<Object, ClusterError> {
+    pub async fn rehearse(&self, wanted: &Object, force: bool) -> Result<Rehearsed, ClusterError> {
         let id = wanted.id();
-        let api = api(&self.client, wanted.api_version(), wanted.kind(), wanted.namespace());
-        let params = PatchParams::apply(FIELD_MANAGER).force().dry_run();
-        let result = timed(
-            "patch",
-            wanted.api_version(),
-            &id,
-            api.patch(wanted.name(), &params, &Patch::Apply(wanted.value())),
-        )
-        .await?;
-        Ok(object(result).unwrap_or_else(|| wanted.clone()))
+        let mut params = PatchParams::apply(FIELD_MANAGER).dry_run();
+        params.force = force;
+        let request = async {
+            let place = Request::new(api(&self.client, wanted.api_version(), wanted.kind(), wanted.namespace()).resource_url());
+            let request = place
+                .patch(wanted.name(), &params, &Patch::Apply(wanted.value()))
+                .map_err(kube::Error::BuildRequest)?;
+            let answer = self.client.send(request.map(Body::from)).await?;
+            let (code, warnings) = (
+                answer.status().as_u16(),
+                warnings(answer.headers().get_all("warning").iter().map(AsRef::as_ref)),
+            );
+            let bytes = answer.into_body().collect_bytes().await?;
+            if !(200..300).contains(&code) {
+                let status = serde_json::from_slice(&bytes).unwrap_or_else(|_| Status::failure("it gave no reason", "").with_code(code));
+                return Err(kube::Error::Api(Box::new(status)));
+            }
+            let found: DynamicObject = serde_json::from_slice(&bytes).map_err(kube::Error::SerdeError)?;
+            Ok((found, code == 201, warnings))
+        };
+        let (found, created, warnings) = timed("patch", wanted.api_version(), &id, request).await?;
+        Ok(Rehearsed {
+            object: object(found).unwrap_or_else(|| wanted.clone()),
+            created,
+            warnings,
+        })
+    }
+
+    /// Whether exactly this instance may be deleted, without deleting it.
+    ///
+    /// # Errors
+    /// When the API server would not accept it.
+    pub async fn rehearse_delete(&self, api_version: &str, id: &ObjectId, uid: &str) -> Result<(), ClusterError> {
+        let params = deletion(uid, None, PropagationPolicy::Foreground).dry_run();
+        let request = async {
+            let place = Request::new(api(&self.client, api_version, id.kind(), &id.namespace).resource_url());
+            let mut request = place.delete(&id.name, &params).map_err(kube::Error::BuildRequest)?;
+            // The body says it; the address says it too, so that an audit log shows that nothing was deleted.
+            if let Ok(address) = format!("{}dryRun=All", request.uri()).parse() {
+                *request.uri_mut() = address;
+            }
+            self.client.request_text(request).await
+        };
+        deleted(timed("delete", api_version, id, request).await.map(drop))
     }
 
     /// Deletes exactly the instance with this UID. That it is gone already counts as done. Dependents go first, so that
@@ -124,41 +202,27 @@ impl Writer {
     /// When the API server does not accept it.
     pub async fn delete(&self, api_version: &str, id: &ObjectId, uid: &str) -> Result<(), ClusterError> {
         let api = api(&self.client, api_version, id.kind(), &id.namespace);
-        let params = DeleteParams {
-            preconditions: Some(Preconditions {
-                uid: Some(uid.to_owned()),
-                resource_version: None,
-            }),
-            propagation_policy: Some(PropagationPolicy::Foreground),
-            ..DeleteParams::default()
-        };
-        match self.send("delete", api_version, id, api.delete(&id.name, &params)).await {
-            Ok(_) => {
-                (self.seen)(Verb::Delete, id.kind());
-                tracing::info!(object = %id, uid, "deleted");
-                Ok(())
-            }
-            Err(ClusterError::Refused { source, .. }) if matches!(source.code, 404 | 409) => Ok(()),
-            Err(error) => Err(error),
-        }
+        let params = deletion(uid, None, PropagationPolicy::Foreground);
+        deleted(self.send("delete", api_version, id, api.delete(&id.name, &params)).await.map(drop))?;
+        (self.seen)(Verb::Delete, id.kind());
+        tracing::info!(object = %id, uid, "deleted");
+        Ok(())
     }
 
     /// Deletes an object exactly as it was seen: the same instance in the same state. Dependents go first, so that a
-    /// workload is gone only when its pods are. Whether it was deleted or is gone; `false` when it is there in another state.
+    /// workload is gone only when its pods are; with `keep_dependents` they stay. Whether it was deleted or is gone; `false` when it is there in another state.
     ///
     /// # Errors
     /// When the API server does not accept it.
-    pub async fn delete_as_seen(&self, api_version: &str, seen: &Object) -> Result<bool, ClusterError> {
+    pub async fn delete_as_seen(&self, api_version: &str, seen: &Object, keep_dependents: bool) -> Result<bool, ClusterError> {
         let (id, uid) = (seen.id(), seen.uid());
         let api = api(&self.client, api_version, id.kind(), &id.namespace);
-        let params = DeleteParams {
-            preconditions: Some(Preconditions {
-                uid: Some(uid.to_owned()),
-                resource_version: Some(seen.resource_version().to_owned()),
-            }),
-            propagation_policy: Some(PropagationPolicy::Foreground),
-            ..DeleteParams::default()
+        let policy = if keep_dependents {
+            PropagationPolicy::Orphan
+        } else {
+            PropagationPolicy::Foreground
         };
+        let params = deletion(uid, Some(seen.resource_version()), policy);
         match self.send("delete", api_version, &id, api.delete(&id.name, &params)).await {
             Ok(_) => {
                 (self.seen)(Verb::Delete, id.kind());
@@ -166,6 +230,8 @@ impl Writer {
                 Ok(true)
             }
             Err(ClusterError::Refused { source, .. }) if source.code == 404 => Ok(true),
+            // Its kind is gone, and every object of it.
+            Err(ClusterError::NotServed { .. }) => Ok(true),
             Err(ClusterError::Refused { source, .. }) if source.code == 409 => Ok(false),
             Err(error) => Err(error),
         }
@@ -190,5 +256,22 @@ impl Writer {
         };
         (self.seen)(Verb::Patch, id.kind());
         Ok(object(live))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::warnings;
+
+    #[test]
+    fn warnings_are_read_out_of_their_headers() {
+        let headers = [
+            br#"299 - "would violate PodSecurity \"restricted:latest\": x""#.as_slice(),
+            b"299 - broken",
+        ];
+        assert_eq!(
+            warnings(headers.into_iter()),
+            [r#"would violate PodSecurity "restricted:latest": x"#]
+        );
     }
 }

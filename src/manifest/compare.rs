@@ -1,3 +1,5 @@
+use super::Object;
+use crate::api::APPLIED_ANNOTATION;
 use serde_json::Value;
 use std::fmt;
 
@@ -61,6 +63,31 @@ fn walk(wanted: &Value, found: &Value, path: &str, all: &mut Vec<Difference>) {
             found: found.clone(),
         }),
     }
+}
+
+/// What an apply would change, from what the API server says it would lead to: fields that get another value, and fields that
+/// go. What the server counts for itself, and our own record of what was applied last, say nothing to people.
+#[must_use]
+pub fn changes(result: &Object, live: &Object) -> Vec<Difference> {
+    const COUNTED: [&str; 5] = [
+        "metadata.generation",
+        "metadata.resourceVersion",
+        "metadata.managedFields",
+        "metadata.annotations[deprecated.daemonset.template.generation]",
+        "status",
+    ];
+    let mut all = differences(result.value(), live.value());
+    let going = differences(live.value(), result.value()).into_iter().filter(|d| d.found.is_null());
+    all.extend(going.map(|d| Difference {
+        path: d.path,
+        wanted: Value::Null,
+        found: d.wanted,
+    }));
+    all.retain(|d| !COUNTED.iter().any(|field| d.path.starts_with(field)));
+    if live.annotation(APPLIED_ANNOTATION).is_some() {
+        all.retain(|d| !d.path.ends_with(&format!("[{APPLIED_ANNOTATION}]")));
+    }
+    all
 }
 
 fn same_number(wanted: &Value, found: &Value) -> bool {

@@ -1,9 +1,10 @@
 use super::remove::retire;
-use super::{Change, Desired, Entry, Inventory, Observed, Plan, Step, Wait};
+use super::replace::{keeps_pods, replaceable};
+use super::{Change, Desired, Entry, Inventory, Observed, Plan, Step, Wait, applied};
 use crate::api::{APPLIED_ANNOTATION, Reason};
-use crate::manifest::{differences, is_owned};
+use crate::manifest::{Object, differences, is_owned};
 use crate::types::ObjectId;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Waves that must not start yet.
 #[derive(Debug, Clone)]
@@ -26,6 +27,8 @@ pub struct Input<'a> {
     pub inventory: &'a Inventory,
     /// The identity to fix in the inventory.
     pub cluster_id: Option<&'a str>,
+    /// The state that a person has approved, to keep in the inventory; see [`super::target`].
+    pub approved: Option<&'a str>,
     /// Waves that must not start yet, if any.
     pub hold: Option<Hold>,
     /// What the finished state still waits for. While there is anything, nothing is pruned: a working driver is not
@@ -50,11 +53,14 @@ pub fn build(input: Input<'_>) -> Plan {
     let held = input.hold.as_ref().map_or(u8::MAX, |hold| hold.from);
     let hold_from = leaving.first().map_or(held, |d| held.min(d.wave.saturating_add(1)));
 
-    let applies: Vec<Step> = desired
+    let mut applies = applies(&input);
+    applies.retain(|step| step.wave().is_some_and(|wave| wave < hold_from));
+    // What is replaced is gone for a moment, and what comes after it may need it.
+    let replaced = applies
         .iter()
-        .filter(|d| d.wave < hold_from)
-        .filter_map(|d| apply(d, &input))
-        .collect();
+        .filter(|step| matches!(step, Step::Replace { .. }))
+        .find_map(Step::wave);
+    applies.retain(|step| replaced.is_none() || step.wave() <= replaced);
 
     let superset = superset(&desired, &input);
     if superset != *input.inventory {
@@ -74,11 +80,18 @@ pub fn build(input: Input<'_>) -> Plan {
     if !retire(&mut plan, &input.inventory.objects, &wanted, input.observed, input.apply_set) {
         return plan;
     }
-    let narrowed = narrowed(superset, &wanted, input.observed);
+    let narrowed = narrowed(superset, &desired, input.observed);
     if narrowed != *input.inventory {
         plan.steps.push(Step::Commit(narrowed));
     }
     plan
+}
+
+/// The steps that bring every object to what is wanted, in order, as if nothing had to be waited for.
+pub(super) fn applies(input: &Input<'_>) -> Vec<Step> {
+    let mut desired: Vec<&Desired> = input.desired.iter().collect();
+    desired.sort_by_key(|d| (d.wave, d.object.id()));
+    desired.into_iter().filter_map(|d| apply(d, input)).collect()
 }
 
 /// Whether a wanted object is on its way out.
@@ -102,11 +115,18 @@ fn wait_for_leaving(desired: &Desired) -> Wait {
 fn apply(desired: &Desired, input: &Input<'_>) -> Option<Step> {
     let id = desired.object.id();
     let change = match input.observed.live.get(&id) {
-        None if input.inventory.objects.get(&id).is_some_and(|entry| entry.uid.is_some()) => Change::Restore,
+        None if input
+            .inventory
+            .objects
+            .get(&id)
+            .is_some_and(|entry| entry.applied.is_some() && entry.applied == applied(&desired.object)) =>
+        {
+            Change::Restore
+        }
         None => Change::Create,
         // Its successor is created when it is gone.
         Some(_) if is_leaving(desired, input.observed) => return None,
-        Some(live) if !is_owned(live, input.apply_set) => Change::Adopt,
+        Some(live) if !is_owned(live, input.apply_set) => Change::Adopt(differences(desired.object.value(), live.value())),
         Some(_) if input.observed.suspect.contains(&desired.driver) => Change::Repair(Vec::new()),
         Some(_) if input.observed.settled.contains(&id) => return None,
         Some(live) => {
@@ -124,16 +144,34 @@ fn apply(desired: &Desired, input: &Input<'_>) -> Option<Step> {
             }
         }
     };
+    if let (Change::Update(fields) | Change::Repair(fields), Some(live)) = (&change, input.observed.live.get(&id))
+        && input.observed.immutable.contains(&id)
+        && replaceable(&id)
+        && input.inventory.objects.get(&id).is_some_and(|entry| entry.is(live))
+    {
+        return Some(Step::Replace {
+            api_version: desired.object.api_version().to_owned(),
+            uid: live.uid().to_owned(),
+            keep_pods: keeps_pods(&desired.object, live),
+            digest: desired.object.annotation(APPLIED_ANNOTATION).unwrap_or_default().to_owned(),
+            fields: fields.clone(),
+            wave: desired.wave,
+            driver: desired.driver.clone(),
+            id,
+        });
+    }
     Some(Step::Apply {
         object: desired.object.clone(),
         change,
         wave: desired.wave,
+        driver: desired.driver.clone(),
     })
 }
 
 /// The inventory with everything wanted added to it, and with what it says of wanted objects brought up to date.
 fn superset(desired: &[&Desired], input: &Input<'_>) -> Inventory {
     let mut inventory = input.inventory.clone();
+    inventory.approved = input.approved.map(str::to_owned);
     if inventory.cluster_id.is_none() {
         inventory.cluster_id = input.cluster_id.map(str::to_owned);
     }
@@ -151,22 +189,23 @@ fn superset(desired: &[&Desired], input: &Input<'_>) -> Inventory {
             // The next instance has another UID. Forgetting this one before it exists keeps it from being taken for
             // somebody else's when the process is killed between its creation and the next commit.
             uid: known.and_then(|entry| entry.uid.clone()),
+            applied: inventory.objects.get(&id).and_then(|entry| entry.applied.clone()),
         };
         inventory.objects.insert(id, entry);
     }
     inventory
 }
 
-/// The inventory without what is gone, with the UIDs of what is there.
-fn narrowed(mut inventory: Inventory, wanted: &BTreeSet<ObjectId>, observed: &Observed) -> Inventory {
+/// The inventory without what is gone, with the UIDs of what is there and with what was applied.
+fn narrowed(mut inventory: Inventory, desired: &[&Desired], observed: &Observed) -> Inventory {
+    let wanted: BTreeMap<ObjectId, &Object> = desired.iter().map(|d| (d.object.id(), &d.object)).collect();
     inventory
         .objects
-        .retain(|id, _| wanted.contains(id) || observed.live.contains_key(id));
+        .retain(|id, _| wanted.contains_key(id) || observed.live.contains_key(id));
     for (id, entry) in &mut inventory.objects {
-        if let Some(live) = observed.live.get(id).filter(|live| !live.uid().is_empty())
-            && wanted.contains(id)
-        {
+        if let (Some(object), Some(live)) = (wanted.get(id), observed.live.get(id).filter(|live| !live.uid().is_empty())) {
             entry.uid = Some(live.uid().to_owned());
+            entry.applied = applied(object);
         }
     }
     inventory

@@ -1,4 +1,5 @@
 use super::remove::PROTECTED;
+use super::replace::replaceable;
 use super::{Desired, Inventory, Plan, Step};
 use std::collections::BTreeSet;
 
@@ -48,6 +49,30 @@ pub fn check(plan: &Plan, desired: &[Desired], inventory: &Inventory) -> Result<
                 }
                 if *wave < wave_so_far {
                     return refuse(format!("{id} of wave {wave} would be written after wave {wave_so_far}"));
+                }
+                wave_so_far = *wave;
+            }
+            Step::Replace { id, uid, wave, .. } => {
+                applied = true;
+                if !wanted.contains(id) || !recorded.contains(id) {
+                    return refuse(format!("{id} would be replaced although it is not wanted, or not in the inventory"));
+                }
+                if !replaceable(id) {
+                    return refuse(format!("{id} would be replaced, which is not safe for its kind"));
+                }
+                if uid.is_empty()
+                    || inventory
+                        .objects
+                        .get(id)
+                        .and_then(|entry| entry.uid.as_ref())
+                        .is_some_and(|known| known != uid)
+                {
+                    return refuse(format!(
+                        "{id} would be replaced, and it is another instance than the one in the inventory"
+                    ));
+                }
+                if *wave < wave_so_far {
+                    return refuse(format!("{id} of wave {wave} would be replaced after wave {wave_so_far}"));
                 }
                 wave_so_far = *wave;
             }

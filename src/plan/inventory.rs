@@ -1,3 +1,5 @@
+use crate::api::APPLIED_ANNOTATION;
+use crate::manifest::Object;
 use crate::types::ObjectId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -10,6 +12,8 @@ pub struct Inventory {
     pub objects: BTreeMap<ObjectId, Entry>,
     /// The identity under which the storage driver registers volumes in vCenter: fixed by the first installation.
     pub cluster_id: Option<String>,
+    /// The state that a person has approved, where approval is asked for.
+    pub approved: Option<String>,
 }
 
 /// What is known of an object in the inventory.
@@ -28,6 +32,16 @@ pub struct Entry {
     /// The instance, once it exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
+    /// What was applied when everything was as wanted last, see [`applied`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<String>,
+}
+
+/// The digest of what is applied of an object, in sixteen digits.
+#[must_use]
+pub fn applied(object: &Object) -> Option<String> {
+    let digest = object.annotation(APPLIED_ANNOTATION)?.rsplit(':').next()?;
+    digest.get(..16).map(str::to_owned)
 }
 
 /// A stored inventory cannot be read.
@@ -51,6 +65,15 @@ struct Line {
 
 const OBJECTS: &str = "objects";
 const CLUSTER_ID: &str = "clusterId";
+const APPROVED: &str = "approved";
+
+impl Entry {
+    /// Whether a live object may be the instance that is meant: the one recorded, or any while none is.
+    #[must_use]
+    pub fn is(&self, live: &Object) -> bool {
+        self.uid.as_deref().is_none_or(|uid| uid == live.uid())
+    }
+}
 
 impl Inventory {
     /// Reads the data of the ConfigMap it is kept in.
@@ -68,6 +91,7 @@ impl Inventory {
         Ok(Self {
             objects: lines.into_iter().map(|line| (line.id, line.entry)).collect(),
             cluster_id: data.get(CLUSTER_ID).cloned(),
+            approved: data.get(APPROVED).cloned(),
         })
     }
 
@@ -86,8 +110,8 @@ impl Inventory {
             })
             .collect();
         let mut data = BTreeMap::from([(OBJECTS.to_owned(), format!("[\n{}\n]", lines.join(",\n")))]);
-        if let Some(id) = &self.cluster_id {
-            data.insert(CLUSTER_ID.to_owned(), id.clone());
+        for (key, value) in [(CLUSTER_ID, &self.cluster_id), (APPROVED, &self.approved)] {
+            data.extend(value.iter().map(|value| (key.to_owned(), value.clone())));
         }
         data
     }
@@ -105,6 +129,7 @@ mod tests {
             wave: 3,
             adopted: uid.is_none(),
             uid: uid.map(Into::into),
+            applied: uid.map(Into::into),
         };
         let inventory = Inventory {
             objects: BTreeMap::from([
@@ -112,6 +137,7 @@ mod tests {
                 (ObjectId::new("", "Namespace", "", "ns"), entry(None)),
             ]),
             cluster_id: Some("id".into()),
+            approved: Some("state".into()),
         };
         assert_eq!(Inventory::parse("i", &inventory.data()).expect("readable"), inventory);
         assert_eq!(Inventory::parse("i", &BTreeMap::new()).expect("empty"), Inventory::default());

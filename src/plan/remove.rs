@@ -301,6 +301,7 @@ mod tests {
                 wave,
                 adopted: false,
                 uid: Some("u".into()),
+                applied: None,
             };
             self.inventory.objects.insert(object.id(), entry);
             self.observed.live.insert(object.id(), object);

@@ -1,11 +1,14 @@
+use super::build::applies;
 use super::{Input, Observed, Plan, Question, Step, Volumes, build};
 
 /// Every write on the way to the wanted state, and not only those of the next increment: nothing is waited for, and what
 /// is pruned last is there too. For people who ask what would change; it is never carried out.
 #[must_use]
 pub fn whole(input: &Input<'_>) -> Plan {
-    let mut plan = at_once(input, input.observed);
-    plan.steps.retain(|step| matches!(step, Step::Apply { .. }));
+    let mut plan = Plan {
+        steps: applies(input),
+        ..Plan::default()
+    };
     // The state that the applies lead to, in which only what nobody wants any more is left to do, wave by wave.
     let mut after = input.observed.clone();
     after.live.retain(|_, live| live.text("/metadata/deletionTimestamp").is_empty());
@@ -15,6 +18,7 @@ pub fn whole(input: &Input<'_>) -> Plan {
         if !rest.questions.is_empty() {
             // Nobody has looked, because it is not their turn yet: they would go if nothing held them.
             for question in rest.questions {
+                plan.questions.insert(question.clone());
                 match question {
                     Question::HeldBy(id) => drop(after.held.insert(id, None)),
                     Question::Volumes => after.volumes = Some(Volumes::default()),
@@ -76,6 +80,7 @@ mod tests {
             wave: 1,
             adopted: false,
             uid: None,
+            applied: None,
         };
         let id = |name: &str| ObjectId::new("", "ConfigMap", "n", name);
         let desired = [Desired {
@@ -89,7 +94,7 @@ mod tests {
         };
         let inventory = Inventory {
             objects: [(id("old"), entry())].into(),
-            cluster_id: None,
+            ..Inventory::default()
         };
         let wait = Wait {
             driver: "d".into(),
@@ -102,6 +107,7 @@ mod tests {
             observed: &observed,
             inventory: &inventory,
             cluster_id: None,
+            approved: None,
             hold: None,
             unproven: vec![wait],
         });

@@ -15,7 +15,15 @@ const TRIES: usize = 3;
 /// Deletes an object exactly as it was seen last: the API server refuses when it has changed since, and then it is read
 /// anew and judged again. So nothing is deleted that is not, at that very moment, the planned instance with our labels,
 /// and it costs no request more than the delete.
-pub(super) async fn delete(world: &World, apply_set: &str, api_version: &str, id: &ObjectId, uid: &str) -> Result<(), ClusterError> {
+/// With `keep_dependents` what belongs to it stays, for its successor to take over.
+pub(super) async fn delete(
+    world: &World,
+    apply_set: &str,
+    api_version: &str,
+    id: &ObjectId,
+    uid: &str,
+    keep_dependents: bool,
+) -> Result<(), ClusterError> {
     let mut seen = world.reader.cache().and_then(|cache| cache.get(id));
     for _ in 0..TRIES {
         let live = match seen.take() {
@@ -29,7 +37,7 @@ pub(super) async fn delete(world: &World, apply_set: &str, api_version: &str, id
             tracing::info!(object = %id, "it stays: it was changed before it could be deleted, and is no longer ours to delete");
             return Ok(());
         }
-        if world.writer.delete_as_seen(api_version, &live).await? {
+        if world.writer.delete_as_seen(api_version, &live, keep_dependents).await? {
             if let Some(cache) = world.reader.cache() {
                 cache.deleted(id);
             }

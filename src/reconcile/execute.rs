@@ -1,12 +1,14 @@
 //! apply: carries a plan out. It decides nothing (effect).
 
+use super::rehearse::takes;
 use super::{World, erase};
 use crate::cluster::ClusterError;
 use crate::manifest::Object;
-use crate::plan::{Change, Inventory, Plan, Step};
+use crate::plan::{Inventory, Plan, Step};
 use futures::StreamExt;
 use futures::stream;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// Writes that are under way at the same time. The API server's default limit for one client is far above this.
 const CONCURRENCY: usize = 8;
@@ -30,34 +32,59 @@ pub struct Place<'a> {
     pub apply_set: &'a str,
 }
 
-/// Carries out the steps in order. Steps of one wave run side by side and go on past a failure; a later wave, and the
-/// narrowing of the inventory, is left to the next run when one failed.
+/// Carries out the steps in order. Steps of one wave run side by side. Where one fails, the later waves of its driver are left
+/// to the next run, and so is the narrowing of the inventory; the other drivers do not depend on it and go on.
 pub async fn execute(plan: &Plan, world: &World, place: &Place<'_>) -> Outcome {
     let mut outcome = Outcome::default();
+    let mut failed: BTreeSet<Branch> = BTreeSet::new();
     let mut steps = plan.steps.as_slice();
     while let Some(first) = steps.first() {
         let group = steps.iter().take_while(|step| rank(step) == rank(first)).count();
         let (now, later) = steps.split_at(group);
         steps = later;
-        let results: Vec<Result<(), ClusterError>> = stream::iter(now.to_vec())
+        let blocked =
+            |branch: &Branch| failed.contains(branch) || failed.contains(&Branch::All) || (*branch == Branch::All && !failed.is_empty());
+        let open: Vec<Step> = now.iter().filter(|step| !blocked(&branch(step))).cloned().collect();
+        let branches: Vec<Branch> = open.iter().map(branch).collect();
+        let results: Vec<Result<(), ClusterError>> = stream::iter(open)
             .map(|step| one(step, world, place))
             .buffered(CONCURRENCY)
             .collect()
             .await;
-        outcome.writes += results.iter().filter(|result| result.is_ok()).count();
-        outcome.failures.extend(results.into_iter().filter_map(Result::err));
-        if !outcome.failures.is_empty() {
-            break;
+        for (result, branch) in results.into_iter().zip(branches) {
+            match result {
+                Ok(()) => outcome.writes += 1,
+                Err(error) => {
+                    outcome.failures.push(error);
+                    failed.insert(branch);
+                }
+            }
         }
     }
     outcome
+}
+
+/// What a failure stops: everything that comes after it in the same branch.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Branch {
+    /// The inventory, and removals, which need all that came before.
+    All,
+    /// One driver.
+    Driver(String),
+}
+
+fn branch(step: &Step) -> Branch {
+    match step {
+        Step::Apply { driver, .. } | Step::Replace { driver, .. } => Branch::Driver(driver.clone()),
+        Step::Record(_) | Step::Delete { .. } | Step::Release { .. } | Step::Commit(_) => Branch::All,
+    }
 }
 
 /// Steps of the same rank do not depend on each other.
 fn rank(step: &Step) -> (u8, u8) {
     match step {
         Step::Record(_) => (0, 0),
-        Step::Apply { wave, .. } => (1, *wave),
+        Step::Apply { wave, .. } | Step::Replace { wave, .. } => (1, *wave),
         Step::Delete { .. } | Step::Release { .. } => (2, 0),
         Step::Commit(_) => (3, 0),
     }
@@ -71,12 +98,17 @@ async fn one(step: Step, world: &World, place: &Place<'_>) -> Result<(), Cluster
             remember(world, &wanted, &live);
         }
         Step::Apply { object, change, .. } => {
-            // Only what is ours already may be taken back from another manager.
-            let force = matches!(change, Change::Update(_) | Change::Repair(_));
-            let live = world.writer.apply(&object, force).await?;
+            let live = world.writer.apply(&object, takes(&change)).await?;
             remember(world, &object, &live);
         }
-        Step::Delete { id, api_version, uid } => erase::delete(world, place.apply_set, &api_version, &id, &uid).await?,
+        Step::Replace {
+            id,
+            api_version,
+            uid,
+            keep_pods,
+            ..
+        } => erase::delete(world, place.apply_set, &api_version, &id, &uid, keep_pods).await?,
+        Step::Delete { id, api_version, uid } => erase::delete(world, place.apply_set, &api_version, &id, &uid, false).await?,
         Step::Release { id, api_version, uid } => erase::release(world, &api_version, &id, &uid).await?,
     }
     Ok(())

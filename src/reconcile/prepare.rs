@@ -6,10 +6,10 @@ use super::lookups::answered;
 use super::stopwatch::Stopwatch;
 use super::survey::{Survey, watches};
 use super::{Occasion, World, ahead, gates, gather, preconditions, select, snapshots, upgrade};
-use crate::api::{MatrixStatus, UpdatePolicy};
+use crate::api::{Approval, MatrixStatus, UpdatePolicy};
 use crate::facts::Connection;
 use crate::matrix::{self, Index, Query, Resolution};
-use crate::plan::{self, Desired, Observed, Plan};
+use crate::plan::{self, Desired, Hold, Input, Observed, Plan, Wait};
 use crate::status::{DriverReport, Report};
 use crate::types::{CPI, ObjectId, VcenterVersion};
 use kube::ResourceExt;
@@ -25,6 +25,75 @@ pub struct Prepared {
     pub observed: Observed,
     /// The next increment.
     pub plan: Plan,
+    /// The identity under which volumes are registered.
+    cluster_id: String,
+    /// The state that a person has approved, where approval is asked for.
+    pub(super) approved: Option<String>,
+    hold: Option<Hold>,
+    unproven: Vec<Wait>,
+}
+
+impl Prepared {
+    /// Every write on the way to what is wanted.
+    #[must_use]
+    pub fn whole(&self, survey: &Survey) -> Plan {
+        plan::whole(&self.input(survey, &self.observed))
+    }
+
+    /// Plans, and looks up what has to be known before something goes: now, or at the end of the whole way.
+    async fn answer(&mut self, world: &World, occasion: &Occasion<'_>, survey: &Survey) -> Result<(), ReconcileError> {
+        self.plan = self.answered(world, occasion, survey, plan::build).await?;
+        if self.plan.is_transition() {
+            self.answered(world, occasion, survey, |input| plan::whole(&input)).await?;
+            self.replan(survey);
+        }
+        Ok(())
+    }
+
+    async fn answered(
+        &mut self,
+        world: &World,
+        occasion: &Occasion<'_>,
+        survey: &Survey,
+        make: impl Fn(Input<'_>) -> Plan,
+    ) -> Result<Plan, ReconcileError> {
+        let observed = std::mem::take(&mut self.observed);
+        let next = |observed: &Observed| make(self.input(survey, observed));
+        let (observed, plan) = answered(world, occasion.config, &survey.apply_set, observed, next).await?;
+        self.observed = observed;
+        Ok(plan)
+    }
+
+    /// Plans again, because something was learned.
+    pub(super) fn replan(&mut self, survey: &Survey) {
+        self.plan = plan::build(self.input(survey, &self.observed));
+    }
+
+    /// Lets nothing of this wave and after it start in the next increment.
+    pub(super) fn hold_from(&mut self, wave: u8) {
+        match &mut self.hold {
+            Some(hold) => hold.from = hold.from.min(wave),
+            None => {
+                self.hold = Some(Hold {
+                    from: wave,
+                    waits: Vec::new(),
+                })
+            }
+        }
+    }
+
+    fn input<'a>(&'a self, survey: &'a Survey, observed: &'a Observed) -> Input<'a> {
+        Input {
+            apply_set: &survey.apply_set,
+            desired: &self.desired,
+            observed,
+            inventory: &survey.inventory,
+            cluster_id: Some(&self.cluster_id),
+            approved: self.approved.as_deref(),
+            hold: self.hold.clone(),
+            unproven: self.unproven.clone(),
+        }
+    }
 }
 
 /// Decides what to do next, without writing anything.
@@ -111,28 +180,26 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         ..observe(world, survey, &desired).await?
     };
     let hold = gates::hold(&desired, &survey.cluster, &survey.running, survey.age(CPI, occasion.now));
-    let (observed, plan) = answered(world, config, &survey.apply_set, observed, |observed| {
-        plan::build(plan::Input {
-            apply_set: &survey.apply_set,
-            desired: &desired,
-            observed,
-            inventory: &survey.inventory,
-            cluster_id: Some(&cluster_id),
-            hold: hold.clone(),
-            unproven: gates::unproven(&survey.running),
-        })
-    })
-    .await?;
-    report.waiting.clone_from(&plan.waiting);
-    report.skipped.clone_from(&plan.skipped);
-    report.cluster_id = Some(cluster_id);
-    watch.lap(report, "plan");
-    Ok(Prepared {
+    let mut prepared = Prepared {
         resolution,
         desired,
         observed,
-        plan,
-    })
+        plan: Plan::default(),
+        cluster_id,
+        approved: survey
+            .inventory
+            .approved
+            .clone()
+            .filter(|_| config.spec.approval == Approval::Manual),
+        hold,
+        unproven: gates::unproven(&survey.running),
+    };
+    prepared.answer(world, occasion, survey).await?;
+    report.waiting.clone_from(&prepared.plan.waiting);
+    report.skipped.clone_from(&prepared.plan.skipped);
+    report.cluster_id = Some(prepared.cluster_id.clone());
+    watch.lap(report, "plan");
+    Ok(prepared)
 }
 
 /// The identity under which volumes are registered: fixed by the first installation, given by the specification, or that

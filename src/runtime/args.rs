@@ -36,6 +36,11 @@ pub struct Args {
     #[arg(long, env = "VDO_CONNECTION_INTERVAL", default_value = "10m", value_parser = interval)]
     pub connection_interval: Duration,
 
+    /// Whether the API server tries every change in a dry run before the first one is made. Without it, a refusal is met half-way,
+    /// and an installation asks half as much
+    #[arg(long, env = "VDO_SERVER_DRY_RUN", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    pub server_dry_run: bool,
+
     /// How long the deletion of an object may take before the status says what blocks it, for example 5m
     #[arg(long, env = "VDO_DELETION_PATIENCE", default_value = "5m", value_parser = interval)]
     pub deletion_patience: Duration,

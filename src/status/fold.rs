@@ -5,6 +5,7 @@ use super::progress::{is_over, waiting_since};
 use super::summary::{Summary, running, summary};
 use super::{Report, Trouble};
 use crate::api::{Class, ConditionType, Conditions, Health, InventoryStatus, KubernetesStatus, NextAttempt, Reason, VDOConfigStatus};
+use crate::plan::Wait;
 use crate::types::CSI;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -45,6 +46,7 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
             .as_ref()
             .map(|c| nodes(&c.nodes, report.drivers.iter().any(|d| d.name == CSI)))
             .or_else(|| old.nodes.clone()),
+        plan: report.plan.clone().or_else(|| old.plan.clone().filter(|_| trouble.is_some())),
         inventory: report
             .inventory
             .clone()
@@ -63,32 +65,48 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
         ..VDOConfigStatus::default()
     };
     let mut summary = summary(report, trouble, connections, running(old, report));
-    let waits = summary.ready == Some(false) && trouble.is_none() && report.paused.is_none();
+    let approval = report
+        .waiting
+        .first()
+        .filter(|w| w.reason == Reason::ApprovalRequired && trouble.is_none());
+    // What waits for a person is not late.
+    let waits = summary.ready == Some(false) && trouble.is_none() && report.paused.is_none() && approval.is_none();
     next.waiting_since = waits.then(|| waiting_since(old, &next, now));
     let over = next.waiting_since.clone().filter(|since| is_over(since, now));
     if over.is_some() && summary.health == Health::Progressing {
         summary.health = Health::Blocked;
     }
     conditions.set(ConditionType::Ready, summary.ready, summary.reason, summary.message.clone());
-    activity(&mut conditions, report, trouble, &summary, over.as_ref());
+    activity(&mut conditions, report, (trouble, approval), &summary, over.as_ref());
     next.health = Some(summary.health);
     next.conditions = conditions.finish();
     next
 }
 
-/// Reconciling and Stalled, of which never both are True.
-fn activity(conditions: &mut Conditions, report: &Report, trouble: Option<&Trouble>, summary: &Summary, over: Option<&Time>) {
+/// Reconciling and Stalled, of which never both are True. What is stuck is so by a failure, or for want of an approval.
+fn activity(
+    conditions: &mut Conditions,
+    report: &Report,
+    (trouble, approval): (Option<&Trouble>, Option<&Wait>),
+    summary: &Summary,
+    over: Option<&Time>,
+) {
     let (working, stuck) = (ConditionType::Reconciling, ConditionType::Stalled);
     let terminal = trouble.filter(|t| t.class == Class::Terminal);
-    if report.paused.is_some() {
+    if let Some(wait) = approval {
+        conditions.set(working, Some(false), wait.reason, wait.message.clone());
+    } else if report.paused.is_some() {
         conditions.set(working, Some(false), Reason::Paused, "management is paused; nothing is written");
     } else if summary.ready != Some(true) && terminal.is_none() && over.is_none() {
         conditions.set(working, Some(true), summary.reason, summary.message.clone());
     } else {
         conditions.set(working, Some(false), Reason::Idle, "nothing is under way");
     }
-    match (terminal, over) {
-        (Some(t), _) => conditions.set(stuck, Some(true), t.reason, t.message.clone()),
+    let known = terminal
+        .map(|t| (t.reason, &t.message))
+        .or(approval.map(|w| (w.reason, &w.message)));
+    match (known, over) {
+        (Some((reason, message)), _) => conditions.set(stuck, Some(true), reason, message.clone()),
         (None, Some(since)) => {
             let message = format!("nothing has moved on since {}; Ready says what is waited for", since.0);
             conditions.set(stuck, Some(true), Reason::DeadlineExceeded, message);

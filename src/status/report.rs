@@ -1,4 +1,4 @@
-use crate::api::{Class, ConditionType, Failure, MatrixStatus, Reason, chain};
+use crate::api::{Class, ConditionType, Failure, MatrixStatus, PlanStatus, Reason, chain};
 use crate::facts::{Cluster, Connection};
 use crate::health::DriverHealth;
 use crate::plan::{Skip, Wait};
@@ -123,6 +123,8 @@ pub struct Report {
     pub waiting: Vec<Wait>,
     /// What was left alone.
     pub skipped: Vec<Skip>,
+    /// What is about to be changed.
+    pub plan: Option<PlanStatus>,
     /// Name and size of the inventory.
     pub inventory: Option<(String, usize)>,
     /// The identity under which volumes are registered.

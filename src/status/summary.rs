@@ -63,7 +63,11 @@ pub(super) fn summary(report: &Report, trouble: Option<&Trouble>, connections: O
         if let Some(cause) = hindered(wait.reason) {
             return not_ready(Health::Progressing, cause.reason, cause.message);
         }
-        let health = if failing.is_some() { Health::Degraded } else { Health::Progressing };
+        let health = match wait.reason {
+            Reason::PodsFailing => Health::Degraded,
+            Reason::ApprovalRequired => Health::Blocked,
+            _ => Health::Progressing,
+        };
         return not_ready(health, wait.reason, wait.message.clone());
     }
     if connections == Some(false) {

@@ -311,6 +311,17 @@ impl Bed {
         Ok(all)
     }
 
+    /// `vdoctl` against the same cluster, as the administrator: exit code, stdout, stderr.
+    pub fn vdoctl(&self, args: &[&str]) -> Result<(i32, String, String)> {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_vdoctl"))
+            .arg("--kubeconfig")
+            .arg(self.cluster.kubeconfig())
+            .args(args)
+            .output()?;
+        let text = |bytes| String::from_utf8(bytes);
+        Ok((output.status.code().context("killed")?, text(output.stdout)?, text(output.stderr)?))
+    }
+
     /// What the operator asked the API server in a time, without its watches and its Lease.
     pub async fn operator_requests(&self, since: vdo_testbed::Mark) -> Result<Requests> {
         Ok(self

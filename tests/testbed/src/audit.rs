@@ -189,9 +189,16 @@ impl Entry {
         out
     }
 
-    /// Whether it could have changed something.
+    /// Whether it only tried what a write would do.
+    pub fn tries(&self) -> bool {
+        self.uri.contains("dryRun=All")
+    }
+
+    /// Whether it could have changed something: neither tries nor questions about one's own rights do.
     pub fn writes(&self) -> bool {
-        matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
+        !self.tries()
+            && !self.resource.starts_with("selfsubject")
+            && matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
     }
 }
 

@@ -1,0 +1,57 @@
+//! `vdoctl approve`: lets the operator carry out the plan that it waits with.
+
+use super::args::{Approve as Args, Global};
+use super::session::{Deployed, Session, id};
+use super::{Answer, CliError, Exit};
+use crate::api::{APPROVE, Approval};
+use crate::reconcile;
+use serde_json::json;
+
+pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
+    let session = Session::open(global).await?;
+    let config = match session.deployed().await? {
+        Deployed::Config(config, _) => config,
+        other => return Err(session.missing(&other)),
+    };
+    let name = id(&config);
+    let Some(plan) = config
+        .status
+        .as_ref()
+        .and_then(|status| status.plan.clone())
+        .filter(|plan| !plan.approved)
+    else {
+        let why = match config.spec.approval {
+            Approval::Automatic => "spec.approval is Automatic, so nothing waits for anybody",
+            Approval::Manual => "nothing waits for approval",
+        };
+        return Ok(Answer::text("").say(format!("VDOConfig {name}: {why}")));
+    };
+    match &args.hash {
+        Some(hash) if *hash == plan.hash => {}
+        Some(hash) => {
+            return Err(CliError::new(
+                Exit::Refused,
+                format!("VDOConfig {name} waits with plan {}, not with {hash}", plan.hash),
+                "The plan has changed. Look at it again with vdoctl plan.",
+            ));
+        }
+        None if args.yes => {}
+        None => {
+            return Err(CliError::new(
+                Exit::Refused,
+                format!(
+                    "VDOConfig {name} in cluster {} waits with plan {} of {} steps",
+                    session.name, plan.hash, plan.steps
+                ),
+                format!("Look at it with vdoctl plan, then run: vdoctl approve {}", plan.hash),
+            ));
+        }
+    }
+    let change = json!({"metadata": {"annotations": {APPROVE: plan.hash}}});
+    let id = reconcile::id(&config);
+    session.world.writer.merge("vdo.vmware.com/v1alpha1", &id, &change, false).await?;
+    Ok(Answer::text("").say(format!(
+        "plan {} of VDOConfig {name} is approved; vdoctl status --watch shows how far it is",
+        plan.hash
+    )))
+}

@@ -1,0 +1,153 @@
+//! `vdoctl plan`: everything that would be done, in order, with reasons, what is waited for, and the hash by which it is approved.
+
+use super::args::{Format, Global, Plan as Args};
+use super::planned::Planned;
+use super::session::Session;
+use super::{Answer, CliError, style};
+use crate::api::Approval;
+use crate::plan::{Action, Item};
+
+pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
+    answer(args.output.or_table(), &Planned::of(&Session::open(global).await?).await?)
+}
+
+fn answer(format: Format, planned: &Planned) -> Result<Answer, CliError> {
+    let all: Vec<&Item> = planned.items.iter().collect();
+    let answer = Answer::formatted(format, || planned.json("Plan", &all), || text(planned, format == Format::Wide))?;
+    let answer = planned.notes.iter().cloned().fold(answer, Answer::say);
+    let answer = answer.say(planned.summary()).exit(planned.exit());
+    Ok(match &planned.hash {
+        Some(hash) if !planned.approved => answer.say(format!("The operator waits for approval: vdoctl approve {hash}")),
+        _ => answer,
+    })
+}
+
+fn text(planned: &Planned, wide: bool) -> String {
+    let mut text = format!(
+        "{} {}",
+        style::head("PLAN"),
+        planned.hash.as_deref().unwrap_or("(nothing to approve)")
+    );
+    text.push_str(&match (planned.approval, planned.approved) {
+        (Approval::Automatic, _) => format!("  for VDOConfig {}\n", planned.config),
+        (Approval::Manual, true) => format!("  for VDOConfig {}, approved\n", planned.config),
+        (Approval::Manual, false) => format!("  for VDOConfig {}, {}\n", planned.config, style::warn("not approved")),
+    });
+    let mut stage = None;
+    for item in planned.changing() {
+        let here = (item.action == Action::Prune, item.wave);
+        if stage != Some(here) {
+            stage = Some(here);
+            let name = if here.0 {
+                "AFTERWARDS".to_owned()
+            } else {
+                format!("WAVE {}", here.1)
+            };
+            text.push_str(&format!("{}  {}\n", style::head(&name), style::faint(meaning(here))));
+        }
+        text.push_str(&planned.line(item));
+        if wide {
+            let waits = planned.deferred.iter().filter(|skip| skip.id == item.id);
+            text.extend(waits.map(|skip| format!("    {}\n", style::faint(&skip.message))));
+        }
+    }
+    if wide {
+        let kept = planned.items.iter().filter(|item| item.action == Action::Keep);
+        text.extend(kept.map(|item| planned.line(item)));
+    }
+    text + &planned.rest()
+}
+
+/// What happens in a stage; see `plan::wave`.
+fn meaning((pruned, wave): (bool, u8)) -> &'static str {
+    match (pruned, wave) {
+        (true, _) => "once everything above is healthy",
+        (_, 0) => "definitions",
+        (_, 1) => "namespaces",
+        (_, 2) => "rights and configuration",
+        (_, 3) => "bindings",
+        (_, 4) => "pods of the cloud provider",
+        (_, 5) => "pods of the storage driver, when the nodes are initialised",
+        _ => "pods and webhooks",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::Reason;
+    use crate::manifest::Difference;
+    use crate::plan::{Because, Skip, Wait};
+    use crate::types::ObjectId;
+    use serde_json::json;
+
+    fn item(action: Action, because: Because, kind: &str, wave: u8, fields: Vec<Difference>) -> Item {
+        let group = if wave > 3 { "apps" } else { "" };
+        Item {
+            action,
+            because,
+            id: ObjectId::new(group, kind, "csi", "one"),
+            api_version: if wave > 3 { "apps/v1".into() } else { "v1".into() },
+            driver: "vsphere-csi".into(),
+            wave,
+            fields,
+        }
+    }
+
+    fn planned() -> Planned {
+        let image = Difference {
+            path: "spec.template.spec.containers[0].image".into(),
+            wanted: json!("driver:v2"),
+            found: json!("driver:v1"),
+        };
+        let password = Difference {
+            path: "data.password".into(),
+            wanted: json!("******"),
+            found: json!(null),
+        };
+        Planned {
+            config: "vmware-system-vdo/vdo".into(),
+            hash: Some("0123456789abcdef".into()),
+            approval: Approval::Manual,
+            approved: false,
+            items: vec![
+                item(Action::Create, Because::New, "ConfigMap", 2, Vec::new()),
+                item(Action::Adopt, Because::Unmarked, "Secret", 2, vec![password]),
+                item(Action::Apply, Because::Outdated, "Deployment", 5, vec![image]),
+                item(Action::Recreate, Because::Immutable, "DaemonSet", 5, Vec::new()),
+                item(Action::Prune, Because::Unwanted, "Service", 2, Vec::new()),
+                item(Action::Keep, Because::AsWanted, "ServiceAccount", 2, Vec::new()),
+            ],
+            refusals: vec![(ObjectId::new("apps", "Deployment", "csi", "one"), "a policy is against it".into())],
+            stays: vec![Skip {
+                id: ObjectId::new("", "PersistentVolumeClaim", "csi", "data"),
+                message: "PersistentVolumeClaim csi/data stays: objects of this kind hold data".into(),
+            }],
+            waiting: vec![Wait {
+                driver: "vsphere-csi".into(),
+                reason: Reason::WaitingForNodes,
+                message: "CSI waits for initialised nodes: 1 of 2 are".into(),
+            }],
+            deferred: vec![Skip {
+                id: ObjectId::new("", "ConfigMap", "csi", "one"),
+                message: "ConfigMap csi/one is tried once Namespace csi is there".into(),
+            }],
+            notes: Vec::new(),
+        }
+    }
+
+    /// Scripts read it: a change here is a change of vdoctl/v1.
+    #[test]
+    fn the_document_for_programs_keeps_its_shape() {
+        let answer = answer(Format::Json, &planned()).expect("an answer");
+        insta::assert_snapshot!(String::from_utf8(answer.data).expect("text"));
+        assert_eq!(answer.exit, super::super::Exit::Differences);
+    }
+
+    #[test]
+    fn people_see_every_step_with_its_reason() {
+        let answer = answer(Format::Wide, &planned()).expect("an answer");
+        let text = anstream::adapter::strip_str(&String::from_utf8(answer.data).expect("text")).to_string();
+        insta::assert_snapshot!(format!("{text}---\n{}", answer.talk.join("\n")));
+    }
+}

@@ -1,0 +1,220 @@
+//! What `plan` and `diff` are about: the whole plan, refined by what the server says of it.
+
+use super::answer::document;
+use super::failure::sentence;
+use super::session::{Decided, Session, id};
+use super::{CliError, Exit, style};
+use crate::api::{APPROVE, Approval};
+use crate::cluster::ClusterError;
+use crate::manifest::Difference;
+use crate::plan::{Action, Because, Item, Skip, Wait, hash, outline};
+use crate::reconcile::{Scope, rehearse};
+use crate::types::ObjectId;
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+/// A whole plan, as it is shown.
+pub(super) struct Planned {
+    /// The VDOConfig, as namespace/name.
+    pub config: String,
+    /// The hash by which the plan is approved; `None` when nothing has to be.
+    pub hash: Option<String>,
+    /// Who lets it happen.
+    pub approval: Approval,
+    /// Whether a person has let it happen, or nobody has to.
+    pub approved: bool,
+    /// Every object.
+    pub items: Vec<Item>,
+    /// What the server would refuse.
+    pub refusals: Vec<(ObjectId, String)>,
+    /// What stays although nobody wants it.
+    pub stays: Vec<Skip>,
+    /// What is waited for.
+    pub waiting: Vec<Wait>,
+    /// What the server could not be asked about.
+    pub deferred: Vec<Skip>,
+    /// What should be known of how this was found out.
+    pub notes: Vec<String>,
+}
+
+impl Planned {
+    /// Decides, and has the whole plan tried on the server. Who may not write gets the plain comparison, and is told so.
+    pub(super) async fn of(session: &Session) -> Result<Self, CliError> {
+        let Decided {
+            config,
+            survey,
+            mut prepared,
+        } = session.decide().await?;
+        let rehearsal = rehearse(&session.world, &survey, &mut prepared, Scope::Everything).await?;
+        let mut whole = prepared.whole(&survey);
+        rehearsal.refine(&mut whole, &prepared.observed);
+        let mut notes = Vec::new();
+        let mut refusals = Vec::new();
+        for (id, refusal) in &rehearsal.refusals {
+            match refusal {
+                ClusterError::Unavailable { .. } | ClusterError::TimedOut { .. } => return Err(CliError::cluster(refusal)),
+                // What the operator may is another question.
+                ClusterError::Forbidden { .. } | ClusterError::Escalation { .. } => {
+                    notes = vec!["You may not write everything that the operator may, so some values may be shown as differences that are none, and not every refusal is seen.".to_owned()];
+                }
+                other => refusals.push((id.clone(), sentence(other))),
+            }
+        }
+        let hash = hash(&whole);
+        let status = config.status.as_ref().and_then(|status| status.plan.clone());
+        if let (Some(own), Some(operator)) = (&hash, &status)
+            && *own != operator.hash
+        {
+            notes.push(format!(
+                "The operator has plan {}; it decides with its own charts and at another moment.",
+                operator.hash
+            ));
+        }
+        let given = hash.as_ref().is_some_and(|hash| config.annotations().get(APPROVE) == Some(hash));
+        Ok(Self {
+            config: id(&config),
+            approval: config.spec.approval,
+            approved: hash.is_none()
+                || config.spec.approval == Approval::Automatic
+                || given
+                || status.is_some_and(|status| status.approved),
+            hash,
+            items: outline(&whole, &prepared.desired, &survey.inventory),
+            refusals,
+            stays: whole.skipped,
+            waiting: prepared.plan.waiting,
+            deferred: rehearsal.deferred,
+            notes,
+        })
+    }
+
+    /// Objects of which something would change.
+    pub(super) fn changing(&self) -> impl Iterator<Item = &Item> {
+        self.items.iter().filter(|item| item.action != Action::Keep)
+    }
+
+    /// Exit codes as those of `kubectl diff`.
+    pub(super) fn exit(&self) -> Exit {
+        if self.changing().next().is_none() {
+            Exit::Ok
+        } else {
+            Exit::Differences
+        }
+    }
+
+    /// How many of each, in one line.
+    pub(super) fn summary(&self) -> String {
+        let count = |action| self.items.iter().filter(|item| item.action == action).count();
+        if self.changing().next().is_none() {
+            return format!(
+                "no differences: all {} objects are as VDOConfig {} wants them",
+                self.items.len(),
+                self.config
+            );
+        }
+        let words = [
+            (Action::Create, "to create"),
+            (Action::Apply, "to change"),
+            (Action::Adopt, "to take over"),
+            (Action::Recreate, "to make anew"),
+            (Action::Prune, "to remove"),
+            (Action::Keep, "as wanted"),
+        ];
+        let parts: Vec<String> = words
+            .into_iter()
+            .map(|(action, word)| (count(action), word))
+            .filter(|(n, _)| *n > 0)
+            .map(|(n, word)| format!("{n} {word}"))
+            .collect();
+        parts.join(", ")
+    }
+
+    /// The lines of one object.
+    pub(super) fn line(&self, item: &Item) -> String {
+        let (sign, word) = match (item.action, item.because) {
+            (Action::Create, Because::Deleted) => (style::good("+"), "was deleted by somebody and would be made again"),
+            (Action::Create, _) => (style::good("+"), "would be created"),
+            (Action::Apply, Because::Drifted) => (style::warn("~"), "was changed by somebody"),
+            (Action::Apply, _) => (style::warn("~"), "would be changed"),
+            (Action::Adopt, _) => (style::warn("~"), "is not marked as ours and would be taken over"),
+            (Action::Recreate, _) => (style::bad("±"), "would be deleted and made anew, because a field cannot be changed"),
+            (Action::Prune, _) => (style::bad("-"), "would be removed"),
+            (Action::Keep, _) => (style::faint("="), "is as wanted"),
+        };
+        let mut text = format!("{sign} {} {} {word}\n", item.id, style::faint(&format!("({})", item.driver)));
+        for field in &item.fields {
+            text.push_str(&format!("    {}\n", field.path));
+            text.push_str(&format!("      {}\n", style::bad(&format!("- found  {}", shown(&field.found)))));
+            text.push_str(&format!("      {}\n", style::good(&format!("+ wanted {}", shown(&field.wanted)))));
+        }
+        if item.action == Action::Apply && item.fields.is_empty() {
+            text.push_str("    the record of what was applied last is out of date\n");
+        }
+        for (_, refusal) in self.refusals.iter().filter(|(id, _)| *id == item.id) {
+            text.push_str(&format!("    {} {refusal}\n", style::bad("! refused:")));
+        }
+        text
+    }
+
+    /// What stays, and what is waited for.
+    pub(super) fn rest(&self) -> String {
+        let mut text = String::new();
+        for skip in &self.stays {
+            text.push_str(&format!("= {}\n", skip.message));
+        }
+        for message in self.waiting.iter().map(|wait| &wait.message) {
+            text.push_str(&format!("… {message}\n"));
+        }
+        text
+    }
+
+    /// The document for programs.
+    pub(super) fn json(&self, kind: &str, items: &[&Item]) -> Value {
+        let skips = |skips: &[Skip]| -> Vec<Value> {
+            let of = |skip: &Skip| json!({"object": skip.id.to_string(), "message": skip.message});
+            skips.iter().map(of).collect()
+        };
+        let objects: Vec<Value> = items.iter().map(|item| self.object(item)).collect();
+        let waits: Vec<Value> = self
+            .waiting
+            .iter()
+            .map(|w| json!({"driver": w.driver, "reason": w.reason, "message": w.message}))
+            .collect();
+        document(
+            kind,
+            json!({
+                "config": self.config,
+                "hash": self.hash,
+                "approval": format!("{:?}", self.approval),
+                "approved": self.approved,
+                "objects": objects,
+                "stays": skips(&self.stays),
+                "waiting": waits,
+                "notTried": skips(&self.deferred),
+            }),
+        )
+    }
+
+    fn object(&self, item: &Item) -> Value {
+        let field = |f: &Difference| json!({"path": f.path, "found": f.found, "wanted": f.wanted});
+        let refusal = self.refusals.iter().find(|(id, _)| *id == item.id).map(|(_, refusal)| refusal);
+        json!({
+            "action": item.action,
+            "because": item.because,
+            "object": {"apiVersion": item.api_version, "kind": item.id.kind(), "namespace": item.id.namespace, "name": item.id.name},
+            "driver": item.driver,
+            "wave": item.wave,
+            "fields": item.fields.iter().map(field).collect::<Vec<_>>(),
+            "refusal": refusal,
+        })
+    }
+}
+
+/// A value on one line; nothing at all is a word and not `null`.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "nothing".into(),
+        Value::String(text) if !text.contains('\n') => text.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,102 @@
+use super::read::timed;
+use super::{ClusterError, resource};
+use crate::types::ObjectId;
+use k8s_openapi::api::authorization::v1::{ResourceRule, SelfSubjectRulesReview, SelfSubjectRulesReviewSpec};
+use kube::Client;
+use kube::api::{Api, PostParams};
+
+/// What whoever asks may do in a namespace, whether it exists or not.
+#[derive(Debug)]
+pub struct Rights {
+    rules: Vec<ResourceRule>,
+    /// The API server could not list everything, so that what is missing may be there all the same.
+    incomplete: bool,
+}
+
+/// Asks for one's own rights in a namespace: one request, whatever is going to be done there.
+///
+/// # Errors
+/// When the request fails.
+pub async fn rights(client: &Client, namespace: &str) -> Result<Rights, ClusterError> {
+    let review = SelfSubjectRulesReview {
+        spec: SelfSubjectRulesReviewSpec {
+            namespace: Some(namespace.to_owned()),
+        },
+        ..SelfSubjectRulesReview::default()
+    };
+    let id = ObjectId::new("authorization.k8s.io", "SelfSubjectRulesReview", "", namespace);
+    let api: Api<SelfSubjectRulesReview> = Api::all(client.clone());
+    let answer = timed(
+        "create",
+        "authorization.k8s.io/v1",
+        &id,
+        api.create(&PostParams::default(), &review),
+    )
+    .await?;
+    let status = answer.status.unwrap_or_default();
+    Ok(Rights {
+        rules: status.resource_rules,
+        // Before Kubernetes 1.34 the authorizer of nodes said so to everybody, and it grants only nodes anything.
+        incomplete: status.incomplete
+            && status.evaluation_error.as_deref() != Some("node authorizer does not support user rule resolution"),
+    })
+}
+
+impl Rights {
+    /// The first of these verbs that is not allowed for an object, as an error that names the rule. What is not known is allowed.
+    ///
+    /// # Errors
+    /// With that verb.
+    pub fn require(&self, verbs: &[&str], api_version: &str, id: &ObjectId) -> Result<(), ClusterError> {
+        let resource = resource(api_version, id.kind());
+        let has = |list: &[String], word: &str| list.iter().any(|entry| entry == "*" || entry == word);
+        let allowed = |verb: &str| {
+            self.rules.iter().any(|rule| {
+                let names = rule.resource_names.as_deref().unwrap_or_default();
+                has(&rule.verbs, verb)
+                    && has(rule.api_groups.as_deref().unwrap_or_default(), &resource.group)
+                    && has(rule.resources.as_deref().unwrap_or_default(), &resource.plural)
+                    && (names.is_empty() || names.contains(&id.name))
+            })
+        };
+        match verbs.iter().find(|verb| !self.incomplete && !allowed(verb)) {
+            Some(verb) => Err(ClusterError::lacking(verb, api_version, id)),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rights(names: &[&str], verbs: &[&str], incomplete: bool) -> Rights {
+        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        Rights {
+            rules: vec![ResourceRule {
+                api_groups: Some(owned(&["apps"])),
+                resource_names: Some(owned(names)),
+                resources: Some(owned(&["deployments"])),
+                verbs: owned(verbs),
+            }],
+            incomplete,
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_named_and_what_is_not_known_is_not() {
+        let id = ObjectId::new("apps", "Deployment", "csi", "controller");
+        let missing = |rights: Rights| {
+            rights
+                .require(&["patch", "create"], "apps/v1", &id)
+                .err()
+                .map(|e| e.to_string())
+                .unwrap_or_default()
+        };
+        assert_eq!(missing(rights(&["controller"], &["create", "patch"], false)), "");
+        assert_eq!(missing(rights(&[], &["*"], false)), "");
+        assert!(missing(rights(&["controller"], &["create"], false)).contains("may not patch Deployment csi/controller"));
+        assert!(missing(rights(&["other"], &["create", "patch"], false)).contains("resourceNames: [controller]"));
+        assert_eq!(missing(rights(&["other"], &[], true)), "");
+    }
+}

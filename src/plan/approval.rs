@@ -1,0 +1,50 @@
+//! What a person approves.
+
+use super::{Change, Desired, Plan, Step};
+use crate::api::APPLIED_ANNOTATION;
+use crate::types::Digest;
+
+/// The hash of what a whole plan would do, for a person to approve: 16 hexadecimal digits. `None` when it would change nothing
+/// but bring back what was there.
+///
+/// It speaks of what is done to which object and to which content. When the plan was made, what other people changed in the
+/// meantime and in which order it was read make no difference.
+#[must_use]
+pub fn hash(whole: &Plan) -> Option<String> {
+    let mut lines: Vec<String> = whole.steps.iter().filter_map(line).collect();
+    lines.sort();
+    (!lines.is_empty()).then(|| Digest::of(lines.join("\n").as_bytes()).hex()[..16].to_owned())
+}
+
+fn line(step: &Step) -> Option<String> {
+    match step {
+        Step::Apply { object, change, .. } => {
+            let verb = match change {
+                Change::Create => "create",
+                Change::Update(_) => "apply",
+                Change::Adopt(_) => "adopt",
+                Change::Restore | Change::Repair(_) => return None,
+            };
+            Some(format!(
+                "{verb} {object} {}",
+                object.annotation(APPLIED_ANNOTATION).unwrap_or_default()
+            ))
+        }
+        Step::Replace { id, uid, digest, .. } => Some(format!("recreate {id} {uid} {digest}")),
+        Step::Delete { id, uid, .. } => Some(format!("prune {id} {uid}")),
+        Step::Release { id, uid, .. } => Some(format!("release {id} {uid}")),
+        Step::Record(_) | Step::Commit(_) => None,
+    }
+}
+
+/// The state that a plan leads to, as a digest. Once a person has approved a way to it, every step towards it is approved:
+/// the plan itself shrinks with each step, and what is drifted or lost later is brought back to the same state.
+#[must_use]
+pub fn target(desired: &[Desired]) -> String {
+    let mut lines: Vec<String> = desired
+        .iter()
+        .map(|d| format!("{} {}", d.object, d.object.annotation(APPLIED_ANNOTATION).unwrap_or_default()))
+        .collect();
+    lines.sort();
+    Digest::of(lines.join("\n").as_bytes()).to_string()
+}

@@ -1,0 +1,9 @@
+//! The promises of the planner, held against a small simulated cluster: plain data in which an apply inserts, a delete marks
+//! and a tick removes what is marked.
+#![allow(clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod approval;
+mod properties;
+mod rules;
+mod simulation;
+mod situations;

@@ -1,0 +1,402 @@
+//! The simulated cluster, and the cases that begin in it.
+
+use k8s_openapi::jiff::Timestamp;
+use proptest::prelude::*;
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+use std::time::Duration;
+use vdo::api::Reason;
+use vdo::manifest::{Object, Owner, apply_set_id, is_owned, stamp};
+use vdo::plan::{
+    Desired, Entry, Hold, Input, Inventory, Observed, Plan, Question, Step, Volumes, Wait, applied, build, check, remove, wave, whole,
+};
+use vdo::types::DriverRole as Role;
+use vdo::types::{CPI, CSI, ObjectId};
+
+/// Kinds that go only when nothing depends on them.
+pub const GUARDED: [&str; 3] = ["Namespace", "StorageClass", "CustomResourceDefinition"];
+
+static SET: OnceLock<String> = OnceLock::new();
+
+/// Every object that a case may speak of: API version, kind, namespace, name, driver.
+pub const UNIVERSE: [(&str, &str, &str, &str, &str); 13] = [
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "crd", CSI),
+    ("v1", "Namespace", "", "csi", CSI),
+    ("v1", "Namespace", "", "spare", CSI),
+    ("v1", "ServiceAccount", "kube-system", "cpi", CPI),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole", "", "cpi", CPI),
+    ("v1", "ConfigMap", "kube-system", "cpi", CPI),
+    ("v1", "Secret", "csi", "config", CSI),
+    ("storage.k8s.io/v1", "StorageClass", "", "fast", CSI),
+    ("v1", "PersistentVolumeClaim", "csi", "data", CSI),
+    ("apps/v1", "DaemonSet", "kube-system", "cpi", CPI),
+    ("apps/v1", "DaemonSet", "csi", "node", CSI),
+    ("apps/v1", "Deployment", "csi", "controller", CSI),
+    ("batch/v1", "Job", "csi", "extra", "other"),
+];
+
+pub fn set() -> String {
+    apply_set_id("inventory", "vdo")
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Live {
+    Absent,
+    Ours(u8),
+    Foreign(u8),
+    Leaving(u8),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Listed {
+    No,
+    WithoutUid,
+    SameUid,
+    OtherUid,
+    Adopted,
+}
+
+/// What is true of one object of the universe at the start.
+#[derive(Debug, Clone, Copy)]
+pub struct Slot {
+    pub wanted: Option<u8>,
+    pub live: Live,
+    pub listed: Listed,
+    pub held: bool,
+    /// The API server lets nobody change it from what it was at the start.
+    pub fixed: bool,
+}
+
+pub fn slot() -> impl Strategy<Value = Slot> {
+    let live = prop_oneof![3 => Just(Live::Absent), 4 => (0..2u8).prop_map(Live::Ours), 2 => (0..2u8).prop_map(Live::Foreign), 1 => (0..2u8).prop_map(Live::Leaving)];
+    let listed = prop_oneof![2 => Just(Listed::No), 1 => Just(Listed::WithoutUid), 4 => Just(Listed::SameUid), 1 => Just(Listed::OtherUid), 1 => Just(Listed::Adopted)];
+    (prop::option::of(0..2u8), live, listed, any::<bool>(), any::<bool>()).prop_map(|(wanted, live, listed, held, fixed)| Slot {
+        wanted,
+        live,
+        listed,
+        held,
+        fixed,
+    })
+}
+
+/// A starting point: a state of the cluster, an inventory, and what is wanted.
+#[derive(Debug, Clone)]
+pub struct Case {
+    pub desired: Vec<Desired>,
+    pub world: World,
+}
+
+pub fn case() -> impl Strategy<Value = Case> {
+    prop::collection::vec(slot(), UNIVERSE.len()).prop_map(|slots| Case::of(&slots))
+}
+
+impl Case {
+    pub fn of(slots: &[Slot]) -> Self {
+        let mut case = Self {
+            desired: Vec::new(),
+            world: World::default(),
+        };
+        for (i, slot) in slots.iter().enumerate() {
+            let (_, kind, _, _, driver) = UNIVERSE[i];
+            if let Some(content) = slot.wanted {
+                case.desired.push(Desired {
+                    object: object(i, content, true),
+                    driver: driver.into(),
+                    wave: order(i),
+                });
+            }
+            let live = match slot.live {
+                Live::Absent => None,
+                Live::Ours(content) => Some(stored(object(i, content, true), "start", false)),
+                Live::Foreign(content) => Some(stored(object(i, content, false), "start", false)),
+                Live::Leaving(content) => Some(stored(object(i, content, true), "start", true)),
+            };
+            let id = object(i, 0, false).id();
+            case.world.live.extend(live.map(|live| (id.clone(), live)));
+            let entry = |uid: Option<&str>, adopted| Entry {
+                api_version: UNIVERSE[i].0.into(),
+                driver: driver.into(),
+                wave: order(i),
+                adopted,
+                uid: uid.map(Into::into),
+                applied: uid.and_then(|_| applied(&object(i, slot.wanted.unwrap_or_default(), true))),
+            };
+            let entry = match slot.listed {
+                Listed::No => None,
+                Listed::WithoutUid => Some(entry(None, false)),
+                Listed::SameUid => Some(entry(Some("start"), false)),
+                Listed::OtherUid => Some(entry(Some("another"), false)),
+                Listed::Adopted => Some(entry(None, true)),
+            };
+            case.world.inventory.objects.extend(entry.map(|entry| (id, entry)));
+            if slot.fixed {
+                case.world.immutable.insert(object(i, 0, false).id());
+            }
+            if slot.held && GUARDED.contains(&kind) {
+                case.world.held.insert(object(i, 0, false).id());
+            }
+        }
+        case
+    }
+
+    pub fn plan(&self, world: &World) -> Plan {
+        world.plan(&self.desired, None, Vec::new())
+    }
+
+    /// Carries out plan after plan until nothing is written and nothing is waited for; returns the end and the number of
+    /// writes. With `kill`, the process dies once after that many writes, in the middle of its plan.
+    pub fn converge(&self, kill: Option<usize>) -> (World, usize) {
+        let (mut world, mut writes) = (self.world.clone(), 0);
+        for _ in 0..12 {
+            let plan = self.plan(&world);
+            if plan.is_empty() && plan.waiting.is_empty() {
+                return (world, writes);
+            }
+            for step in &plan.steps {
+                if kill == Some(writes) {
+                    writes += 1;
+                    break;
+                }
+                world.carry(step);
+                writes += 1;
+            }
+            world.tick();
+        }
+        assert!(
+            self.plan(&world).is_empty(),
+            "it does not come to rest: {}",
+            text(&self.plan(&world))
+        );
+        (world, writes)
+    }
+}
+
+pub fn order(i: usize) -> u8 {
+    let role = match UNIVERSE[i].4 {
+        CPI => Role::CloudProvider,
+        CSI => Role::Storage,
+        _ => Role::Other,
+    };
+    wave(UNIVERSE[i].1, role)
+}
+
+pub fn object(i: usize, content: u8, ours: bool) -> Object {
+    let (api_version, kind, namespace, name, driver) = UNIVERSE[i];
+    let mut metadata = json!({"name": name});
+    if !namespace.is_empty() {
+        metadata["namespace"] = namespace.into();
+    }
+    let mut all = [
+        Object::new(json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "data": {"content": content}}))
+            .expect("an object"),
+    ];
+    if ours {
+        stamp(
+            &mut all,
+            &Owner {
+                apply_set: set(),
+                driver: driver.into(),
+                version: "1.0.0".into(),
+                salt: "uid".into(),
+            },
+        );
+    }
+    let [object] = all;
+    object
+}
+
+pub fn stored(object: Object, uid: &str, leaving: bool) -> Object {
+    let mut value = object.into_value();
+    value["metadata"]["uid"] = uid.into();
+    if leaving {
+        value["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    }
+    Object::new(value).expect("an object")
+}
+
+pub fn is_leaving(object: &Object) -> bool {
+    !object.text("/metadata/deletionTimestamp").is_empty()
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct World {
+    pub live: BTreeMap<ObjectId, Object>,
+    pub inventory: Inventory,
+    pub held: BTreeSet<ObjectId>,
+    pub volumes: Volumes,
+    pub at: Timestamp,
+    pub immutable: BTreeSet<ObjectId>,
+    made: usize,
+}
+
+impl World {
+    pub fn observed(&self) -> Observed {
+        Observed {
+            live: self.live.clone(),
+            at: self.at,
+            patience: Duration::from_secs(300),
+            immutable: self.immutable.clone(),
+            ..Observed::default()
+        }
+    }
+
+    pub fn plan(&self, desired: &[Desired], hold: Option<Hold>, unproven: Vec<Wait>) -> Plan {
+        let plan = self.answered(|observed| {
+            build(Input {
+                hold: hold.clone(),
+                unproven: unproven.clone(),
+                ..self.input(desired, observed)
+            })
+        });
+        assert_eq!(check(&plan, desired, &self.inventory), Ok(()), "{}", text(&plan));
+        plan
+    }
+
+    /// Everything that is left to do.
+    pub fn whole(&self, desired: &[Desired]) -> Plan {
+        self.answered(|observed| whole(&self.input(desired, observed)))
+    }
+
+    fn input<'a>(&'a self, desired: &'a [Desired], observed: &'a Observed) -> Input<'a> {
+        Input {
+            apply_set: SET.get_or_init(set),
+            desired,
+            observed,
+            inventory: &self.inventory,
+            cluster_id: Some("cluster"),
+            approved: None,
+            hold: None,
+            unproven: Vec::new(),
+        }
+    }
+
+    /// What a plan asks is answered, until it asks nothing.
+    fn answered(&self, plan: impl Fn(&Observed) -> Plan) -> Plan {
+        let mut observed = self.observed();
+        loop {
+            let next = plan(&observed);
+            for question in &next.questions {
+                match question {
+                    Question::HeldBy(id) => {
+                        let holder = self.held.contains(id).then(|| "somebody holds it".to_owned());
+                        assert_eq!(observed.held.insert(id.clone(), holder), None, "{id} was asked for twice");
+                    }
+                    Question::Volumes => observed.volumes = Some(self.volumes.clone()),
+                }
+            }
+            if next.questions.is_empty() {
+                return next;
+            }
+        }
+    }
+
+    pub fn remove(&self) -> Plan {
+        let plan = self.answered(|observed| remove(&set(), observed, &self.inventory));
+        assert_eq!(check(&plan, &[], &self.inventory), Ok(()), "{}", text(&plan));
+        plan
+    }
+
+    pub fn carry(&mut self, step: &Step) {
+        match step {
+            Step::Record(inventory) | Step::Commit(inventory) => self.inventory = inventory.clone(),
+            Step::Apply { object, .. } => {
+                self.made += 1;
+                let uid = self
+                    .live
+                    .get(&object.id())
+                    .map_or_else(|| format!("made-{}", self.made), |live| live.uid().to_owned());
+                self.live.insert(object.id(), stored(object.clone(), &uid, false));
+            }
+            Step::Delete { id, uid, .. } | Step::Replace { id, uid, .. } => {
+                self.immutable.remove(id);
+                if let Some(live) = self.live.get_mut(id).filter(|live| live.uid() == uid) {
+                    *live = stored(live.clone(), uid, true);
+                }
+            }
+            Step::Release { id, uid, .. } => {
+                if let Some(live) = self.live.get_mut(id).filter(|live| live.uid() == uid) {
+                    let mut value = live.clone().into_value();
+                    value["metadata"]["labels"] = json!({});
+                    *live = Object::new(value).expect("an object");
+                }
+            }
+        }
+    }
+
+    /// What is marked is gone.
+    pub fn tick(&mut self) {
+        self.live.retain(|_, object| !is_leaving(object));
+    }
+
+    pub fn unaccounted(&self) -> BTreeSet<ObjectId> {
+        let ours = self.live.iter().filter(|(_, object)| is_owned(object, &set()));
+        ours.map(|(id, _)| id.clone())
+            .filter(|id| !self.inventory.objects.contains_key(id))
+            .collect()
+    }
+
+    /// Everything but UIDs, which differ from run to run.
+    pub fn shape(&self) -> (Vec<String>, Vec<String>) {
+        let live = self
+            .live
+            .iter()
+            .map(|(id, o)| format!("{id} {} {}", is_owned(o, &set()), o.value()["data"]))
+            .collect();
+        (
+            live,
+            self.inventory
+                .objects
+                .iter()
+                .map(|(id, e)| format!("{id} {} {}", e.wave, e.adopted))
+                .collect(),
+        )
+    }
+}
+
+/// A plan with everything that is in it.
+pub fn text(plan: &Plan) -> String {
+    let step = |step: &Step| match step {
+        Step::Apply { object, change, wave, .. } => format!("apply {wave} {} {change:?}", object.value()),
+        other => format!("{other:?}"),
+    };
+    format!(
+        "{:#?} {:?} {:?}",
+        plan.steps.iter().map(step).collect::<Vec<_>>(),
+        plan.skipped,
+        plan.waiting
+    )
+}
+
+pub fn some_wait() -> Vec<Wait> {
+    vec![Wait {
+        driver: CSI.into(),
+        reason: Reason::WaitingForPods,
+        message: "pods".into(),
+    }]
+}
+
+/// Position in [`UNIVERSE`].
+pub fn at(kind: &str, name: &str) -> usize {
+    UNIVERSE
+        .iter()
+        .position(|entry| entry.1 == kind && entry.3 == name)
+        .expect("in the universe")
+}
+
+pub const NOTHING: Slot = Slot {
+    wanted: None,
+    live: Live::Absent,
+    listed: Listed::No,
+    held: false,
+    fixed: false,
+};
+
+/// A case in which only these objects differ from nothing.
+pub fn with(slots: &[(usize, Slot)]) -> Case {
+    let mut all = [NOTHING; UNIVERSE.len()];
+    for (i, slot) in slots {
+        all[*i] = *slot;
+    }
+    Case::of(&all)
+}

@@ -1,0 +1,188 @@
+//! Situations with a name.
+
+use super::simulation::{Listed, Live, NOTHING, Slot, at, object, order, text, with};
+use vdo::plan::{Change, Inventory, Step};
+
+#[test]
+fn a_namespace_that_was_there_before_stays() {
+    let namespace = at("Namespace", "csi");
+    let case = with(&[(
+        namespace,
+        Slot {
+            wanted: Some(0),
+            live: Live::Foreign(0),
+            ..NOTHING
+        },
+    )]);
+    let changes: Vec<Change> = case
+        .plan(&case.world)
+        .steps
+        .into_iter()
+        .filter_map(|step| {
+            if let Step::Apply { change, .. } = step {
+                Some(change)
+            } else {
+                None
+            }
+        })
+        .collect();
+    assert!(matches!(changes.as_slice(), [Change::Adopt(_)]), "{changes:?}");
+    let (end, _) = case.converge(None);
+    let plan = end.remove();
+    assert_eq!(plan.skipped[0].message, "Namespace csi stays: it was there before the driver");
+    assert!(matches!(plan.steps.as_slice(), [Step::Commit(inventory)] if *inventory == Inventory::default()));
+}
+
+#[test]
+fn a_namespace_with_foreign_content_stays() {
+    let namespace = at("Namespace", "csi");
+    let case = with(&[(
+        namespace,
+        Slot {
+            live: Live::Ours(0),
+            listed: Listed::SameUid,
+            held: true,
+            ..NOTHING
+        },
+    )]);
+    let plan = case.plan(&case.world);
+    assert_eq!(plan.skipped[0].message, "Namespace csi stays: somebody holds it");
+    assert!(!plan.steps.iter().any(|step| matches!(step, Step::Delete { .. })));
+}
+
+#[test]
+fn an_adopted_namespace_that_we_had_to_make_again_is_ours() {
+    let namespace = at("Namespace", "csi");
+    let case = with(&[(
+        namespace,
+        Slot {
+            wanted: Some(0),
+            listed: Listed::Adopted,
+            ..NOTHING
+        },
+    )]);
+    let (end, _) = case.converge(None);
+    assert!(matches!(end.remove().steps.as_slice(), [Step::Delete { .. }]));
+}
+
+#[test]
+fn what_lives_in_a_leaving_namespace_waits_for_its_successor() {
+    let (namespace, node) = (at("Namespace", "csi"), at("DaemonSet", "node"));
+    let case = with(&[
+        (
+            namespace,
+            Slot {
+                wanted: Some(0),
+                live: Live::Leaving(0),
+                listed: Listed::SameUid,
+                held: false,
+                fixed: false,
+            },
+        ),
+        (
+            node,
+            Slot {
+                wanted: Some(0),
+                ..NOTHING
+            },
+        ),
+    ]);
+    let plan = case.plan(&case.world);
+    assert!(!plan.steps.iter().any(|step| matches!(step, Step::Apply { .. })), "{}", text(&plan));
+    assert_eq!(
+        plan.waiting[0].message,
+        "Namespace csi is being deleted by somebody and is made anew once it is gone"
+    );
+    assert_eq!(case.converge(None).0.live.len(), 2);
+}
+
+#[test]
+fn an_object_made_again_by_us_and_then_no_longer_wanted_is_removed_even_after_a_crash() {
+    let config = at("ConfigMap", "cpi");
+    let mut case = with(&[(
+        config,
+        Slot {
+            wanted: Some(0),
+            listed: Listed::SameUid,
+            ..NOTHING
+        },
+    )]);
+    let plan = case.plan(&case.world);
+    plan.steps.iter().for_each(|step| case.world.carry(step));
+    case.desired.clear();
+    let (end, _) = case.converge(None);
+    assert!(end.live.is_empty() && end.inventory.objects.is_empty());
+}
+
+#[test]
+fn entries_follow_the_version_and_wave_of_what_is_wanted() {
+    let node = at("DaemonSet", "node");
+    let mut case = with(&[(
+        node,
+        Slot {
+            wanted: Some(0),
+            live: Live::Ours(0),
+            listed: Listed::SameUid,
+            ..NOTHING
+        },
+    )]);
+    let id = object(node, 0, true).id();
+    let entry = case.world.inventory.objects.get_mut(&id).expect("listed");
+    (entry.api_version, entry.wave) = ("apps/v1beta2".into(), 9);
+    let end = case.converge(None).0;
+    assert_eq!(
+        (end.inventory.objects[&id].api_version.as_str(), end.inventory.objects[&id].wave),
+        ("apps/v1", order(node))
+    );
+}
+/// A field that cannot be changed: the object goes and comes back, and what needs it waits meanwhile.
+#[test]
+fn a_binding_with_another_role_is_made_anew_before_the_pods_that_need_it() {
+    let (role, node) = (at("DaemonSet", "cpi"), at("DaemonSet", "node"));
+    let slot = Slot {
+        wanted: Some(1),
+        live: Live::Ours(0),
+        listed: Listed::SameUid,
+        held: false,
+        fixed: true,
+    };
+    let mut case = with(&[(role, slot), (node, Slot { fixed: false, ..slot })]);
+    case.world.inventory.cluster_id = Some("cluster".into());
+    let plan = case.plan(&case.world);
+    assert!(
+        matches!(plan.steps.as_slice(), [Step::Replace { id, .. }] if id.name == "cpi"),
+        "{}",
+        text(&plan)
+    );
+    let (end, writes) = case.converge(None);
+    assert_eq!(end.live[&object(role, 0, true).id()].value()["data"]["content"], 1);
+    // Replace, record, make again, change the other, commit.
+    assert_eq!(writes, 5);
+}
+
+/// What holds data is written as it is, so that the server says why it cannot be; it is never deleted.
+#[test]
+fn a_storage_class_is_never_made_anew() {
+    let class = at("StorageClass", "fast");
+    let slot = Slot {
+        wanted: Some(1),
+        live: Live::Ours(0),
+        listed: Listed::SameUid,
+        held: false,
+        fixed: true,
+    };
+    let mut case = with(&[(class, slot)]);
+    case.world.inventory.cluster_id = Some("cluster".into());
+    let plan = case.plan(&case.world);
+    assert!(
+        matches!(
+            plan.steps.as_slice(),
+            [Step::Apply {
+                change: Change::Update(_),
+                ..
+            }]
+        ),
+        "{}",
+        text(&plan)
+    );
+}

@@ -1,0 +1,242 @@
+//! The whole plan is tried on the server before its first write: whatever the cluster is against is a condition, and nothing is
+//! half-done. On a real control plane.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
+
+mod bed;
+
+use anyhow::{Context, Result, ensure};
+use bed::{Bed, NS, OPERATOR, PATIENCE, condition};
+use serde_json::{Value, json};
+use vdo_testbed::{Mark, Probe, until};
+
+const POLICY: &str = "admissionregistration.k8s.io/v1";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_cluster_is_against_is_known_before_the_first_write() -> Result<()> {
+    bed::prepare();
+    let mut bed = Bed::start().await?;
+    bed.start_operator().await?;
+    bed.apply(&bed.secret(bed.vcenter.password())).await?;
+    bed.apply(&bed.connection("vc1")).await?;
+    bed.until_condition("VsphereCloudConfig", "vc1", "Ready", "Healthy").await?;
+    a_policy(&bed).await?;
+    a_missing_right_where_the_namespace_is_not_there_yet(&bed).await?;
+    a_pod_security_level(&bed).await?;
+    bed.until_ready().await?;
+    a_field_that_cannot_be_changed(&bed).await?;
+    what_may_be_made_anew_is(&mut bed).await
+}
+
+/// Waits for a reason whose message holds these words, and holds that nothing was written since the mark.
+async fn refused(bed: &Bed, mark: Mark, reason: &str, words: &[&str]) -> Result<()> {
+    let found = until(
+        &format!("VDOConfig vdo not to be ready for {reason} with the words {words:?}"),
+        PATIENCE,
+        async || {
+            let config = bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?;
+            let ready = condition(&config, "Ready");
+            let message = ready["message"].as_str().unwrap_or_default();
+            let told = ready["reason"] == reason && words.iter().all(|word| message.contains(word));
+            Ok(if told { Probe::Ready(ready) } else { Probe::not_yet(ready) })
+        },
+    )
+    .await?;
+    println!("{reason:18} {}", found["message"].as_str().unwrap_or_default());
+    let written = bed
+        .operator_requests(mark)
+        .await?
+        .writes()
+        .only(|e| e.subresource != "status" && e.resource != "events");
+    ensure!(written.is_empty(), "{reason}: the operator wrote:\n{written}");
+    Ok(())
+}
+
+/// Not even the inventory is written.
+async fn nothing_is_there(bed: &Bed) -> Result<()> {
+    ensure!(bed.owned().await?.is_empty(), "something was installed");
+    ensure!(
+        bed.get("v1", "ConfigMap", NS, "vdo-inventory").await? == Value::Null,
+        "an inventory was written"
+    );
+    Ok(())
+}
+
+/// Policies need a moment until the API server holds to them; a try shows when.
+async fn policy(bed: &Bed, message: &str) -> Result<()> {
+    let rules = json!([{"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["daemonsets"]}]);
+    bed.apply(
+        &json!({"apiVersion": POLICY, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "no-agents"},
+        "spec": {"matchConstraints": {"resourceRules": rules}, "validations": [{"expression": "false", "message": message}]}}),
+    )
+    .await?;
+    bed.apply(
+        &json!({"apiVersion": POLICY, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "no-agents"},
+        "spec": {"policyName": "no-agents", "validationActions": ["Deny"]}}),
+    )
+    .await?;
+    let agent = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "probe", "namespace": NS},
+        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}});
+    let params = kube::api::PatchParams::apply("probe").dry_run();
+    until("the policy to be in force", PATIENCE, async || {
+        let tried = bed
+            .api("apps/v1", "DaemonSet", NS)
+            .patch("probe", &params, &kube::api::Patch::Apply(&agent))
+            .await;
+        Ok(Probe::when(tried.is_err(), "a DaemonSet is still let in"))
+    })
+    .await
+}
+
+async fn without_policy(bed: &Bed) -> Result<()> {
+    bed.delete(POLICY, "ValidatingAdmissionPolicyBinding", "", "no-agents").await?;
+    bed.delete(POLICY, "ValidatingAdmissionPolicy", "", "no-agents").await
+}
+
+async fn a_policy(bed: &Bed) -> Result<()> {
+    policy(bed, "agents are not welcome here").await?;
+    let mark = bed.cluster.audit().mark().await?;
+    bed.apply(&bed.config(json!({}))).await?;
+    let words = [
+        "DaemonSet kube-system/vsphere-cloud-controller-manager",
+        "agents are not welcome here",
+    ];
+    refused(bed, mark, "AdmissionDenied", &words).await?;
+    nothing_is_there(bed).await?;
+    let plan = bed.status().await?["plan"].clone();
+    ensure!(plan["hash"].as_str().is_some_and(|hash| hash.len() == 16), "{plan}");
+    let (code, text, _) = bed.vdoctl(&["plan"])?;
+    println!("{text}");
+    assert_eq!(code, 1);
+    for word in [
+        "WAVE 1",
+        "+ Namespace vmware-system-csi",
+        "! refused:",
+        "agents are not welcome here",
+        "CSI waits for initialised nodes",
+    ] {
+        assert!(text.contains(word), "{word} is not in:\n{text}");
+    }
+    bed.delete("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?;
+    without_policy(bed).await
+}
+
+async fn a_missing_right_where_the_namespace_is_not_there_yet(bed: &Bed) -> Result<()> {
+    let (rbac, kind) = ("rbac.authorization.k8s.io/v1", "ClusterRole");
+    let role = bed.get(rbac, kind, "", "vdo-operator").await?;
+    let mut rules = role["rules"].as_array().context("rules")?.clone();
+    for rule in &mut rules {
+        if rule["resources"].to_string().contains("deployments") && rule["verbs"].to_string().contains("create") {
+            rule["verbs"] = json!(["delete", "patch"]);
+        }
+    }
+    bed.merge(rbac, kind, "", "vdo-operator", json!({"rules": rules})).await?;
+    let mark = bed.cluster.audit().mark().await?;
+    bed.apply(&bed.config(json!({}))).await?;
+    let words = [
+        "may not create Deployment vmware-system-csi/vsphere-csi-controller",
+        "verbs: [create]",
+    ];
+    refused(bed, mark, "Forbidden", &words).await?;
+    nothing_is_there(bed).await?;
+    bed.delete("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?;
+    bed.merge(rbac, kind, "", "vdo-operator", json!({"rules": role["rules"]})).await
+}
+
+/// A namespace that lets no such pod in does not refuse the workload; its pods would just never come.
+async fn a_pod_security_level(bed: &Bed) -> Result<()> {
+    let level = |level: Value| json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": level}}});
+    bed.merge("v1", "Namespace", "", "kube-system", level("restricted".into())).await?;
+    let mark = bed.cluster.audit().mark().await?;
+    bed.apply(&bed.config(json!({}))).await?;
+    let words = [
+        "DaemonSet kube-system/vsphere-cloud-controller-manager",
+        "would violate PodSecurity",
+        "restricted",
+    ];
+    refused(bed, mark, "AdmissionDenied", &words).await?;
+    nothing_is_there(bed).await?;
+    // Once the way is free, it goes on by itself.
+    bed.merge("v1", "Namespace", "", "kube-system", level(Value::Null)).await
+}
+
+/// The parameters of a StorageClass: nothing of the plan is carried out, and the class stays.
+async fn a_field_that_cannot_be_changed(bed: &Bed) -> Result<()> {
+    let class = |policy: &str, windows: bool| json!({"cloudProvider": {}, "storageProvider": {"windows": windows, "storageClasses": [{"name": "fast", "storagePolicy": policy}]}});
+    bed.apply(&bed.config(class("gold", true))).await?;
+    bed.until_ready().await?;
+    let before = bed.get("storage.k8s.io/v1", "StorageClass", "", "fast").await?;
+    let mark = bed.cluster.audit().mark().await?;
+    bed.apply(&bed.config(class("silver", false))).await?;
+    refused(
+        bed,
+        mark,
+        "ImmutableField",
+        &["StorageClass fast", "give the StorageClass another name"],
+    )
+    .await?;
+    assert_eq!(
+        bed.get("storage.k8s.io/v1", "StorageClass", "", "fast").await?["metadata"]["uid"],
+        before["metadata"]["uid"]
+    );
+    // What was reached before is kept meanwhile.
+    bed.delete("v1", "Service", "vmware-system-csi", "vsphere-csi-controller").await?;
+    until("a deleted object to be back", PATIENCE, async || {
+        let found = bed.get("v1", "Service", "vmware-system-csi", "vsphere-csi-controller").await?;
+        Ok(Probe::when(found != Value::Null, "not there"))
+    })
+    .await?;
+    bed.apply(&bed.config(class("gold", true))).await?;
+    bed.until_ready().await?;
+    Ok(())
+}
+
+/// A binding of ours that points to another role, as a release before this one could have made it.
+async fn what_may_be_made_anew_is(bed: &mut Bed) -> Result<()> {
+    let (rbac, kind, name) = (
+        "rbac.authorization.k8s.io/v1",
+        "ClusterRoleBinding",
+        "vsphere-csi-controller-binding",
+    );
+    bed.kill_operator();
+    let right = bed.get(rbac, kind, "", name).await?;
+    let old_uid = right["metadata"]["uid"].as_str().context("a UID")?.to_owned();
+    bed.delete(rbac, kind, "", name).await?;
+    let labels = &right["metadata"]["labels"];
+    bed.apply(&json!({"apiVersion": rbac, "kind": kind, "metadata": {"name": name, "labels": labels, "annotations": {"vdo.vmware.com/applied": "earlier"}},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "earlier"}, "subjects": right["subjects"]}))
+        .await?;
+    let wrong = bed.get(rbac, kind, "", name).await?;
+    let wrong_uid = wrong["metadata"]["uid"].as_str().context("a UID")?;
+    let map = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
+    let objects = map["data"]["objects"].as_str().context("objects")?.replace(&old_uid, wrong_uid);
+    bed.merge("v1", "ConfigMap", NS, "vdo-inventory", json!({"data": {"objects": objects}}))
+        .await?;
+    let (code, text, _) = bed.vdoctl(&["plan"])?;
+    println!("{text}");
+    assert_eq!(code, 1);
+    assert!(
+        text.contains(&format!("± ClusterRoleBinding {name}")) && text.contains("roleRef.name"),
+        "{text}"
+    );
+    let mark = bed.cluster.audit().mark().await?;
+    bed.start_operator().await?;
+    until("the binding to be made anew", PATIENCE, async || {
+        let live = bed.get(rbac, kind, "", name).await?;
+        Ok(Probe::when(
+            live["roleRef"] == right["roleRef"] && live["subjects"] == right["subjects"],
+            &live["roleRef"],
+        ))
+    })
+    .await?;
+    bed.until_ready().await?;
+    let deleted = bed
+        .cluster
+        .audit()
+        .since(mark)
+        .await?
+        .of(OPERATOR)
+        .writes()
+        .only(|e| e.verb == "delete");
+    assert_eq!(deleted.len(), 1, "{deleted}");
+    Ok(())
+}
