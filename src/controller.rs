@@ -7,21 +7,22 @@
 
 mod connections;
 mod drivers;
+pub mod events;
 mod logins;
 mod memory;
 
 use crate::api::{VDOConfig, VsphereCloudConfig};
 use crate::cluster::{Cache, ClientError, Election, Fence, KubeOptions, Reader, Writer, connect, server_version};
 use crate::fetch::{Library, Store};
-use crate::reconcile::{Rehearsals, World};
+use crate::reconcile::{Evidence, Rehearsals, World};
 use crate::runtime::admin::{Admin, ListenError, Readiness};
 use crate::runtime::args::Args;
 use crate::runtime::metrics::Metrics;
 use crate::types::KubernetesVersion;
+use events::Announcer;
 use futures::{Stream, StreamExt, stream};
 use k8s_openapi::jiff::Timestamp;
 use kube::runtime::controller::Config;
-use kube::runtime::events::{Recorder, Reporter};
 use kube::runtime::reflector;
 use kube::runtime::{Controller, watcher};
 use kube::{Api, Client};
@@ -57,7 +58,7 @@ struct Context {
     world: World,
     fence: Fence,
     metrics: Arc<Metrics>,
-    recorder: Recorder,
+    recorder: Announcer,
     memory: Memory,
     logins: Logins,
     version: Mutex<Option<(Instant, KubernetesVersion)>>,
@@ -93,18 +94,13 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
             client: client.clone(),
             reader: Reader::Watching(Arc::new(Cache::new(client.clone(), changed.clone()))),
             writer: Writer::new(client.clone(), move |verb, kind| counted.wrote(verb.as_str(), kind)).behind(fence.clone()),
+            evidence: Evidence::default(),
             library: Library::new(Store::Embedded),
             rehearsals: args.server_dry_run.then(Rehearsals::default),
         },
         fence: fence.clone(),
         metrics,
-        recorder: Recorder::new(
-            client.clone(),
-            Reporter {
-                controller: "vdo-operator".into(),
-                instance: None,
-            },
-        ),
+        recorder: Announcer::new(client.clone()),
         memory: Memory::default(),
         logins: Logins::default(),
         version: Mutex::default(),

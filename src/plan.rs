@@ -60,6 +60,9 @@ pub struct Observed {
     /// Objects of which the API server has said, in the very state that is in `live`, that they are as wanted. It writes
     /// some values in its own way (quantities, defaults), so that a comparison alone would see a difference for ever.
     pub settled: BTreeSet<ObjectId>,
+    /// Drivers that do not get well. What is known of their objects is not believed: all of them are applied once more, which
+    /// changes nothing where the API server finds them as they should be.
+    pub suspect: BTreeSet<String>,
     /// Objects of which the API server has said that a field differs which cannot be changed.
     pub immutable: BTreeSet<ObjectId>,
     /// Namespaces, storage classes and definitions that are about to go: what holds each of them, or `None` when it was

@@ -22,6 +22,7 @@ mod desired;
 mod drift;
 mod erase;
 mod error;
+mod evidence;
 mod execute;
 mod foreign;
 mod gates;
@@ -36,10 +37,12 @@ mod remove;
 mod report;
 mod select;
 pub mod snapshots;
+mod stopwatch;
 mod survey;
 mod upgrade;
 
 pub use error::ReconcileError;
+pub use evidence::Evidence;
 pub use gather::{Found, connection_objects, connections_watch, inventory_name, nodes, vcenter_version};
 pub use prepare::{Prepared, policy, prepare};
 pub use rehearse::{Rehearsal, Rehearsals, Scope, rehearse};
@@ -48,15 +51,19 @@ pub use select::{Asked, asked};
 pub use survey::{Survey, survey};
 pub use upgrade::hold_upgrades;
 
+use stopwatch::Stopwatch;
+
 use crate::api::{Class, FINALIZER, ManagementState, Reason, VDOConfig};
 use crate::cluster::{ClusterError, Reader, Writer};
 use crate::fetch::Library;
+use crate::manifest::Object;
 use crate::plan::{Fight, History, Wait, hold_fire};
 use crate::status::{Report, Trouble};
 use crate::types::{KubernetesVersion, ObjectId};
 use k8s_openapi::jiff::Timestamp;
 use kube::{Client, ResourceExt};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// The ports that a reconcile reaches the world through.
@@ -69,6 +76,8 @@ pub struct World {
     pub writer: Writer,
     /// Where charts and the matrix come from.
     pub library: Library,
+    /// What containers that fail said last.
+    pub evidence: Evidence,
     /// What the server has accepted in rehearsals; `None` when nothing is rehearsed.
     pub rehearsals: Option<Rehearsals>,
 }
@@ -85,6 +94,8 @@ pub struct Occasion<'a> {
     pub now: Timestamp,
     /// The repairs of the past, which tell a fight from a slip.
     pub history: &'a History,
+    /// Drivers that do not get well and are due to be applied once more.
+    pub suspect: &'a BTreeSet<String>,
     /// How long a deletion may take before the status says what blocks it.
     pub patience: Duration,
 }
@@ -118,12 +129,15 @@ pub async fn reconcile(occasion: &Occasion<'_>, world: &World) -> Report {
     if let Err(error) = result {
         report.troubles.push(Trouble::from(&error));
     }
+    evidence::add(world, &mut report).await;
     report
 }
 
 async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) -> Result<(), ReconcileError> {
     let config = occasion.config;
+    let mut watch = Stopwatch::start();
     let survey = survey(&world.reader, config, occasion.kubernetes.clone()).await?; // effect
+    watch.lap(report, "observe");
     survey.tell(report);
     let mut prepared = prepare(occasion, world, &survey, report).await?; // effects: reads; pure: resolve, render, plan
     crate::plan::check(&prepared.plan, &prepared.desired, &survey.inventory)?; // pure
@@ -162,10 +176,12 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
         name: &survey.inventory_name,
         apply_set: &survey.apply_set,
     };
+    let mut watch = Stopwatch::start();
     let outcome = execute::execute(&plan, world, &place).await; // effect
     if let Some(memory) = &world.rehearsals {
         memory.forget(&plan);
     }
+    watch.lap(report, "apply");
     report.troubles.extend(outcome.failures.iter().map(Trouble::from));
     if outcome.failures.is_empty() {
         report.drift = drift;
@@ -204,13 +220,18 @@ fn troubles(plan: &crate::plan::Plan) -> impl Iterator<Item = Trouble> {
 }
 
 /// Sets the finalizer, so that a VDOConfig is gone only when its drivers are.
-async fn hold_on(config: &VDOConfig, writer: &Writer) -> Result<(), ClusterError> {
+async fn hold_on(config: &VDOConfig, writer: &Writer) -> Result<(), ReconcileError> {
     if config.finalizers().iter().any(|f| f == FINALIZER) {
         return Ok(());
     }
-    let mut finalizers = config.finalizers().to_vec();
-    finalizers.push(FINALIZER.into());
-    set_finalizers(config, writer, &finalizers).await
+    // Applied, not replaced: what the watch shows may be older than our own last report. With the UID nothing is made anew.
+    let wanted = Object::new(json!({
+        "apiVersion": "vdo.vmware.com/v1alpha1",
+        "kind": "VDOConfig",
+        "metadata": {"name": config.name_any(), "namespace": config.namespace(), "uid": config.uid(), "finalizers": [FINALIZER]},
+    }))?;
+    writer.apply(&wanted, true).await?;
+    Ok(())
 }
 
 /// Replaces the finalizers, unless somebody else has changed the object in between.

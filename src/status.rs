@@ -7,10 +7,12 @@ mod fold;
 mod notes;
 mod parts;
 mod preconditions;
+mod progress;
 mod report;
 mod summary;
 
 pub use fold::fold;
 pub use notes::{Note, notes, progress_only};
 pub use parts::short;
+pub use progress::PATIENCE;
 pub use report::{DriverReport, Precondition, Report, Trouble, Upgradeable};

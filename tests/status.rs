@@ -102,6 +102,7 @@ fn health(ready: bool, reason: Reason, message: &str, pods: (i64, i64)) -> Optio
             ready: pods.0,
             wanted: pods.1,
         },
+        trouble: None,
     })
 }
 
@@ -398,6 +399,58 @@ fn a_failing_precondition_is_told_as_the_cause_of_pods_that_wait() {
     insta::assert_yaml_snapshot!([network, placement]);
 }
 
+/// Ten minutes without any progress: Stalled, watched as before, nothing rolled back; the first step on ends it.
+#[test]
+fn what_never_gets_ready_is_called_stalled_and_recovers() {
+    let waiting = |pods: i64| {
+        let mut report = healthy();
+        report.drivers[1].health = health(false, Reason::WaitingForPods, "Deployment x is not ready", (pods, 7));
+        report.waiting = vec![wait(CSI, Reason::WaitingForPods, "Deployment x is not ready")];
+        report
+    };
+    let say = |status: &VDOConfigStatus| {
+        let one = |kind| Conditions::find(&status.conditions, kind).map_or_else(String::new, |c| format!("{} {}", c.status, c.reason));
+        format!(
+            "{:?}; {}; {}; {}",
+            status.health.expect("a word"),
+            one(ConditionType::Ready),
+            one(ConditionType::Reconciling),
+            one(ConditionType::Stalled)
+        )
+    };
+    let progressing = "Progressing; False WaitingForPods; True WaitingForPods; False Idle";
+    let stalled = "Blocked; False WaitingForPods; False Idle; True DeadlineExceeded";
+    let mut status = settled();
+    for (second, pods, expected) in [
+        (0, 5, progressing),
+        (600, 5, progressing),
+        (601, 5, stalled),
+        (5000, 5, stalled),
+        // Words that change are no progress; a pod more is.
+        (5001, 6, progressing),
+        (5601, 6, progressing),
+        (5602, 6, stalled),
+    ] {
+        status = fold(&status, &waiting(pods), &at(second));
+        assert_eq!(say(&status), expected, "after {second} s");
+    }
+    // Another specification has its own ten minutes.
+    let newer = Report {
+        generation: Some(4),
+        ..waiting(6)
+    };
+    assert_eq!(say(&fold(&status, &newer, &at(6000))), progressing);
+    let well = fold(&status, &healthy(), &at(6000));
+    assert_eq!(say(&well), "Healthy; True Healthy; False Idle; False Idle");
+    assert_eq!(well.waiting_since, None);
+    // A failure is told as such, and says itself what comes next.
+    let failed = Report {
+        troubles: vec![trouble(Class::Retry, Reason::ApiUnavailable, "no answer")],
+        ..waiting(6)
+    };
+    assert_eq!(fold(&status, &failed, &at(6000)).waiting_since, None);
+}
+
 #[test]
 fn no_connection_is_not_the_last_one_remembered() {
     let report = Report {
@@ -453,6 +506,7 @@ fn any_health() -> impl Strategy<Value = Option<DriverHealth>> {
         reason,
         message: "m".into(),
         pods: Pods { ready: 1, wanted: 1 },
+        trouble: None,
     }))
 }
 

@@ -142,6 +142,9 @@ fn own(rights: &mut Rights) {
         &["list", "watch"],
     );
     cluster.add("events.k8s.io", "events", &[], &["create", "patch"]);
+    // The last words of a container that fails, and whether a webhook is served.
+    cluster.add("", "pods/log", &[], &["get"]);
+    cluster.add("discovery.k8s.io", "endpointslices", &[], &["list", "watch"]);
     // Asked before a namespace of a driver is deleted: does it hold anything of somebody else?
     for (group, kinds) in [
         (

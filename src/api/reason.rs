@@ -243,6 +243,10 @@ reasons! {
     WaitingForCsiNodes,
     /// Pods of a driver fail.
     PodsFailing,
+    /// The API server asks a webhook of a driver, and no pod of it is ready to answer.
+    WebhookNotServed,
+    /// Nothing has moved on for as long as that should take.
+    DeadlineExceeded,
     /// The driver waits for an earlier one.
     WaitingForDriver,
 }

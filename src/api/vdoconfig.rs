@@ -361,6 +361,9 @@ pub struct VDOConfigStatus {
     /// What somebody changed or deleted and was brought back, the newest last; the last ten.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drift: Vec<DriftStatus>,
+    /// Since when nothing has moved on, while something is waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_since: Option<Time>,
     /// When the next attempt is made after a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_attempt: Option<NextAttempt>,

@@ -70,6 +70,7 @@ impl Session {
         let world = World {
             reader: Reader::Once(client.clone()),
             writer: Writer::new(client.clone(), |_, _| {}),
+            evidence: crate::reconcile::Evidence::default(),
             library: Library::new(Store::Embedded),
             rehearsals: Some(Rehearsals::default()),
             client,
@@ -142,6 +143,7 @@ impl Session {
             acting,
             kubernetes: self.kubernetes.clone(),
             now: now(),
+            suspect: &std::collections::BTreeSet::new(),
             patience: std::time::Duration::from_secs(300),
             history: &History::default(),
         };

@@ -395,6 +395,31 @@ fn without(object: &Object, fields: &[&str]) -> Value {
     value
 }
 
+/// What is kept of a node's status: how its machine is found, and a condition that is not as it should be, without the time of
+/// its heartbeat.
+fn node_status(node: &Object) -> Value {
+    let text = |condition: &Value, key: &str| condition.get(key).cloned().unwrap_or_default();
+    let all = node.value().pointer("/status/conditions").and_then(Value::as_array);
+    let bad = all.into_iter().flatten().filter(|c| {
+        let is = |kind: &str, status: &str| text(c, "type") == kind && text(c, "status") == status;
+        is("Ready", "False") || is("NetworkUnavailable", "True")
+    });
+    let conditions: Vec<Value> = bad
+        .map(|c| {
+            ["type", "status", "reason", "message"]
+                .map(|key| (key.to_owned(), text(c, key)))
+                .into_iter()
+                .collect::<Map<_, _>>()
+                .into()
+        })
+        .collect();
+    serde_json::json!({
+        "addresses": node.value().pointer("/status/addresses"),
+        "nodeInfo": {"systemUUID": node.text("/status/nodeInfo/systemUUID")},
+        "conditions": conditions,
+    })
+}
+
 /// What is kept of kinds that are many and large: nodes, pods, volumes and their registrations. `None`: everything.
 fn trim(object: &Object) -> Option<Object> {
     const METADATA: [&str; 8] = [
@@ -428,6 +453,9 @@ fn trim(object: &Object) -> Option<Object> {
         }
     }
     let mut small = serde_json::json!({"apiVersion": object.api_version(), "kind": object.kind(), "metadata": metadata});
+    if object.kind() == "Node" {
+        small["status"] = node_status(object);
+    }
     for pointer in keep {
         if let (Some(value), [_, outer, inner]) = (object.value().pointer(pointer), pointer.split('/').collect::<Vec<_>>().as_slice()) {
             small[*outer][*inner] = value.clone();

@@ -1,5 +1,6 @@
 //! The loop over VDOConfigs.
 
+use super::events::Told;
 use super::memory::newest;
 use super::{Context, now};
 use crate::api::{Class, Reason, VDOConfig, VDOConfigStatus, chain};
@@ -11,7 +12,6 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::runtime::controller::Action;
-use kube::runtime::events::{Event, EventType};
 use kube::{Resource, ResourceExt};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -29,6 +29,9 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
     let uid = object.uid().unwrap_or_default();
     let mut memory = context.memory.config(&uid);
     let time = now();
+    let last = newest(object.status.as_ref(), object.resource_version().as_deref(), memory.status.as_ref());
+    let ill = last.drivers.iter().filter(|d| d.ready == "False").map(|d| d.name.clone()).collect();
+    let suspect = memory.suspects(&ill, started);
     let mut report = match context.version().await {
         Ok(kubernetes) => {
             let occasion = Occasion {
@@ -36,6 +39,7 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
                 acting: &acting(&context, &object),
                 kubernetes,
                 now: time,
+                suspect: &suspect,
                 patience: context.deletion_patience,
                 history: &memory.history,
             };
@@ -47,8 +51,10 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
             ..Report::default()
         },
     };
-    context.metrics.stage("all", started.elapsed());
     context.metrics.reconciled(result(&report));
+    for (stage, took) in &report.stages {
+        context.metrics.stage(stage, *took);
+    }
     if report.gone {
         let forgotten = context.memory.forget_config(&uid);
         forgotten
@@ -76,12 +82,13 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
         .ok()
         .and_then(|delay| time.checked_add(delay).ok())
         .map(Time);
-    let old = newest(object.status.as_ref(), object.resource_version().as_deref(), memory.status.as_ref());
+    let old = last;
     let status = fold(&old, &report, &Time(time));
     say(&object, &old, &status, &report);
     measure(&context, &status, &mut memory.drivers);
     let recent = memory.written.is_some_and(|at| at.elapsed() < PACE);
     let mut delay = delay;
+    let published = Instant::now();
     match reconcile::publish(&object, &old, &status, recent, &context.world.writer).await {
         Ok(Some(live)) => {
             for note in notes(&old.conditions, &status.conditions) {
@@ -99,6 +106,8 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
         }
     }
     tell_drift(&context, &object, &report).await;
+    context.metrics.stage("report", published.elapsed());
+    context.metrics.stage("all", started.elapsed());
     context.memory.keep_config(&uid, memory);
     Ok(Action::requeue(delay))
 }
@@ -112,19 +121,18 @@ async fn tell_drift(context: &Context, config: &VDOConfig, report: &Report) {
     let mut objects: Vec<&Drift> = report.drift.iter().collect();
     objects.dedup_by_key(|drift| &drift.id);
     for drift in objects.into_iter().take(TOLD) {
-        let event = Event {
-            type_: EventType::Warning,
+        let note = Note {
+            warning: true,
             reason: Reason::DriftRepaired.to_string(),
-            note: Some(drift.to_string().chars().take(1000).collect()),
-            action: "Repair".into(),
-            secondary: Some(ObjectReference {
-                kind: Some(drift.id.kind().to_owned()),
-                namespace: Some(drift.id.namespace.clone()).filter(|namespace| !namespace.is_empty()),
-                name: Some(drift.id.name.clone()),
-                ..ObjectReference::default()
-            }),
+            message: drift.to_string(),
         };
-        publish(context, &config.object_ref(&()), &event).await;
+        let related = ObjectReference {
+            kind: Some(drift.id.kind().to_owned()),
+            namespace: Some(drift.id.namespace.clone()).filter(|namespace| !namespace.is_empty()),
+            name: Some(drift.id.name.clone()),
+            ..ObjectReference::default()
+        };
+        announce(context, &config.object_ref(&()), &note, Some(related)).await;
     }
 }
 
@@ -209,21 +217,17 @@ fn measure(context: &Context, status: &VDOConfigStatus, known: &mut Vec<String>)
 
 /// Records an event of a condition.
 pub(super) async fn record(context: &Context, reference: &ObjectReference, note: &Note) {
-    let event = Event {
-        type_: if note.warning { EventType::Warning } else { EventType::Normal },
-        reason: note.reason.clone(),
-        note: Some(note.message.chars().take(1000).collect()),
-        action: "Reconcile".into(),
-        secondary: None,
-    };
-    publish(context, reference, &event).await;
+    announce(context, reference, note, None).await;
 }
 
 /// That an event could not be recorded never fails anything.
-async fn publish(context: &Context, reference: &ObjectReference, event: &Event) {
-    if context.fence.is_open()
-        && let Err(error) = context.recorder.publish(event, reference).await
-    {
-        tracing::debug!(%error, "an event could not be recorded");
+async fn announce(context: &Context, reference: &ObjectReference, note: &Note, related: Option<ObjectReference>) {
+    if !context.fence.is_open() {
+        return;
+    }
+    match context.recorder.tell(reference, note, related).await {
+        Told::Published => context.metrics.event("published"),
+        Told::Held => context.metrics.event("held"),
+        Told::Failed => {}
     }
 }

@@ -4,7 +4,7 @@ use crate::api::{VDOConfigStatus, VsphereCloudConfigStatus};
 use crate::plan::History;
 use crate::reconcile::connection::Coverage;
 use crate::reconcile::login::Key;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,8 @@ pub(super) struct Config {
     pub history: History,
     /// The drivers that metrics speak of.
     pub drivers: Vec<String>,
+    /// Drivers that do not get well: since when, how often they were applied again, and when last.
+    pub ill: BTreeMap<String, Ill>,
 }
 
 /// What is remembered of a vSphere connection.
@@ -63,6 +65,43 @@ pub(super) struct Asking {
 
 /// How long nodes that come and go are waited for before the vCenter is asked about them.
 const SOON: Duration = Duration::from_secs(30);
+
+/// A driver that does not get well.
+#[derive(Clone, Copy)]
+pub(super) struct Ill {
+    since: Instant,
+    times: u32,
+    last: Option<Instant>,
+}
+
+impl Ill {
+    /// How long after it fell ill, or was applied again, a driver is applied once more: a minute, two, four … up to half an hour.
+    fn pause(times: u32) -> Duration {
+        const FIRST: Duration = Duration::from_secs(60);
+        const LONGEST: Duration = Duration::from_secs(30 * 60);
+        FIRST.saturating_mul(1 << times.min(6)).min(LONGEST)
+    }
+}
+
+impl Config {
+    /// The drivers that are to be applied once more, of those that are not well now. Whoever is given is counted as applied.
+    pub(super) fn suspects(&mut self, ill: &BTreeSet<String>, now: Instant) -> BTreeSet<String> {
+        self.ill.retain(|driver, _| ill.contains(driver));
+        let mut due = BTreeSet::new();
+        for driver in ill {
+            let known = self.ill.entry(driver.clone()).or_insert(Ill {
+                since: now,
+                times: 0,
+                last: None,
+            });
+            if now.saturating_duration_since(known.last.unwrap_or(known.since)) >= Ill::pause(known.times) {
+                (known.times, known.last) = (known.times.saturating_add(1), Some(now));
+                due.insert(driver.clone());
+            }
+        }
+        due
+    }
+}
 
 impl Memory {
     pub(super) fn config(&self, uid: &str) -> Config {
@@ -173,5 +212,25 @@ mod tests {
             );
         }
         assert_eq!(Connection::default().due_in(&asking("a", 1)), Duration::ZERO);
+    }
+
+    /// An hour of reconciles every second applies a driver that stays ill six times, and one that is well never.
+    #[test]
+    fn a_driver_that_stays_ill_is_applied_again_with_growing_pauses() {
+        let (mut memory, start) = (Config::default(), Instant::now());
+        let ill = BTreeSet::from(["vsphere-csi".to_owned()]);
+        let mut at = Vec::new();
+        for second in 0..3600 {
+            if !memory.suspects(&ill, start + Duration::from_secs(second)).is_empty() {
+                at.push(second);
+            }
+        }
+        assert_eq!(at, [60, 180, 420, 900, 1860]);
+        let later = start + Duration::from_secs(3600);
+        assert!(memory.suspects(&BTreeSet::new(), later).is_empty());
+        // It was well in between: the pauses begin anew.
+        assert!(memory.suspects(&ill, later).is_empty());
+        assert!(memory.suspects(&ill, later + Duration::from_secs(59)).is_empty());
+        assert_eq!(memory.suspects(&ill, later + Duration::from_secs(60)), ill);
     }
 }

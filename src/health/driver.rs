@@ -1,4 +1,4 @@
-use super::{Pods, Verdict, assess, worst_pod};
+use super::{PodTrouble, Pods, Verdict, assess, unserved, worst_pod};
 use crate::api::Reason;
 use crate::facts::Node;
 use crate::manifest::Object;
@@ -15,14 +15,35 @@ pub struct DriverHealth {
     pub message: String,
     /// Its pods.
     pub pods: Pods,
+    /// The pod that is furthest from ready, if one says why.
+    pub trouble: Option<PodTrouble>,
 }
 
-/// The health of a driver from its live objects, its pods and the nodes.
+impl DriverHealth {
+    /// Adds what the log of the failing container said last, and how to read all of it.
+    #[must_use]
+    pub fn with_last_words(mut self, words: Option<&str>) -> Self {
+        let Some((pod, container)) = self.trouble.as_ref().and_then(|t| Some((t, t.container.as_ref()?))) else {
+            return self;
+        };
+        let left = container.ended.as_ref().map(|end| end.message.as_str()).filter(|m| !m.is_empty());
+        if let Some(words) = words.or(left) {
+            self.message.push_str(&format!("; it said: {words}"));
+        }
+        if container.ended.is_some() {
+            let read = format!("; kubectl logs --previous -n {} {} -c {}", pod.namespace, pod.pod, container.name);
+            self.message.push_str(&read);
+        }
+        self
+    }
+}
+
+/// The health of a driver from its live objects, its pods, the EndpointSlices of its webhooks and the nodes.
 ///
 /// Beyond its workloads, a cloud provider works when every node is initialised, and a CSI driver when every Linux node has
 /// it registered.
 #[must_use]
-pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], nodes: &[Node]) -> DriverHealth {
+pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], slices: &[&Object], nodes: &[Node]) -> DriverHealth {
     let mut total = Pods::default();
     let mut waiting = None;
     for object in objects {
@@ -33,12 +54,10 @@ pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], nodes:
         }
     }
     if let Some((reason, message)) = waiting {
-        let (reason, message) = match worst_pod(pods.iter().copied()) {
-            Some(pod) if pod.contains("finds no node") => (reason, format!("{message}; {pod}")),
-            Some(pod) => (
-                Reason::PodsFailing,
-                format!("{message}; {pod}. Read its log: kubectl logs --previous {}", log_of(&pod)),
-            ),
+        let trouble = worst_pod(pods.iter().copied());
+        let (reason, message) = match &trouble {
+            Some(pod) if pod.container.is_none() => (reason, format!("{message}; {pod}")),
+            Some(pod) => (Reason::PodsFailing, format!("{message}; {pod}")),
             None => (reason, message),
         };
         return DriverHealth {
@@ -46,7 +65,18 @@ pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], nodes:
             reason,
             message,
             pods: total,
+            trouble,
         };
+    }
+    let not_ready = |reason, message| DriverHealth {
+        ready: false,
+        reason,
+        message,
+        pods: total,
+        trouble: None,
+    };
+    if let Some(message) = unserved(objects, slices) {
+        return not_ready(Reason::WebhookNotServed, message);
     }
     let (lacking, reason, what): (Vec<&Node>, _, _) = match driver {
         CPI => (
@@ -63,18 +93,14 @@ pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], nodes:
     };
     if !lacking.is_empty() {
         let message = format!("{} of {} nodes are not yet {what}: {}", lacking.len(), nodes.len(), names(&lacking));
-        return DriverHealth {
-            ready: false,
-            reason,
-            message,
-            pods: total,
-        };
+        return not_ready(reason, message);
     }
     DriverHealth {
         ready: true,
         reason: Reason::Healthy,
         message: format!("all {} pods are ready", total.wanted),
         pods: total,
+        trouble: None,
     }
 }
 
@@ -85,11 +111,4 @@ pub(super) fn names(nodes: &[&Node]) -> String {
         text.push_str(&format!(" and {} more", nodes.len() - 5));
     }
     text
-}
-
-/// `-n NAMESPACE NAME` of the pod that a message of [`worst_pod`] begins with.
-fn log_of(message: &str) -> String {
-    let pod = message.trim_start_matches("pod ").split([':', ' ']).next().unwrap_or_default();
-    let (namespace, name) = pod.split_once('/').unwrap_or(("", pod));
-    format!("-n {namespace} {name}")
 }

@@ -1,72 +1,171 @@
+use super::words::last_words;
 use crate::manifest::Object;
 use serde_json::Value;
+use std::fmt;
 
-/// The state of the pod that is furthest from ready, as a sentence: the container, what it is doing, its exit code, or why
-/// the pod finds no node. `None` when no pod says anything beyond "not yet".
-#[must_use]
-pub fn worst_pod<'a>(pods: impl IntoIterator<Item = &'a Object>) -> Option<String> {
-    let mut found: Vec<(u8, String)> = pods.into_iter().filter_map(trouble).collect();
-    found.sort();
-    found.into_iter().next().map(|(_, message)| message)
+/// The rank of a container that ended and is not started again yet.
+const ENDED: u8 = 1;
+
+/// What is wrong with a pod.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PodTrouble {
+    /// 0 is worst.
+    rank: u8,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub pod: String,
+    /// Its UID.
+    pub uid: String,
+    /// What happened to which container; `None` when the pod has found no node.
+    pub container: Option<ContainerTrouble>,
+    /// What the kubelet or the scheduler says of it; may be empty.
+    pub message: String,
 }
 
-/// What is wrong with a pod, and how bad it is (0 is worst).
-fn trouble(pod: &Object) -> Option<(u8, String)> {
+/// What is wrong with a container.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ContainerTrouble {
+    /// Its name.
+    pub name: String,
+    /// The word of the kubelet: `CrashLoopBackOff`, `ImagePullBackOff`, or what it is doing.
+    pub state: String,
+    /// How it ended last.
+    pub ended: Option<Ended>,
+    /// How often it was started again. A new number means that there is a new end to learn about.
+    pub restarts: i64,
+}
+
+/// The end of a container.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ended {
+    /// Its exit code.
+    pub code: i64,
+    /// The word of the kubelet where it says more than the code, such as `OOMKilled`.
+    pub reason: String,
+    /// What it left behind as its termination message; may be empty.
+    pub message: String,
+}
+
+impl PodTrouble {
+    /// Whether the container is still there as it ended; else another has been or will be started in its place.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.rank == ENDED
+    }
+
+    /// Whether a container ended by itself, so that its log may say why.
+    #[must_use]
+    pub fn crashed(&self) -> bool {
+        self.container.as_ref().is_some_and(|c| c.ended.is_some())
+    }
+}
+
+impl fmt::Display for PodTrouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pod {}/{}", self.namespace, self.pod)?;
+        match &self.container {
+            None => write!(f, " finds no node")?,
+            Some(c) => {
+                write!(f, ": container {} {}", c.name, c.state)?;
+                match &c.ended {
+                    Some(end) if end.reason.is_empty() => write!(f, ", last exit code {}", end.code)?,
+                    Some(end) => write!(f, ", last exit code {} ({})", end.code, end.reason)?,
+                    None => {}
+                }
+            }
+        }
+        if self.message.is_empty() {
+            Ok(())
+        } else {
+            write!(f, ": {}", self.message)
+        }
+    }
+}
+
+/// The pod that is furthest from ready: the container, what it is doing, its exit code, or why the pod finds no node. `None`
+/// when no pod says anything beyond "not yet".
+#[must_use]
+pub fn worst_pod<'a>(pods: impl IntoIterator<Item = &'a Object>) -> Option<PodTrouble> {
+    pods.into_iter().filter_map(trouble).min()
+}
+
+fn trouble(pod: &Object) -> Option<PodTrouble> {
     let statuses = ["/status/initContainerStatuses", "/status/containerStatuses"];
     let containers = statuses
         .iter()
         .filter_map(|pointer| pod.value().pointer(pointer)?.as_array())
         .flatten();
-    for container in containers {
-        let name = container.get("name").and_then(Value::as_str).unwrap_or_default();
-        if let Some(waiting) = container.pointer("/state/waiting") {
-            let reason = waiting.get("reason").and_then(Value::as_str).unwrap_or_default();
-            if !matches!(reason, "" | "ContainerCreating" | "PodInitializing") {
-                let exit = container
-                    .pointer("/lastState/terminated/exitCode")
-                    .and_then(Value::as_i64)
-                    .map(|code| format!(", last exit code {code}"))
-                    .unwrap_or_default();
-                let message = waiting
-                    .get("message")
-                    .and_then(Value::as_str)
-                    .map(|text| format!(": {text}"))
-                    .unwrap_or_default();
-                return Some((
-                    0,
-                    format!(
-                        "pod {}/{}: container {name} is in {reason}{exit}{message}",
-                        pod.namespace(),
-                        pod.name()
-                    ),
-                ));
-            }
-        }
-        if let Some(code) = container
-            .pointer("/state/terminated/exitCode")
-            .and_then(Value::as_i64)
-            .filter(|code| *code != 0)
-        {
-            return Some((
-                1,
-                format!(
-                    "pod {}/{}: container {name} ended with exit code {code}",
-                    pod.namespace(),
-                    pod.name()
-                ),
-            ));
+    containers
+        .filter_map(|status| of_container(pod, status))
+        .min()
+        .or_else(|| unscheduled(pod))
+}
+
+fn told(pod: &Object, rank: u8, container: Option<ContainerTrouble>, message: &str) -> PodTrouble {
+    PodTrouble {
+        rank,
+        namespace: pod.namespace().to_owned(),
+        pod: pod.name().to_owned(),
+        uid: pod.uid().to_owned(),
+        container,
+        message: message.trim().to_owned(),
+    }
+}
+
+fn of_container(pod: &Object, status: &Value) -> Option<PodTrouble> {
+    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let container = |state: String, ended| ContainerTrouble {
+        name: text(status, "name"),
+        state,
+        ended,
+        restarts: status.get("restartCount").and_then(Value::as_i64).unwrap_or(0),
+    };
+    let last = ended(status.pointer("/lastState/terminated"));
+    if let Some(waiting) = status.pointer("/state/waiting") {
+        let reason = text(waiting, "reason");
+        if !matches!(reason.as_str(), "" | "ContainerCreating" | "PodInitializing") {
+            // The kubelet's own words here are how long it pauses, which changes all the time and says nothing.
+            let message = if reason == "CrashLoopBackOff" {
+                String::new()
+            } else {
+                text(waiting, "message")
+            };
+            return Some(told(pod, 0, Some(container(format!("is in {reason}"), last)), &message));
         }
     }
-    let scheduled = pod
-        .value()
-        .pointer("/status/conditions")
-        .and_then(Value::as_array)?
+    if let Some(end) = ended(status.pointer("/state/terminated")) {
+        return Some(told(pod, ENDED, Some(container("ended".into(), Some(end))), ""));
+    }
+    // Up again, until the next time.
+    let ready = status.get("ready").and_then(Value::as_bool) == Some(true);
+    last.filter(|_| !ready)
+        .map(|end| told(pod, 2, Some(container("was started again".into(), Some(end))), ""))
+}
+
+/// An end that was a failure.
+fn ended(terminated: Option<&Value>) -> Option<Ended> {
+    let terminated = terminated?;
+    let code = terminated.get("exitCode").and_then(Value::as_i64).filter(|code| *code != 0)?;
+    let text = |key: &str| terminated.get(key).and_then(Value::as_str).unwrap_or_default();
+    Some(Ended {
+        code,
+        reason: Some(text("reason"))
+            .filter(|reason| *reason != "Error")
+            .unwrap_or_default()
+            .to_owned(),
+        message: last_words(text("message"), &[]).unwrap_or_default(),
+    })
+}
+
+fn unscheduled(pod: &Object) -> Option<PodTrouble> {
+    let conditions = pod.value().pointer("/status/conditions").and_then(Value::as_array)?;
+    let is = |c: &Value, key: &str, value: &str| c.get(key).and_then(Value::as_str) == Some(value);
+    let found = conditions
         .iter()
-        .find(|c| {
-            c.get("type").and_then(Value::as_str) == Some("PodScheduled") && c.get("status").and_then(Value::as_str) == Some("False")
-        })?;
-    let message = scheduled.get("message").and_then(Value::as_str).unwrap_or("no node fits");
-    Some((2, format!("pod {}/{} finds no node: {message}", pod.namespace(), pod.name())))
+        .find(|c| is(c, "type", "PodScheduled") && is(c, "status", "False"))?;
+    let message = found.get("message").and_then(Value::as_str).unwrap_or("no node fits");
+    Some(told(pod, 3, None, message))
 }
 
 #[cfg(test)]
@@ -79,22 +178,61 @@ mod tests {
             .expect("a pod")
     }
 
+    fn one(status: Value) -> Option<String> {
+        worst_pod([&pod(json!({"containerStatuses": [status]}))]).map(|found| found.to_string())
+    }
+
     #[test]
     fn the_worst_pod_is_named_with_its_cause() {
-        let healthy = pod(json!({"containerStatuses": [{"name": "c", "state": {"running": {}}}]}));
+        let healthy = pod(json!({"containerStatuses": [{"name": "c", "ready": true, "state": {"running": {}}}]}));
         let starting = pod(json!({"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "ContainerCreating"}}}]}));
         let unscheduled = pod(json!({"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/4 nodes are available"}]}));
         let crashing = pod(
-            json!({"containerStatuses": [{"name": "syncer", "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}, "lastState": {"terminated": {"exitCode": 2}}}]}),
+            json!({"containerStatuses": [{"name": "syncer", "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}, "lastState": {"terminated": {"exitCode": 2, "reason": "Error"}}}]}),
         );
-        assert_eq!(worst_pod([&healthy, &starting]), None);
+        let say = |pods: &[&Object]| worst_pod(pods.iter().copied()).map(|found| found.to_string());
+        assert_eq!(say(&[&healthy, &starting]), None);
         assert_eq!(
-            worst_pod([&healthy, &unscheduled]).as_deref(),
+            say(&[&healthy, &unscheduled]).as_deref(),
             Some("pod n/p finds no node: 0/4 nodes are available")
         );
         assert_eq!(
-            worst_pod([&unscheduled, &healthy, &crashing]).as_deref(),
-            Some("pod n/p: container syncer is in CrashLoopBackOff, last exit code 2: back-off 10s")
+            say(&[&unscheduled, &healthy, &crashing]).as_deref(),
+            Some("pod n/p: container syncer is in CrashLoopBackOff, last exit code 2")
         );
+        assert!(worst_pod([&crashing]).is_some_and(|found| found.crashed()));
+        assert!(worst_pod([&unscheduled]).is_some_and(|found| !found.crashed()));
+    }
+
+    #[test]
+    fn every_way_in_which_a_container_fails() {
+        for (status, expected) in [
+            (
+                json!({"name": "c", "ready": true, "state": {"running": {}}, "lastState": {"terminated": {"exitCode": 1}}}),
+                None,
+            ),
+            (
+                json!({"name": "c", "ready": false, "state": {"running": {}}, "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}),
+                Some("pod n/p: container c was started again, last exit code 137 (OOMKilled)"),
+            ),
+            (
+                json!({"name": "c", "state": {"terminated": {"exitCode": 255, "reason": "Error"}}}),
+                Some("pod n/p: container c ended, last exit code 255"),
+            ),
+            (
+                json!({"name": "c", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}),
+                None,
+            ),
+            (
+                json!({"name": "c", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image \"registry.example/x:1\""}}}),
+                Some("pod n/p: container c is in ImagePullBackOff: Back-off pulling image \"registry.example/x:1\""),
+            ),
+            (
+                json!({"name": "c", "state": {"waiting": {"reason": "CreateContainerConfigError", "message": "secret \"x\" not found"}}}),
+                Some("pod n/p: container c is in CreateContainerConfigError: secret \"x\" not found"),
+            ),
+        ] {
+            assert_eq!(one(status.clone()).as_deref(), expected, "{status}");
+        }
     }
 }

@@ -1,3 +1,4 @@
+use super::kstatus::condition;
 use crate::api::Reason;
 use crate::manifest::Object;
 use std::fmt;
@@ -33,12 +34,8 @@ impl std::ops::AddAssign for Pods {
     }
 }
 
-/// The verdict on a live object, and its pods if it has any.
-///
-/// The generation comes first, as in kstatus: a controller that has not seen the newest specification says nothing about it.
-/// Kinds without rules of their own are current once they exist.
-#[must_use]
-pub fn assess(object: &Object) -> (Verdict, Pods) {
+/// The verdict on a workload, and its pods. `None` for what is none.
+pub(super) fn assess(object: &Object) -> Option<(Verdict, Pods)> {
     let number = |pointer: &str| object.number(pointer).unwrap_or(0);
     let (updated, available, pods) = match object.kind() {
         "DaemonSet" => {
@@ -48,32 +45,47 @@ pub fn assess(object: &Object) -> (Verdict, Pods) {
             };
             (number("/status/updatedNumberScheduled"), number("/status/numberAvailable"), pods)
         }
-        "Deployment" => {
+        "Deployment" | "StatefulSet" => {
             let pods = Pods {
                 ready: number("/status/readyReplicas"),
                 wanted: object.number("/spec/replicas").unwrap_or(1),
             };
             (number("/status/updatedReplicas"), number("/status/availableReplicas"), pods)
         }
-        _ => return (Verdict::Current, Pods::default()),
+        "Job" => return Some((job(object), Pods::default())),
+        _ => return None,
     };
-    let waiting = |message: String| (Verdict::Waiting(Reason::WaitingForPods, message), pods);
+    Some((rollout(object, updated, available, pods), pods))
+}
+
+fn rollout(object: &Object, updated: i64, available: i64, pods: Pods) -> Verdict {
+    let waiting = |message: String| Verdict::Waiting(Reason::WaitingForPods, message);
     if object.number("/status/observedGeneration") != object.number("/metadata/generation") {
         return waiting(format!("{object} is being taken up by its controller"));
+    }
+    // Its pods are not even made: an admission policy, a quota, a missing service account.
+    if let Some(why) = condition(object, "ReplicaFailure", "True") {
+        return Verdict::Waiting(Reason::PodsFailing, format!("{object} cannot make its pods: {why}"));
     }
     if updated < pods.wanted {
         return waiting(format!("{object} has {updated} of {} pods at its newest revision", pods.wanted));
     }
-    if number("/status/replicas") > updated && object.kind() == "Deployment" {
-        return waiting(format!(
-            "{object} still has {} pods of an older revision",
-            number("/status/replicas") - updated
-        ));
+    let all = object.number("/status/replicas").unwrap_or(0);
+    if all > updated && object.kind() != "DaemonSet" {
+        return waiting(format!("{object} still has {} pods of an older revision", all - updated));
     }
     if available < pods.wanted || pods.ready < pods.wanted {
         return waiting(format!("{object} has {} of {} pods ready", pods.ready.min(available), pods.wanted));
     }
-    (Verdict::Current, pods)
+    Verdict::Current
+}
+
+fn job(object: &Object) -> Verdict {
+    match (condition(object, "Failed", "True"), condition(object, "Complete", "True")) {
+        (Some(why), _) => Verdict::Waiting(Reason::PodsFailing, format!("{object} failed: {why}")),
+        (None, Some(_)) => Verdict::Current,
+        (None, None) => Verdict::Waiting(Reason::WaitingForPods, format!("{object} has not ended yet")),
+    }
 }
 
 #[cfg(test)]
@@ -84,7 +96,7 @@ mod tests {
     fn verdict(kind: &str, spec: serde_json::Value, status: serde_json::Value) -> String {
         let object = Object::new(json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "x", "namespace": "n", "generation": 2}, "spec": spec, "status": status}))
             .expect("an object");
-        match assess(&object) {
+        match assess(&object).unwrap_or((Verdict::Current, Pods::default())) {
             (Verdict::Current, pods) => format!("current {pods}"),
             (Verdict::Waiting(_, message), pods) => format!("{message} ({pods})"),
         }
@@ -139,6 +151,34 @@ mod tests {
                     json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2}),
                 ),
                 "current 2/2",
+            ),
+            (
+                deployment(
+                    json!({"observedGeneration": 2, "conditions": [{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate",
+                    "message": "pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\""}]}),
+                ),
+                "Deployment n/x cannot make its pods: FailedCreate: pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\" (0/2)",
+            ),
+            (
+                verdict(
+                    "StatefulSet",
+                    json!({"replicas": 1}),
+                    json!({"observedGeneration": 2, "replicas": 1, "updatedReplicas": 1}),
+                ),
+                "StatefulSet n/x has 0 of 1 pods ready (0/1)",
+            ),
+            (verdict("Job", json!({}), json!({})), "Job n/x has not ended yet (0/0)"),
+            (
+                verdict(
+                    "Job",
+                    json!({}),
+                    json!({"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "m"}]}),
+                ),
+                "Job n/x failed: BackoffLimitExceeded: m (0/0)",
+            ),
+            (
+                verdict("Job", json!({}), json!({"conditions": [{"type": "Complete", "status": "True"}]})),
+                "current 0/0",
             ),
             (verdict("ConfigMap", json!({}), json!({})), "current 0/0"),
         ] {

@@ -135,6 +135,7 @@ fn apply(desired: &Desired, input: &Input<'_>) -> Option<Step> {
             settled = settle(input.rules, &desired.object, found, false);
             Change::Adopt(std::mem::take(&mut settled.fields))
         }
+        Some(_) if input.observed.suspect.contains(&desired.driver) => Change::Repair(Vec::new()),
         Some(_) if input.observed.settled.contains(&id) => return None,
         Some(live) => {
             let found = differences(desired.object.value(), live.value());

@@ -43,7 +43,11 @@ pub fn hold(desired: &[Desired], cluster: &Cluster, running: &BTreeMap<DriverNam
         from,
         waits: vec![Wait {
             driver: CSI.into(),
-            reason: Reason::WaitingForNodes,
+            reason: if lacking.is_empty() {
+                Reason::WaitingForDriver
+            } else {
+                Reason::WaitingForNodes
+            },
             message,
         }],
     })
@@ -193,13 +197,17 @@ mod tests {
             reason: Reason::Healthy,
             message: String::new(),
             pods: Pods::default(),
+            trouble: None,
         };
         let running = if csi_runs {
             BTreeMap::from([(CSI.to_owned(), health)])
         } else {
             BTreeMap::new()
         };
-        hold(&desired, &cluster, &running, cpi_age).map_or_else(|| "goes on".into(), |h| format!("wave {}: {}", h.from, h.waits[0].message))
+        hold(&desired, &cluster, &running, cpi_age).map_or_else(
+            || "goes on".into(),
+            |h| format!("wave {}: {} {}", h.from, h.waits[0].reason, h.waits[0].message),
+        )
     }
 
     #[test]
@@ -211,14 +219,14 @@ mod tests {
                 &[("cp", false), ("w", false)],
                 false,
                 None,
-                "wave 5: CSI waits for initialised nodes: 0 of 2 are (cp waits for providerID)",
+                "wave 5: WaitingForNodes CSI waits for initialised nodes: 0 of 2 are (cp waits for providerID)",
             ),
             (
                 &[CPI, CSI],
                 &waiting,
                 false,
                 Some(10),
-                "wave 5: CSI waits for initialised nodes: 1 of 2 are (w waits for providerID)",
+                "wave 5: WaitingForNodes CSI waits for initialised nodes: 1 of 2 are (w waits for providerID)",
             ),
             (&[CPI, CSI], &ready, false, Some(10), "goes on"),
             // Nodes of an earlier life are initialised before the cloud provider is there.
@@ -227,7 +235,7 @@ mod tests {
                 &ready,
                 false,
                 None,
-                "wave 5: CSI waits for initialised nodes: 2 of 2 are (the cloud provider is not there yet)",
+                "wave 5: WaitingForDriver CSI waits for initialised nodes: 2 of 2 are (the cloud provider is not there yet)",
             ),
             // One lost machine does not keep volumes from all others for ever.
             (&[CPI, CSI], &waiting, false, Some(PATIENCE + 1), "goes on"),
@@ -236,7 +244,7 @@ mod tests {
                 &[("cp", false), ("w", true)],
                 false,
                 Some(PATIENCE + 1),
-                "wave 5: CSI waits for initialised nodes: 1 of 2 are (cp waits for providerID)",
+                "wave 5: WaitingForNodes CSI waits for initialised nodes: 1 of 2 are (cp waits for providerID)",
             ),
             // What runs is never held back, and without a cloud provider of ours there is nothing to wait for.
             (&[CPI, CSI], &waiting, true, Some(10), "goes on"),

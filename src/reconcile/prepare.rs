@@ -4,6 +4,7 @@ use super::desired::{Wanted, desired};
 use super::error::ReconcileError;
 use super::foreign::nobody_else;
 use super::lookups::answered;
+use super::stopwatch::Stopwatch;
 use super::survey::{Survey, watches};
 use super::{Occasion, World, ahead, gates, gather, preconditions, select, snapshots, upgrade};
 use crate::api::{Approval, ConflictRule, MatrixStatus, UpdatePolicy};
@@ -109,6 +110,7 @@ impl Prepared {
 /// With the first step that fails; the report holds what was found out until then.
 pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, report: &mut Report) -> Result<Prepared, ReconcileError> {
     let config = occasion.config;
+    let mut watch = Stopwatch::start();
     let namespace = config.namespace().unwrap_or_default();
     let known = match &survey.inventory.cluster_id {
         Some(fixed) => Some(fixed.clone()),
@@ -163,10 +165,12 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         .extend(preconditions::supported(index, &query, resolution.as_ref().ok()));
     let resolution = resolution?;
 
+    watch.lap(report, "resolve");
     let mut charts = BTreeMap::new();
     for (driver, pick) in &resolution.picks {
         charts.insert(driver.clone(), world.library.chart::<ReconcileError>(&pick.chart).await?);
     }
+    watch.lap(report, "fetch");
     let mut desired = desired(&Wanted {
         spec: &config.spec,
         asked: &asked,
@@ -177,6 +181,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         apply_set: &survey.apply_set,
         namespace: &namespace,
     })?;
+    watch.lap(report, "render");
     report
         .preconditions
         .push(preconditions::control_plane(&desired, &survey.cluster.nodes));
@@ -184,6 +189,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
     nobody_else(world, survey, &desired, report).await?;
 
     let observed = Observed {
+        suspect: occasion.suspect.clone(),
         at: occasion.now,
         patience: occasion.patience,
         ..observe(world, survey, &mut desired).await?
@@ -209,6 +215,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
     report.waiting.clone_from(&prepared.plan.waiting);
     report.skipped.clone_from(&prepared.plan.skipped);
     report.cluster_id = Some(prepared.cluster_id.clone());
+    watch.lap(report, "plan");
     Ok(prepared)
 }
 

@@ -5,7 +5,7 @@ use super::gather;
 use crate::api::VDOConfig;
 use crate::cluster::{Reader, Select, Watch};
 use crate::facts::Cluster;
-use crate::health::{DriverHealth, driver_health};
+use crate::health::{DriverHealth, driver_health, slices_of};
 use crate::manifest::{Object, apply_set_id, is_owned};
 use crate::plan::Inventory;
 use crate::status::{DriverReport, Report};
@@ -83,7 +83,14 @@ impl Survey {
             let watches: Vec<Watch> = workloads.iter().filter_map(|o| pods_watch(o)).collect();
             let view = reader.load(watches.clone()).await?;
             let pods: Vec<Object> = watches.iter().flat_map(|watch| view.list(watch)).collect();
-            let health = driver_health(&driver, &objects, &pods.iter().collect::<Vec<_>>(), &self.cluster.nodes);
+            let watches: Vec<Watch> = slices_of(&objects)
+                .into_iter()
+                .map(|(namespace, selector)| Watch::new("discovery.k8s.io/v1", "EndpointSlice", &namespace, Select::Labels(selector)))
+                .collect();
+            let view = reader.load(watches.clone()).await?;
+            let slices: Vec<Object> = watches.iter().flat_map(|watch| view.list(watch)).collect();
+            let (pods, slices): (Vec<&Object>, Vec<&Object>) = (pods.iter().collect(), slices.iter().collect());
+            let health = driver_health(&driver, &objects, &pods, &slices, &self.cluster.nodes);
             self.running.insert(driver.clone(), health);
             self.installed.insert(driver, version);
         }

@@ -76,6 +76,11 @@ struct ByWrite {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByOutcome {
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByCondition {
     r#type: String,
     status: &'static str,
@@ -91,6 +96,7 @@ pub struct Metrics {
     connections: Family<ByConnection, Gauge>,
     writes: Family<ByWrite, Counter>,
     conditions: Family<ByCondition, Gauge>,
+    events: Family<ByOutcome, Counter>,
 }
 
 impl Default for Metrics {
@@ -113,6 +119,7 @@ impl Metrics {
             connections: Family::default(),
             writes: Family::default(),
             conditions: Family::default(),
+            events: Family::default(),
             registry: Registry::default(),
         };
         registry.register("reconcile", "Reconciles by how they ended", metrics.reconciles.clone());
@@ -133,6 +140,11 @@ impl Metrics {
         );
         registry.register("writes", "Writes to the cluster by verb and kind", metrics.writes.clone());
         registry.register("condition", "1 for the status that each condition has", metrics.conditions.clone());
+        registry.register(
+            "events",
+            "Events that were published, or held because the same was told a moment ago",
+            metrics.events.clone(),
+        );
         let build: Family<Vec<(&'static str, &'static str)>, Gauge> = Family::default();
         build.get_or_create(&vec![("version", env!("CARGO_PKG_VERSION"))]).set(1);
         registry.register("build_info", "The version of the operator", build);
@@ -196,6 +208,11 @@ impl Metrics {
                 kind: kind.to_owned(),
             })
             .inc();
+    }
+
+    /// An event was published or held.
+    pub fn event(&self, outcome: &'static str) {
+        self.events.get_or_create(&ByOutcome { outcome }).inc();
     }
 
     /// A condition of the VDOConfig has this value.

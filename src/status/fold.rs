@@ -1,9 +1,13 @@
-use super::Report;
 use super::conditions::{connections, drivers};
 use super::parts::{count, driver, nodes, vcenter};
 use super::preconditions::preconditions;
-use super::summary::{running, summary};
-use crate::api::{Class, ConditionType, Conditions, DriftStatus, InventoryStatus, KubernetesStatus, NextAttempt, Reason, VDOConfigStatus};
+use super::progress::{is_over, waiting_since};
+use super::summary::{Summary, running, summary};
+use super::{Report, Trouble};
+use crate::api::{
+    Class, ConditionType, Conditions, DriftStatus, Health, InventoryStatus, KubernetesStatus, NextAttempt, Reason, VDOConfigStatus,
+};
+use crate::plan::Wait;
 use crate::types::CSI;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -19,36 +23,8 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
         Some(next) => conditions.set(ConditionType::Upgradeable, Some(next.fits), next.reason, next.message.clone()),
         None => conditions.keep(ConditionType::Upgradeable, Reason::NotChecked, "not looked at yet"),
     }
-    let summary = summary(report, trouble, connections, running(old, report));
-    conditions.set(ConditionType::Ready, summary.ready, summary.reason, summary.message.clone());
-    let working = summary.ready != Some(true) && trouble.is_none_or(|t| t.class != Class::Terminal);
-    let approval = report
-        .waiting
-        .first()
-        .filter(|w| w.reason == Reason::ApprovalRequired && trouble.is_none());
-    if let Some(wait) = approval {
-        conditions.set(ConditionType::Reconciling, Some(false), wait.reason, wait.message.clone());
-    } else if report.paused.is_some() {
-        conditions.set(
-            ConditionType::Reconciling,
-            Some(false),
-            Reason::Paused,
-            "management is paused; nothing is written",
-        );
-    } else if working {
-        conditions.set(ConditionType::Reconciling, Some(true), summary.reason, summary.message.clone());
-    } else {
-        conditions.set(ConditionType::Reconciling, Some(false), Reason::Idle, "nothing is under way");
-    }
-    let stuck = trouble.filter(|t| t.class == Class::Terminal).map(|t| (t.reason, &t.message));
-    match stuck.or(approval.map(|w| (w.reason, &w.message))) {
-        Some((reason, message)) => conditions.set(ConditionType::Stalled, Some(true), reason, message.clone()),
-        None => conditions.set(ConditionType::Stalled, Some(false), Reason::Idle, "nothing is stuck"),
-    }
-    VDOConfigStatus {
+    let mut next = VDOConfigStatus {
         observed_generation: report.generation,
-        health: Some(summary.health),
-        conditions: conditions.finish(),
         kubernetes: report
             .cluster
             .as_ref()
@@ -89,6 +65,56 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
                 because: t.reason.as_str().into(),
             })
         }),
+        ..VDOConfigStatus::default()
+    };
+    let mut summary = summary(report, trouble, connections, running(old, report));
+    let approval = report
+        .waiting
+        .first()
+        .filter(|w| w.reason == Reason::ApprovalRequired && trouble.is_none());
+    // What waits for a person is not late.
+    let waits = summary.ready == Some(false) && trouble.is_none() && report.paused.is_none() && approval.is_none();
+    next.waiting_since = waits.then(|| waiting_since(old, &next, now));
+    let over = next.waiting_since.clone().filter(|since| is_over(since, now));
+    if over.is_some() && summary.health == Health::Progressing {
+        summary.health = Health::Blocked;
+    }
+    conditions.set(ConditionType::Ready, summary.ready, summary.reason, summary.message.clone());
+    activity(&mut conditions, report, (trouble, approval), &summary, over.as_ref());
+    next.health = Some(summary.health);
+    next.conditions = conditions.finish();
+    next
+}
+
+/// Reconciling and Stalled, of which never both are True. What is stuck is so by a failure, or for want of an approval.
+fn activity(
+    conditions: &mut Conditions,
+    report: &Report,
+    (trouble, approval): (Option<&Trouble>, Option<&Wait>),
+    summary: &Summary,
+    over: Option<&Time>,
+) {
+    let (working, stuck) = (ConditionType::Reconciling, ConditionType::Stalled);
+    let terminal = trouble.filter(|t| t.class == Class::Terminal);
+    if let Some(wait) = approval {
+        conditions.set(working, Some(false), wait.reason, wait.message.clone());
+    } else if report.paused.is_some() {
+        conditions.set(working, Some(false), Reason::Paused, "management is paused; nothing is written");
+    } else if summary.ready != Some(true) && terminal.is_none() && over.is_none() {
+        conditions.set(working, Some(true), summary.reason, summary.message.clone());
+    } else {
+        conditions.set(working, Some(false), Reason::Idle, "nothing is under way");
+    }
+    let known = terminal
+        .map(|t| (t.reason, &t.message))
+        .or(approval.map(|w| (w.reason, &w.message)));
+    match (known, over) {
+        (Some((reason, message)), _) => conditions.set(stuck, Some(true), reason, message.clone()),
+        (None, Some(since)) => {
+            let message = format!("nothing has moved on since {}; Ready says what is waited for", since.0);
+            conditions.set(stuck, Some(true), Reason::DeadlineExceeded, message);
+        }
+        (None, None) => conditions.set(stuck, Some(false), Reason::Idle, "nothing is stuck"),
     }
 }
 

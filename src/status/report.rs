@@ -3,6 +3,7 @@ use crate::facts::{Cluster, Connection};
 use crate::health::DriverHealth;
 use crate::plan::{Drift, Fight, Skip, Wait};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use std::time::Duration;
 
 /// A failure, reduced to what is published of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,6 +145,8 @@ pub struct Report {
     pub removed: bool,
     /// The object was let go: there is nothing left to report on.
     pub gone: bool,
+    /// How long each stage took that was reached, by its name.
+    pub stages: Vec<(&'static str, Duration)>,
     /// When the next attempt is made, where that is known.
     pub next_attempt: Option<Time>,
 }

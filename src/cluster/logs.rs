@@ -1,0 +1,35 @@
+use super::{ClusterError, read};
+use crate::types::ObjectId;
+use k8s_openapi::api::core::v1::Pod;
+use kube::Client;
+use kube::api::{Api, LogParams};
+use std::time::Duration;
+
+/// As much of a log as is read, in bytes and lines.
+const BYTES: i64 = 16 * 1024;
+const LINES: i64 = 40;
+
+/// A log is behind a kubelet, which may be away; nothing waits long for it.
+const DEADLINE: Duration = Duration::from_secs(3);
+
+/// The end of the log of a container: of the one that is there, or, unless `current`, of the one before it.
+///
+/// # Errors
+/// When it cannot be read, or not within three seconds.
+pub async fn pod_log(client: &Client, namespace: &str, pod: &str, container: &str, current: bool) -> Result<String, ClusterError> {
+    let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let params = LogParams {
+        container: Some(container.to_owned()),
+        previous: !current,
+        tail_lines: Some(LINES),
+        limit_bytes: Some(BYTES),
+        ..LogParams::default()
+    };
+    let id = ObjectId::new("", "Pod", namespace, pod);
+    let request = read::timed("get", "v1", &id, api.logs(pod, &params));
+    tokio::time::timeout(DEADLINE, request).await.unwrap_or(Err(ClusterError::TimedOut {
+        verb: "get".into(),
+        what: format!("the log of {id}"),
+        after: DEADLINE,
+    }))
+}

@@ -1,0 +1,85 @@
+//! Events that do not spam: the same reason for the same object is one series, and is added to no more often than a person
+//! could read.
+
+use crate::status::Note;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::Client;
+use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long the same is not told again. Less than the six minutes after which another series would begin.
+const PAUSE: Duration = Duration::from_secs(300);
+
+/// More than a message needs, less than the API server takes.
+const LONGEST: usize = 1000;
+
+/// Object, reason, whether somebody should look, and the related object.
+type Series = (String, String, bool, Option<(Option<String>, Option<String>, Option<String>)>);
+
+/// What became of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// The API server has it.
+    Published,
+    /// The same was told a moment ago.
+    Held,
+    /// The API server does not take it. Nothing depends on it.
+    Failed,
+}
+
+/// Records events.
+pub struct Announcer {
+    recorder: Recorder,
+    said: Mutex<HashMap<Series, Instant>>,
+}
+
+impl Announcer {
+    /// Records in the name of the operator.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
+        let reporter = Reporter {
+            controller: "vdo-operator".into(),
+            instance: None,
+        };
+        Self {
+            recorder: Recorder::new(client, reporter),
+            said: Mutex::default(),
+        }
+    }
+
+    /// Tells of something about an object, and about one that it is related to, unless the same was told within five minutes.
+    pub async fn tell(&self, reference: &ObjectReference, note: &Note, related: Option<ObjectReference>) -> Told {
+        let other = related.as_ref().map(|r| (r.kind.clone(), r.namespace.clone(), r.name.clone()));
+        let series = (reference.uid.clone().unwrap_or_default(), note.reason.clone(), note.warning, other);
+        if !self.is_new(&series, Instant::now()) {
+            return Told::Held;
+        }
+        let event = Event {
+            type_: if note.warning { EventType::Warning } else { EventType::Normal },
+            reason: note.reason.clone(),
+            note: Some(note.message.chars().take(LONGEST).collect()),
+            action: if related.is_some() { "Repair" } else { "Reconcile" }.into(),
+            secondary: related,
+        };
+        match self.recorder.publish(&event, reference).await {
+            Ok(()) => Told::Published,
+            Err(error) => {
+                tracing::debug!(%error, "an event could not be recorded");
+                self.said.lock().unwrap_or_else(PoisonError::into_inner).remove(&series);
+                Told::Failed
+            }
+        }
+    }
+
+    fn is_new(&self, series: &Series, now: Instant) -> bool {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.retain(|_, at| now.saturating_duration_since(*at) < PAUSE);
+        if said.contains_key(series) {
+            return false;
+        }
+        said.insert(series.clone(), now);
+        true
+    }
+}

@@ -1,0 +1,172 @@
+use super::{Pods, Verdict, workload};
+use crate::api::Reason;
+use crate::manifest::Object;
+use serde_json::Value;
+
+/// The verdict on a live object, and its pods if it has any: the rules of kstatus for every kind that the charts bring.
+///
+/// What is on its way out is never current. The generation comes next: a controller that has not seen the newest
+/// specification says nothing about it. Then the rules of the kind; kinds without any are current once they exist, unless
+/// they bear one of the conditions that all controllers share.
+#[must_use]
+pub fn assess(object: &Object) -> (Verdict, Pods) {
+    if !object.text("/metadata/deletionTimestamp").is_empty() {
+        return (
+            Verdict::Waiting(Reason::Progressing, format!("{object} is being deleted")),
+            Pods::default(),
+        );
+    }
+    if let Some(found) = workload::assess(object) {
+        return found;
+    }
+    let seen = object.number("/status/observedGeneration");
+    if seen.is_some() && seen != object.number("/metadata/generation") {
+        return (
+            Verdict::Waiting(Reason::Progressing, format!("{object} is being taken up by its controller")),
+            Pods::default(),
+        );
+    }
+    let told = match object.kind() {
+        "Namespace" if object.text("/status/phase") == "Terminating" => Some(format!("{object} is being deleted")),
+        "CustomResourceDefinition" => definition(object),
+        "PersistentVolumeClaim" if object.text("/status/phase") != "Bound" => Some(format!("{object} is not bound")),
+        "Pod" | "Namespace" | "PersistentVolumeClaim" => None,
+        _ => shared(object),
+    };
+    let verdict = told.map_or(Verdict::Current, |message| Verdict::Waiting(Reason::Progressing, message));
+    (verdict, Pods::default())
+}
+
+/// A definition can be used once its names are accepted and it is served.
+fn definition(object: &Object) -> Option<String> {
+    if let Some(why) = condition(object, "NamesAccepted", "False") {
+        return Some(format!("{object} is not served: {why}"));
+    }
+    let established = condition(object, "Established", "True");
+    established.is_none().then(|| format!("{object} is not served yet"))
+}
+
+/// The conditions that kstatus reads of any kind.
+fn shared(object: &Object) -> Option<String> {
+    let told = |why: String| format!("{object} is not ready: {why}");
+    condition(object, "Stalled", "True")
+        .or_else(|| condition(object, "Reconciling", "True"))
+        .or_else(|| condition(object, "Ready", "False"))
+        .or_else(|| condition(object, "Ready", "Unknown"))
+        .map(told)
+}
+
+/// Reason and message of a condition that has this status.
+pub(super) fn condition(object: &Object, kind: &str, status: &str) -> Option<String> {
+    let text = |c: &Value, key: &str| c.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let all = object.value().pointer("/status/conditions").and_then(Value::as_array)?;
+    let found = all.iter().find(|c| text(c, "type") == kind && text(c, "status") == status)?;
+    Some(format!("{}: {}", text(found, "reason"), text(found, "message")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn verdict(kind: &str, metadata: Value, spec: Value, status: Value) -> String {
+        let mut object = json!({"apiVersion": "example/v1", "kind": kind, "metadata": {"name": "x", "namespace": "n", "generation": 2}, "spec": spec, "status": status});
+        for (key, value) in metadata.as_object().expect("a map") {
+            object["metadata"][key] = value.clone();
+        }
+        match assess(&Object::new(object).expect("an object")) {
+            (Verdict::Current, pods) => format!("current {pods}"),
+            (Verdict::Waiting(reason, message), pods) => format!("{reason} {message} ({pods})"),
+        }
+    }
+
+    /// Every kind that a chart renders, with and without options.
+    #[test]
+    fn every_kind_of_the_charts_is_judged() {
+        let mut kinds = std::collections::BTreeSet::new();
+        for (_, source) in crate::fetch::embedded::sources() {
+            for version in source.versions() {
+                let chart = crate::chart::open(&crate::chart::package(&source, &version).expect("a package")).expect("a chart");
+                let values = match chart.values.get("webhook") {
+                    Some(_) => {
+                        json!({"webhook": {"enabled": true, "caBundle": "Q0E="}, "storageClasses": [{"name": "x", "storagePolicy": "y"}]})
+                    }
+                    None => Value::Null,
+                };
+                for object in crate::chart::render(&chart, &values, &crate::chart::Context::default()).expect("objects") {
+                    kinds.insert(object["kind"].as_str().unwrap_or_default().to_owned());
+                }
+            }
+        }
+        let pods = ["DaemonSet", "Deployment"];
+        assert!(
+            pods.iter().all(|kind| kinds.contains(*kind)) && kinds.contains("ValidatingWebhookConfiguration"),
+            "{kinds:?}"
+        );
+        for kind in &kinds {
+            let fresh = verdict(kind, json!({}), json!({}), json!({}));
+            let leaving = verdict(kind, json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}), json!({}), json!({}));
+            assert_eq!(leaving, format!("Progressing {kind} n/x is being deleted (0/0)"));
+            assert_eq!(fresh == "current 0/0", !pods.contains(&kind.as_str()), "{kind}: {fresh}");
+        }
+    }
+
+    #[test]
+    fn kstatus_rules() {
+        let with = |kind: &str, conditions: Value| verdict(kind, json!({}), json!({}), json!({"conditions": conditions}));
+        for (found, expected) in [
+            (verdict("ConfigMap", json!({}), json!({}), json!({})), "current 0/0"),
+            (
+                verdict("Any", json!({}), json!({}), json!({"observedGeneration": 1})),
+                "Progressing Any n/x is being taken up by its controller (0/0)",
+            ),
+            (
+                verdict("Namespace", json!({}), json!({}), json!({"phase": "Terminating"})),
+                "Progressing Namespace n/x is being deleted (0/0)",
+            ),
+            (
+                verdict("Namespace", json!({}), json!({}), json!({"phase": "Active"})),
+                "current 0/0",
+            ),
+            (
+                with("CustomResourceDefinition", json!([])),
+                "Progressing CustomResourceDefinition n/x is not served yet (0/0)",
+            ),
+            (
+                with(
+                    "CustomResourceDefinition",
+                    json!([{"type": "NamesAccepted", "status": "False", "reason": "PluralConflict", "message": "taken"}]),
+                ),
+                "Progressing CustomResourceDefinition n/x is not served: PluralConflict: taken (0/0)",
+            ),
+            (
+                with(
+                    "CustomResourceDefinition",
+                    json!([{"type": "NamesAccepted", "status": "True"}, {"type": "Established", "status": "True"}]),
+                ),
+                "current 0/0",
+            ),
+            (
+                verdict("PersistentVolumeClaim", json!({}), json!({}), json!({"phase": "Pending"})),
+                "Progressing PersistentVolumeClaim n/x is not bound (0/0)",
+            ),
+            (with("Any", json!([{"type": "Ready", "status": "True"}])), "current 0/0"),
+            (
+                with(
+                    "Any",
+                    json!([{"type": "Ready", "status": "False", "reason": "No", "message": "way"}]),
+                ),
+                "Progressing Any n/x is not ready: No: way (0/0)",
+            ),
+            (
+                with(
+                    "Any",
+                    json!([{"type": "Ready", "status": "True"}, {"type": "Stalled", "status": "True", "reason": "Stuck", "message": "m"}]),
+                ),
+                "Progressing Any n/x is not ready: Stuck: m (0/0)",
+            ),
+        ] {
+            assert_eq!(found, expected);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What a container that fails said last (effect: one request for each of its ends).
+
+use super::World;
+use crate::cluster::pod_log;
+use crate::health::{DriverHealth, PodTrouble, last_words};
+use crate::status::Report;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// Ends that are remembered. There are more only when more containers fail than anybody reads about.
+const REMEMBERED: usize = 32;
+
+/// The UID of the pod, the container, and how often it was started again.
+type End = (String, String, i64);
+
+/// What was read of the ends of containers, so that each is asked for once. It may be lost without harm.
+#[derive(Debug, Default)]
+pub struct Evidence(Mutex<BTreeMap<End, Option<String>>>);
+
+/// Adds the last words of the container that fails to what the report says of its driver.
+pub(super) async fn add(world: &World, report: &mut Report) {
+    let secrets: Vec<String> = report
+        .connections
+        .iter()
+        .map(|c| c.credentials.password.expose().to_owned())
+        .collect();
+    for driver in &mut report.drivers {
+        let Some(health) = driver.health.take() else { continue };
+        let before = health.message.clone();
+        let told = tell(world, health, &secrets).await;
+        for wait in report.waiting.iter_mut().filter(|wait| wait.message == before) {
+            wait.message.clone_from(&told.message);
+        }
+        driver.health = Some(told);
+    }
+}
+
+async fn tell(world: &World, health: DriverHealth, secrets: &[String]) -> DriverHealth {
+    let words = match &health.trouble {
+        Some(trouble) if trouble.crashed() => words(world, trouble, secrets).await,
+        _ => None,
+    };
+    health.with_last_words(words.as_deref())
+}
+
+async fn words(world: &World, trouble: &PodTrouble, secrets: &[String]) -> Option<String> {
+    let container = trouble.container.as_ref()?;
+    let end = (trouble.uid.clone(), container.name.clone(), container.restarts);
+    let known = || world.evidence.0.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(words) = known().get(&end) {
+        return words.clone();
+    }
+    let log = pod_log(&world.client, &trouble.namespace, &trouble.pod, &container.name, trouble.is_over()).await;
+    let secrets: Vec<&str> = secrets.iter().map(String::as_str).collect();
+    let words = match log {
+        Ok(log) => last_words(&log, &secrets),
+        Err(error) => {
+            tracing::debug!(pod = trouble.pod, container = container.name, error = %crate::api::chain(&error), "its log cannot be read");
+            None
+        }
+    };
+    let mut known = known();
+    known.retain(|(pod, name, _), _| (pod, name) != (&end.0, &end.1));
+    while known.len() >= REMEMBERED {
+        known.pop_first();
+    }
+    known.insert(end, words.clone());
+    words
+}

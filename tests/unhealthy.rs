@@ -1,0 +1,166 @@
+//! What is said of drivers that fail after they worked, and of what they need, on a real control plane.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
+
+mod bed;
+
+use anyhow::{Context, Result, ensure};
+use bed::{Bed, NS, PATIENCE, condition};
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use vdo_testbed::{Probe, until};
+
+const CSI: &str = "vmware-system-csi";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_fails_is_named_and_what_recovers_is_healthy() -> Result<()> {
+    bed::prepare();
+    let mut bed = Bed::start().await?;
+    bed.start_operator().await?;
+    a_pod_network_that_is_not_ready(&bed).await?;
+    bed.apply_samples().await?;
+    bed.until_ready().await?;
+    every_precondition_holds(&bed).await?;
+    a_crashing_container_is_named_with_its_last_words(&bed).await?;
+    no_node_for_the_controller(&bed).await?;
+    Ok(())
+}
+
+async fn config(bed: &Bed) -> Result<Value> {
+    bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await
+}
+
+/// Waits until a condition is as `wanted` says.
+async fn until_condition(bed: &Bed, kind: &str, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
+    until(&format!("the condition {kind}"), PATIENCE, async || {
+        let found = condition(&config(bed).await?, kind);
+        Ok(if wanted(&found) {
+            Probe::Ready(found)
+        } else {
+            Probe::not_yet(&found)
+        })
+    })
+    .await
+}
+
+fn says(condition: &Value, status: &str, reason: &str) -> bool {
+    condition["status"] == status && condition["reason"] == reason
+}
+
+async fn every_precondition_holds(bed: &Bed) -> Result<()> {
+    let config = config(bed).await?;
+    for kind in [
+        "KubernetesSupported",
+        "VSphereSupported",
+        "NodesInitialized",
+        "NetworkReady",
+        "ControlPlaneEligible",
+        "MatrixFresh",
+    ] {
+        let found = condition(&config, kind);
+        ensure!(
+            found["status"] == "True" && found["observedGeneration"].is_i64(),
+            "{kind} is {found}"
+        );
+    }
+    Ok(())
+}
+
+async fn a_crashing_container_is_named_with_its_last_words(bed: &Bed) -> Result<()> {
+    let pods = bed.list("v1", "Pod", "app=vsphere-csi-controller").await?;
+    let name = pods[0]["metadata"]["name"].as_str().context("a name")?.to_owned();
+    bed.merge(
+        "v1",
+        "Pod",
+        CSI,
+        &name,
+        json!({"metadata": {"annotations": {"testbed/trouble": "crash"}}}),
+    )
+    .await?;
+    let found = until_condition(bed, "StorageReady", |c| says(c, "False", "PodsFailing")).await?;
+    let message = found["message"].as_str().unwrap_or_default().to_owned();
+    let said = format!("pod {CSI}/{name}: container ");
+    ensure!(
+        message.contains(&said) && message.contains("is in CrashLoopBackOff, last exit code 1"),
+        "{message}"
+    );
+    ensure!(
+        message.contains(&format!("kubectl logs --previous -n {CSI} {name} -c ")),
+        "{message}"
+    );
+
+    // The simulated kubelet keeps no logs; what a container leaves as its termination message is as good.
+    let mut pod = bed.get("v1", "Pod", CSI, &name).await?;
+    for status in pod["status"]["containerStatuses"].as_array_mut().context("statuses")? {
+        status["lastState"]["terminated"]["message"] =
+            "I1121 14:00:00.000001       1 main.go:1] starting\nE1121 14:00:01.000001       1 server.go:33] cannot log in: password=hunter2 was refused\n".into();
+    }
+    let change = json!({"status": {"containerStatuses": pod["status"]["containerStatuses"]}});
+    bed.api("v1", "Pod", CSI)
+        .patch_status(&name, &PatchParams::default(), &Patch::Merge(&change))
+        .await?;
+    let ready = until_condition(bed, "Ready", |c| c["message"].as_str().is_some_and(|m| m.contains("it said: "))).await?;
+    let message = ready["message"].as_str().unwrap_or_default();
+    ensure!(message.contains("it said: cannot log in: password=****** was refused"), "{message}");
+    let config = config(bed).await?;
+    ensure!(!config.to_string().contains("hunter2"), "{config}");
+    assert_eq!(config["status"]["health"], "Degraded");
+    assert_eq!(
+        condition(&config, "CloudProviderReady")["status"],
+        "True",
+        "the other driver is not blamed"
+    );
+    ensure!(config["status"]["waitingSince"].is_string(), "{}", config["status"]);
+    // It goes back and forth between its words, and only one event tells of it.
+    let events: Vec<Value> = bed.list("events.k8s.io/v1", "Event", "").await?;
+    let failing = events.iter().filter(|e| e["reason"] == "PodsFailing").count();
+    assert_eq!(failing, 1, "{events:?}");
+
+    bed.delete("v1", "Pod", CSI, &name).await?;
+    until_condition(bed, "Ready", |c| says(c, "True", "Healthy")).await?;
+    Ok(())
+}
+
+/// A controller that runs stays where it is; that it could not be placed again is told at once.
+async fn no_node_for_the_controller(bed: &Bed) -> Result<()> {
+    const ROLE: &str = "node-role.kubernetes.io/control-plane";
+    bed.merge("v1", "Node", "", "cp-1", json!({"metadata": {"labels": {ROLE: null}}}))
+        .await?;
+    let found = until_condition(bed, "ControlPlaneEligible", |c| says(c, "False", "NoEligibleNode")).await?;
+    let message = found["message"].as_str().unwrap_or_default();
+    ensure!(
+        message.contains("vsphere-csi-controller") && message.contains("may run on 0 of 4") && message.contains(ROLE),
+        "{message}"
+    );
+    assert_eq!(
+        condition(&config(bed).await?, "StorageReady")["status"],
+        "True",
+        "what runs is not called broken"
+    );
+    bed.merge("v1", "Node", "", "cp-1", json!({"metadata": {"labels": {ROLE: ""}}}))
+        .await?;
+    until_condition(bed, "ControlPlaneEligible", |c| says(c, "True", "Healthy")).await?;
+    Ok(())
+}
+
+/// A node that nobody simulates says of itself what a kubelet without a network plugin says. This is before there is a cloud
+/// provider, which would remove a node without a machine.
+async fn a_pod_network_that_is_not_ready(bed: &Bed) -> Result<()> {
+    let paused = json!({"apiVersion": "vdo.vmware.com/v1alpha1", "kind": "VDOConfig", "metadata": {"name": "vdo", "namespace": NS}, "spec": {"managementState": "Paused"}});
+    bed.apply(&paused).await?;
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "x-1", "labels": {"kubernetes.io/os": "linux"}}, "spec": {"providerID": "vsphere://x-1"}});
+    bed.apply(&node).await?;
+    let message = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized";
+    let change = json!({"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": message}]}});
+    bed.api("v1", "Node", "")
+        .patch_status("x-1", &PatchParams::default(), &Patch::Merge(&change))
+        .await?;
+    let found = until_condition(bed, "NetworkReady", |c| says(c, "False", "NetworkNotReady")).await?;
+    let told = found["message"].as_str().unwrap_or_default();
+    ensure!(
+        told.contains("1 of 5 nodes: x-1; x-1 says KubeletNotReady: container runtime network not ready"),
+        "{told}"
+    );
+    bed.delete("v1", "Node", "", "x-1").await?;
+    until_condition(bed, "NetworkReady", |c| says(c, "True", "Healthy")).await?;
+    Ok(())
+}
