@@ -7,7 +7,7 @@ use crate::cluster::ClusterError;
 use crate::facts::{Needs, Node};
 use crate::manifest::merge_patch;
 use crate::reconcile::connection::{self, Inputs, Login, Look, Probe, Question};
-use crate::reconcile::{ReconcileError, acting, connection_objects, nodes};
+use crate::reconcile::{acting, connection_objects, nodes};
 use crate::status::notes;
 use crate::vcenter::VcenterFacts;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -139,13 +139,7 @@ async fn ask(
     let mut question = Question {
         server: object.spec.vc_ip.clone(),
         datacenters: object.spec.datacenters.clone(),
-        index: context
-            .world
-            .library
-            .index::<ReconcileError>()
-            .await
-            .ok()
-            .map(|edition| edition.index.clone()),
+        index: connection::known_index(&context.world.library).await,
         ..Question::default()
     };
     let mut others = None;

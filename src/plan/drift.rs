@@ -422,6 +422,7 @@ mod tests {
                 change,
                 wave: 4,
                 driver: "vsphere-csi".into(),
+                take: false,
             };
             let mut plan = Plan {
                 steps: vec![apply],

@@ -30,6 +30,7 @@ use super::gather::{self, Found};
 use crate::api::{AboutStatus, CredentialStatus, VsphereCloudConfig};
 use crate::cluster::Reader;
 use crate::facts::{Credentials, Needs, Node};
+use crate::fetch::Library;
 use crate::health::{ConnectionReport, datacenters_of};
 pub use crate::health::{Coverage, distinct_stage};
 use crate::matrix::Index;
@@ -76,6 +77,11 @@ pub struct Question {
     pub surplus: bool,
     /// The matrix, where there is one, to tell whether any driver knows this vCenter.
     pub index: Option<Arc<Index>>,
+}
+
+/// The matrix, where it can be read. Without it a question stays open, and nothing fails.
+pub async fn known_index(library: &Library) -> Option<Arc<Index>> {
+    library.index::<ReconcileError>().await.ok().map(|edition| edition.index)
 }
 
 /// What asking the vCenter who it is led to.

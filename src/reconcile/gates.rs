@@ -161,6 +161,7 @@ mod tests {
             reason: Reason::Healthy,
             message: String::new(),
             pods: Pods::default(),
+            trouble: None,
         };
         for (vc1, vc2, running, expected) in [
             (&[][..], &[][..], &[][..], None),

@@ -9,10 +9,10 @@ use super::check::{Check, Subject};
 use super::{Findings, connection_subject, open};
 use crate::api::{ConditionType, Reason};
 use crate::facts::{Credentials, Feature, Needs, Node};
-use crate::fetch::Store;
+use crate::fetch::{Library, Store};
 use crate::health::ConnectionReport;
 use crate::matrix::{DriverRequest, Query, UpdatePolicy, resolve};
-use crate::reconcile::connection::{Question, examine};
+use crate::reconcile::connection::{Question, examine, known_index};
 use crate::types::{CPI, CSI, KubernetesVersion, Trust, VcenterVersion};
 use crate::vcenter::Endpoint;
 use std::collections::BTreeMap;
@@ -43,6 +43,7 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
         nodes: cluster.as_ref().map(|cluster| cluster.nodes.clone()).unwrap_or_default(),
         alone: true,
         surplus: args.surplus(),
+        index: known_index(&Library::new(Store::Embedded)).await,
     };
     let told = examine(&endpoint, &Credentials { user, password }, question, now()).await;
     let mut subject = connection_subject(&endpoint.address(), &told);

@@ -10,7 +10,7 @@ use super::{Findings, connection_subject, kubelet, open};
 use crate::api::{ConditionType, Reason, VDOConfig, VsphereCloudConfig};
 use crate::cluster::ClusterError;
 use crate::facts::{Credentials, Node};
-use crate::reconcile::connection::{Permission, Question, credentials_found, inputs, needs, once, report};
+use crate::reconcile::connection::{Permission, Question, credentials_found, inputs, known_index, needs, once, report};
 use crate::reconcile::{self, Found, ReconcileError, connection_objects};
 use crate::status::{Report, fold};
 use futures::future::join_all;
@@ -70,6 +70,7 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
         Deployed::Config(config, _) => Some(&config.spec),
         _ => None,
     };
+    let index = known_index(&session.world.library).await;
     let looks = join_all(chosen.iter().map(|object| async {
         let question = Question {
             server: object.spec.vc_ip.clone(),
@@ -81,6 +82,7 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
                 .unwrap_or_default(),
             alone: own.len() < 2,
             surplus: args.surplus(),
+            index: index.clone(),
         };
         examine(args, &session, object, &all, question).await
     }))
