@@ -11,8 +11,8 @@ mod vdoconfig;
 pub use compatibility::{CompatibilityConfig, CompatibilityConfigSpec};
 pub use condition::{ConditionType, Conditions};
 pub use connection::{
-    AboutStatus, CaBundle, CertificateStatus, CredentialStatus, MachineStatus, MachinesStatus, ProbeStatus, VsphereCloudConfig,
-    VsphereCloudConfigSpec, VsphereCloudConfigStatus,
+    AboutStatus, CaBundle, CertificateStatus, CredentialStatus, MachineStatus, MachinesStatus, PrivilegesStatus, ProbeStatus,
+    VsphereCloudConfig, VsphereCloudConfigSpec, VsphereCloudConfigStatus,
 };
 pub use failure::{Class, Failure, chain};
 pub use reason::Reason;

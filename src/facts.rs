@@ -41,6 +41,10 @@ pub struct Connection {
     pub credentials: Credentials,
     /// Why these settings must not reach a driver yet: the credentials have not been seen to work, or a datacenter is missing.
     pub blocked: Option<String>,
+    /// The drivers that use it.
+    pub drivers: Vec<String>,
+    /// Drivers that cannot do their work because the account lacks privileges, and which.
+    pub lamed: Vec<String>,
 }
 
 /// A user name and a password.

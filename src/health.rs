@@ -20,7 +20,7 @@ mod topology;
 mod workload;
 
 pub use connection::{ConnectionReport, Finding, Stage};
-pub use datacenters::find_datacenters;
+pub use datacenters::{datacenters_of, find_datacenters};
 pub use demands::{Demand, demands, questions};
 pub use driver::{DriverHealth, driver_health};
 pub use kubelet::kubelet_stage;
@@ -29,7 +29,7 @@ pub use nodes::{NodeReport, machines_status, nodes_stage};
 pub use overlap::{Coverage, distinct_stage};
 pub use placement::{Placement, placement};
 pub use pods::worst_pod;
-pub use privileges::{MissingPrivilege, Privileges, SurplusPrivileges, authorized_stage, judge};
+pub use privileges::{MissingPrivilege, Privileges, SurplusPrivileges, authorized_stage, judge, privileges_status};
 pub use storage::{SharedDatastores, nothing_shared, shared_datastores, storage_findings};
 pub use topology::{taggable, topology};
 pub use workload::{Pods, Verdict, assess};

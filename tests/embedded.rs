@@ -31,6 +31,19 @@ fn the_embedded_index_is_fresh() {
     assert_eq!(written.as_bytes(), embedded::index(), "the build did not pick up a change");
 }
 
+/// What the operator needs for all versions is in its program, and is little.
+#[test]
+fn everything_embedded_is_at_most_two_mebibytes() {
+    let sources = embedded::sources();
+    let charts: usize = sources.values().flat_map(|source| source.files.values()).map(Vec::len).sum();
+    assert!(charts > 50 << 10, "{charts} bytes are not all charts");
+    assert!(
+        charts + embedded::index().len() <= 2 << 20,
+        "{charts} bytes of charts, {} of the index",
+        embedded::index().len()
+    );
+}
+
 #[test]
 fn the_embedded_index_is_complete_and_honest() {
     let index = embedded_index();

@@ -344,6 +344,71 @@ fn unknown_fields_are_reported_and_json_equals_yaml() {
     assert_eq!(from_json, from_yaml);
 }
 
+/// JSON is read entry by entry by a reader of its own. A comment before it makes it YAML, for the other one: what both say is the same.
+#[test]
+fn both_readers_say_the_same() {
+    let read = |text: &str| {
+        let chain = |error: &dyn std::error::Error| error.source().map_or(error.to_string(), |source| format!("{error}: {source}"));
+        let [json, yaml] = [text.to_owned(), format!("# YAML\n{text}")].map(|text| Index::parse(text.as_bytes()));
+        let said = json.as_ref().err().map(|error| chain(error));
+        match (&json, &yaml) {
+            (Ok(json), Ok(yaml)) => assert_eq!(json, yaml),
+            // where in the text is told by the one that reads it as YAML, which has one line more
+            (Err(json), Err(yaml)) => assert_eq!(std::mem::discriminant(json), std::mem::discriminant(yaml), "{text}"),
+            _ => panic!("one reader takes what the other refuses: {json:?} {yaml:?} {text}"),
+        }
+        said
+    };
+    assert_eq!(
+        read(&serde_json::to_string(&vdo::yaml::load_value(std::str::from_utf8(vdo::fetch::embedded::index()).unwrap()).unwrap()).unwrap()),
+        None
+    );
+    let good = toy().to_string();
+    assert_eq!(read(&good), None);
+    let name = r#""version":"2.0.0""#;
+    assert!(good.contains(name), "{good}");
+    for (from, to, refused) in [
+        (name, r#""version":"2.0.0","version":"2.0.1""#, true),
+        (name, r#""version":"2.0.0","features":{"a":{},"a":{}}"#, true),
+        (name, r#""version":"2.0.0","colour":"red""#, false),
+        (name, r#""version":"newest""#, true),
+        (name, r#""version":2.0"#, true),
+        (r#""drivers":{"#, r#""drivers":{"toy":{"role":"storage","versions":[]},"#, true),
+        (r#""drivers":{"#, r#""preconditions":{"a":"x","a":"y"},"drivers":{"#, true),
+        (r#""drivers":{"#, r#""expires":"soon","drivers":{"#, true),
+    ] {
+        assert_eq!(read(&good.replacen(from, to, 1)).is_some(), refused, "{to}");
+    }
+    read(&format!("{good} x"));
+    read(&good[..good.len() - 1]);
+}
+
+/// What is known of versions is kept once where it is the same, so that an index of 100,000 is a matter of megabytes.
+#[test]
+fn versions_share_what_is_known_of_them() {
+    let mut value = toy();
+    let entry = value["drivers"]["toy"]["versions"][0].clone();
+    let versions: Vec<Value> = (0..30_000)
+        .map(|i| {
+            let mut entry = entry.clone();
+            entry["version"] = format!("9.{}.{}", i / 100, i % 100).into();
+            entry["kubernetes"]["max"] = format!("1.{}", 40 + i % 7).into();
+            entry
+        })
+        .collect();
+    value["drivers"]["toy"]["versions"] = versions.into();
+    let text = value.to_string();
+    for text in [text.clone(), format!("# YAML\n{text}")] {
+        let index = Index::parse(text.as_bytes()).unwrap();
+        let facts: std::collections::BTreeSet<_> = index.drivers["toy"]
+            .versions
+            .iter()
+            .map(|entry| std::sync::Arc::as_ptr(&entry.facts))
+            .collect();
+        assert_eq!((index.drivers["toy"].versions.len(), facts.len()), (30_000, 7));
+    }
+}
+
 #[test]
 fn an_index_grows_stale() {
     let index = parse(&toy());

@@ -56,7 +56,41 @@ fn connection(ready: Option<bool>, message: &str) -> Connection {
             password: Secret::new("never shown"),
         },
         blocked: None,
+        drivers: Vec::new(),
+        lamed: Vec::new(),
     }
+}
+
+/// Of three connections, the bad one is named, with those who use it.
+#[test]
+fn a_bad_connection_is_named_with_its_drivers() {
+    let named = |name: &str, ready, drivers: &[&str]| Connection {
+        name: name.into(),
+        drivers: drivers.iter().map(|driver| (*driver).to_owned()).collect(),
+        ..connection(ready, "the password has expired")
+    };
+    let told = |connections: Vec<Connection>| {
+        let report = Report {
+            connections,
+            ..Report::default()
+        };
+        let status = fold(&VDOConfigStatus::default(), &report, &at(0));
+        let found = Conditions::find(&status.conditions, ConditionType::ConnectionsReady).expect("a condition");
+        format!("{} {}", found.status, found.message)
+    };
+    let good = || named("vc1", Some(true), &[CPI, CSI]);
+    assert_eq!(
+        told(vec![
+            good(),
+            named("vc2", Some(false), &[CPI, CSI]),
+            named("vc3", Some(true), &[CPI])
+        ]),
+        "False vSphere connection vc2 (vcenter.example.com), used by CPI and CSI: the password has expired"
+    );
+    assert_eq!(
+        told(vec![good(), named("vc2", None, &[CSI]), named("vc3", Some(false), &[CPI])]),
+        "False vSphere connection vc3 (vcenter.example.com), used by CPI: the password has expired; not ready either: vc2"
+    );
 }
 
 fn health(ready: bool, reason: Reason, message: &str, pods: (i64, i64)) -> Option<DriverHealth> {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
-use vdo::facts::Credentials;
+use vdo::facts::{Credentials, ManagedObject};
 use vdo::types::{Secret, Trust};
 use vdo::vcenter::{Endpoint, ProbeError, Session, SessionError};
 use vdo_testbed::{Logins, Vcenter, VcenterOptions};
@@ -219,4 +219,116 @@ async fn no_password_in_the_log() -> Result<()> {
         assert!(!text.contains(secret), "{secret} is in the log");
     }
     Ok(())
+}
+
+/// Privileges are those of the session itself, on each object by itself; policies and tags come from services of their own.
+#[tokio::test(flavor = "multi_thread")]
+async fn privileges_policies_and_tags() -> Result<()> {
+    prepare();
+    let vcenter = Vcenter::start(VcenterOptions {
+        hosts: 2,
+        datastores: 2,
+        ..VcenterOptions::with_vms([("vm-1", "10.0.0.1"), ("vm-2", "10.0.0.2")])
+    })
+    .await?;
+    let session = open(&vcenter, vcenter.user(), vcenter.password()).await?;
+    let mut inventory = session.inventory().await?;
+    assert_eq!((inventory.hosts.len(), inventory.datastores.len()), (2, 2));
+    let datastore = inventory.datastores.first().context("a datastore")?;
+    assert_eq!(
+        (datastore.path.as_str(), datastore.hosts.len(), datastore.accessible),
+        ("/DC0/datastore/LocalDS_0", 2, true)
+    );
+    assert!(datastore.url.starts_with("ds:///") || datastore.url.contains('/'), "{datastore:?}");
+    let machine = inventory.machines.first().context("a machine")?;
+    let way: Vec<&str> = inventory.ancestry(&machine.host).iter().map(|id| inventory.name_of(id)).collect();
+    assert_eq!(way[1..], ["/DC0/host/DC0_C0", "/DC0/host", "/DC0", "/"]);
+    assert_eq!(machine.controllers, None);
+    session.look_into(&mut inventory, &[0]).await?;
+    assert_eq!(
+        inventory.machines[0].controllers,
+        Some(vec!["ParaVirtualSCSIController".to_owned()])
+    );
+
+    let machine = |at: usize| ManagedObject {
+        kind: "VirtualMachine".into(),
+        id: inventory.machines[at].id.clone(),
+    };
+    let (first, second) = (machine(0), machine(1));
+    let question = [(vec![first.clone(), second.clone()], vec!["A.B".to_owned(), "C.D".to_owned()])];
+    let principal = session.granted(&question, false).await?.principal;
+    vcenter.deny(&principal, &["A.B"]).await?;
+    vcenter.deny_on(&principal, &first.id, &["C.D"]).await?;
+    let granted = session.granted(&question, true).await?;
+    let has = |object: &ManagedObject, privilege: &str| granted.has(&object.id, privilege);
+    assert_eq!(
+        (has(&first, "A.B"), has(&first, "C.D"), has(&second, "A.B"), has(&second, "C.D")),
+        (false, false, false, true)
+    );
+    assert!(granted.all[&first].contains("System.Read"), "{granted:?}");
+
+    let policies = session.policies().await?;
+    let encrypts = |name: &str| policies.iter().find(|policy| policy.name == name).map(|policy| policy.encrypts);
+    assert_eq!(encrypts("vSAN Default Storage Policy"), Some(false));
+    assert_eq!(encrypts("VM Encryption Policy"), Some(true));
+
+    vcenter.tag("zone", "a", "ClusterComputeResource", "DC0_C0").await?;
+    vcenter.tag("rack", "7", "ClusterComputeResource", "DC0_C0").await?;
+    let cluster = inventory
+        .places
+        .values()
+        .find(|place| place.path.ends_with("DC0_C0"))
+        .context("a cluster")?;
+    let objects = [cluster.object.clone(), inventory.root.clone()];
+    for _ in 0..3 {
+        let tagging = session.tags(&["zone", "none"].into(), &objects).await?;
+        assert_eq!(tagging.categories, ["zone".to_owned()].into());
+        assert_eq!(
+            tagging.attached,
+            [(cluster.object.id.clone(), [("zone".to_owned(), "a".to_owned())].into())].into()
+        );
+    }
+    session.close().await;
+    // Once for SOAP, once for REST, and twice by the test itself; never again for more questions.
+    let all: u64 = vcenter.logins().await?.values().map(|logins| logins.succeeded).sum();
+    assert_eq!(all, 4, "{:?}", vcenter.logins().await?);
+    Ok(())
+}
+
+/// 5,000 machines in 50 nested datacenters are read with few requests, and soon.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_vcenter() -> Result<()> {
+    prepare();
+    let vcenter = Vcenter::start(VcenterOptions {
+        large: Some((50, 100)),
+        ..VcenterOptions::default()
+    })
+    .await?;
+    let session = open(&vcenter, vcenter.user(), vcenter.password()).await?;
+    let before = vcenter.requests().await?;
+    let (started, memory) = (std::time::Instant::now(), peak());
+    let inventory = session.inventory().await?;
+    let (took, requests) = (started.elapsed(), vcenter.requests().await? - before);
+    assert_eq!((inventory.machines.len(), inventory.datacenters.len()), (5000, 50));
+    assert!(
+        inventory
+            .machines
+            .iter()
+            .all(|machine| machine.datacenter.starts_with("/F") && machine.path.starts_with(&machine.datacenter))
+    );
+    // The memory of the process is that of all tests of this file, unless this one runs alone.
+    println!(
+        "5000 machines: {requests} requests, {took:?}, {} KiB more at the peak",
+        peak() - memory
+    );
+    assert!(requests <= 12, "{requests} requests");
+    Ok(())
+}
+
+/// The most memory that this process ever had, as the kernel says it, in KiB.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok())
+        .unwrap_or_default()
 }

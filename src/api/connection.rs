@@ -109,6 +109,9 @@ pub struct VsphereCloudConfigStatus {
     /// When the vCenter was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probes: Option<ProbeStatus>,
+    /// Whether the account has the privileges that the features in use need.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub privileges: Option<PrivilegesStatus>,
     /// Which nodes are which virtual machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machines: Option<MachinesStatus>,
@@ -169,6 +172,27 @@ pub struct CredentialStatus {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks like this")]
 fn is_zero(number: &i32) -> bool {
     *number == 0
+}
+
+/// Whether the account has the privileges that the features in use need.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct PrivilegesStatus {
+    /// The account as the vCenter spells it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub principal: String,
+    /// How many pairs of object and privilege were looked at.
+    #[serde(default)]
+    pub checked: i32,
+    /// How many of them are missing.
+    #[serde(default)]
+    pub missing: i32,
+    /// The first fifty that are missing, with their objects.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub list: Vec<String>,
+    /// The drivers that cannot do their work without them. They are not installed before it is there; what runs goes on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drivers: Vec<String>,
 }
 
 /// Which nodes are which virtual machines.

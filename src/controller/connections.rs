@@ -1,13 +1,13 @@
 //! The loop over vSphere connections.
 
-use super::memory::{Connection, newest};
+use super::memory::{Asking, Connection, newest};
 use super::{Context, logins, now};
 use crate::api::{ConditionType, Conditions, CredentialStatus, VsphereCloudConfig, VsphereCloudConfigStatus};
 use crate::cluster::ClusterError;
-use crate::facts::Needs;
+use crate::facts::{Needs, Node};
 use crate::manifest::merge_patch;
 use crate::reconcile::connection::{self, Inputs, Login, Look, Probe, Question};
-use crate::reconcile::{acting, connection_objects, nodes};
+use crate::reconcile::{ReconcileError, acting, connection_objects, nodes};
 use crate::status::notes;
 use crate::vcenter::VcenterFacts;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -16,8 +16,12 @@ use kube::runtime::controller::Action;
 use kube::{Resource, ResourceExt};
 use serde_json::json;
 use std::convert::Infallible;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// A pause between two looks from which on the time of each is written down.
+const WORTH_WRITING: Duration = Duration::from_secs(60);
 
 pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Context>) -> Result<Action, Infallible> {
     if !context.fence.is_open() {
@@ -36,19 +40,26 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
     object.status = Some(newest(object.status.as_ref(), shown.as_deref(), memory.status.as_ref()));
 
     let inputs = connection::inputs(&context.world.reader, &object).await;
-    let asking_with = asking_with(&object, &inputs);
-    let due = memory.due_in(&asking_with, context.connection_interval);
+    let around = around(&context, &object).await;
+    let asking = asking(&context, &object, &inputs, around.as_ref(), &uid);
     let before = object.status.clone().unwrap_or_default();
-    let look = if due.is_zero() {
-        Some(ask(&context, &mut object, &inputs, &mut memory, &asking_with).await)
+    let look = if memory.due_in(&asking).is_zero() {
+        Some(ask(&context, &mut object, &inputs, &mut memory, &asking, around).await)
     } else {
         None
     };
-    let mut status = connection::fold(&object, &inputs, look.as_ref(), &Time(now()));
+    let distinct = memory
+        .coverage
+        .as_ref()
+        .map(|own| connection::distinct_stage(own, &context.memory.coverages()));
+    let mut status = connection::fold(&object, &inputs, look.as_ref(), distinct, &Time(now()));
     if look.is_some() {
-        let pause = memory.due_in(&asking_with, context.connection_interval);
-        let next = second(now()).checked_add(SignedDuration::try_from(pause).unwrap_or_default()).ok();
-        status = connection::asked(status, Time(second(now())), next.map(second).map(Time));
+        let pause = memory.due_in(&asking);
+        // When it is asked every few seconds, that alone is no news: each write wakes everybody.
+        if pause >= WORTH_WRITING || object.status.as_ref() != Some(&status) {
+            let next = now().checked_add(SignedDuration::try_from(pause).unwrap_or_default()).ok();
+            status = connection::asked(status, Time(second(now())), next.map(second).map(Time));
+        }
     }
     context
         .metrics
@@ -57,7 +68,7 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
         tracing::warn!(connection = %object.name_any(), error = %crate::api::chain(&error), "the status could not be written");
         memory.asked = None;
     }
-    let next = memory.due_in(&asking_with, context.connection_interval);
+    let next = memory.due_in(&asking);
     context.memory.keep_connection(&uid, memory);
     Ok(Action::requeue(next.max(Duration::from_secs(1))))
 }
@@ -67,22 +78,86 @@ fn second(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
-/// What decides the answer of a vCenter: when it changes, the old answer says nothing.
-fn asking_with(object: &VsphereCloudConfig, inputs: &Inputs) -> String {
-    let (spec, trust) = (&object.spec, inputs.trust.as_ref().ok());
-    let version = inputs.credentials.as_ref().map(|found| (&found.secret, &found.version)).ok();
-    format!("{}:{} {:?} {trust:?} {version:?}", spec.vc_ip, spec.port, spec.datacenters)
+/// What is around a connection in the cluster.
+struct Around {
+    connections: Vec<VsphereCloudConfig>,
+    nodes: Vec<Node>,
+    needs: Needs,
 }
 
-async fn ask(context: &Context, object: &mut VsphereCloudConfig, inputs: &Inputs, memory: &mut Connection, asking_with: &str) -> Look {
-    let probe = connection::probe(object, inputs).await;
+async fn around(context: &Context, object: &VsphereCloudConfig) -> Option<Around> {
+    let reader = &context.world.reader;
+    match futures::try_join!(connection_objects(reader, ""), nodes(reader)) {
+        Ok((connections, nodes)) => {
+            let needs = needs(context, &object.namespace().unwrap_or_default(), &object.name_any(), &connections);
+            Some(Around { connections, nodes, needs })
+        }
+        Err(error) => {
+            tracing::warn!(connection = %object.name_any(), error = %crate::api::chain(&error), "what a connection is for cannot be read");
+            None
+        }
+    }
+}
+
+/// What decides the answer of a vCenter: when it changes, the old answer says nothing. Nodes come and go in numbers, so they are
+/// waited for a little.
+fn asking(context: &Context, object: &VsphereCloudConfig, inputs: &Inputs, around: Option<&Around>, uid: &str) -> Asking {
+    let (spec, trust) = (&object.spec, inputs.trust.as_ref().ok());
+    let version = inputs.credentials.as_ref().map(|found| (&found.secret, &found.version)).ok();
+    let needs = around.map(|around| &around.needs);
+    let mut crowd = DefaultHasher::new();
+    for node in around.iter().flat_map(|around| &around.nodes) {
+        (&node.name, &node.system_uuid, &node.provider_id, &node.addresses).hash(&mut crowd);
+    }
+    Asking {
+        with: format!(
+            "{}:{} {:?} {trust:?} {version:?} {needs:?}",
+            spec.vc_ip, spec.port, spec.datacenters
+        ),
+        crowd: crowd.finish(),
+        interval: jittered(context.connection_interval, uid),
+    }
+}
+
+/// A tenth more or less, so that connections which began together do not go on together.
+fn jittered(interval: Duration, uid: &str) -> Duration {
+    let mut hasher = DefaultHasher::new();
+    uid.hash(&mut hasher);
+    let part = u32::try_from(hasher.finish() % 201).unwrap_or_default();
+    interval * (900 + part) / 1000
+}
+
+async fn ask(
+    context: &Context,
+    object: &mut VsphereCloudConfig,
+    inputs: &Inputs,
+    memory: &mut Connection,
+    asking: &Asking,
+    around: Option<Around>,
+) -> Look {
+    let namespace = object.namespace().unwrap_or_default();
+    let mut question = Question {
+        server: object.spec.vc_ip.clone(),
+        datacenters: object.spec.datacenters.clone(),
+        index: context
+            .world
+            .library
+            .index::<ReconcileError>()
+            .await
+            .ok()
+            .map(|edition| edition.index.clone()),
+        ..Question::default()
+    };
+    let mut others = None;
+    if let Some(around) = around {
+        let own = around.connections.iter().filter(|o| o.namespace().unwrap_or_default() == namespace);
+        question.alone = own.count() < 2;
+        (question.needs, question.nodes) = (around.needs, around.nodes);
+        others = Some(around.connections);
+    }
     let mut look = Look {
-        question: Question {
-            server: object.spec.vc_ip.clone(),
-            datacenters: object.spec.datacenters.clone(),
-            ..Question::default()
-        },
-        probe,
+        question,
+        probe: connection::probe(object, inputs).await,
         login: Login::NotTried,
     };
     if let Probe::Asked(answer) = &look.probe {
@@ -96,17 +171,8 @@ async fn ask(context: &Context, object: &mut VsphereCloudConfig, inputs: &Inputs
                     release(context, old);
                 }
                 // Without knowing what others have tried, nothing is tried.
-                let namespace = object.namespace().unwrap_or_default();
-                match futures::try_join!(connection_objects(&context.world.reader, ""), nodes(&context.world.reader)) {
-                    Ok((all, nodes)) => {
-                        look.question.alone = all.iter().filter(|o| o.namespace().unwrap_or_default() == namespace).count() < 2;
-                        look.question.needs = needs(context, &namespace, &object.name_any(), &all);
-                        look.question.nodes = nodes;
-                        look.login = logins::look(context, object, inputs, facts, memory, &all, &look.question).await;
-                    }
-                    Err(error) => {
-                        tracing::warn!(connection = %object.name_any(), error = %crate::api::chain(&error), "a login waits");
-                    }
+                if let Some(others) = others {
+                    look.login = logins::look(context, object, inputs, facts, memory, &others, &look.question).await;
                 }
             }
             Err(error) => {
@@ -114,10 +180,16 @@ async fn ask(context: &Context, object: &mut VsphereCloudConfig, inputs: &Inputs
             }
         }
     }
+    if let Some(coverage) = connection::coverage(&object.name_any(), &look) {
+        memory.coverage = Some(Arc::new(coverage));
+    } else if memory.asked_with != asking.with {
+        memory.coverage = None;
+    }
     memory.well = matches!(&look.login, Login::In(_));
     memory.failures = if memory.well { 0 } else { memory.failures.saturating_add(1) };
     memory.asked = Some(Instant::now());
-    asking_with.clone_into(&mut memory.asked_with);
+    asking.with.clone_into(&mut memory.asked_with);
+    memory.crowd = asking.crowd;
     look
 }
 

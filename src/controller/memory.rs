@@ -1,9 +1,10 @@
 //! What the loops remember from one run to the next. All of it may be lost without harm: it saves requests, nothing else.
 
 use crate::api::{VDOConfigStatus, VsphereCloudConfigStatus};
+use crate::reconcile::connection::Coverage;
 use crate::reconcile::login::Key;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Memory of both loops, by UID.
@@ -41,7 +42,24 @@ pub(super) struct Connection {
     pub status: Option<(u64, VsphereCloudConfigStatus)>,
     /// The login that it uses.
     pub login: Option<Key>,
+    /// The nodes that it was asked about.
+    pub crowd: u64,
+    /// What it covers, to be held against others.
+    pub coverage: Option<Arc<Coverage>>,
 }
+
+/// What a vCenter would be asked with now.
+pub(super) struct Asking {
+    /// When it changes, the vCenter is asked again at once.
+    pub with: String,
+    /// A mark of the nodes: when it changes, the vCenter is asked again soon.
+    pub crowd: u64,
+    /// How often it is asked when nothing changes.
+    pub interval: Duration,
+}
+
+/// How long nodes that come and go are waited for before the vCenter is asked about them.
+const SOON: Duration = Duration::from_secs(30);
 
 impl Memory {
     pub(super) fn config(&self, uid: &str) -> Config {
@@ -69,6 +87,14 @@ impl Memory {
         lock(&self.connections).remove(uid)?.login
     }
 
+    /// What all connections cover, as far as it is known.
+    pub(super) fn coverages(&self) -> Vec<Arc<Coverage>> {
+        lock(&self.connections)
+            .values()
+            .filter_map(|memory| memory.coverage.clone())
+            .collect()
+    }
+
     /// Whether any connection uses this login.
     pub(super) fn uses(&self, key: &Key) -> bool {
         lock(&self.connections).values().any(|memory| memory.login.as_ref() == Some(key))
@@ -90,18 +116,59 @@ pub(super) fn newest<T: Clone + Default>(shown: Option<&T>, shown_version: Optio
 
 impl Connection {
     /// How long until the vCenter is asked again: the interval when all is well, else 5 s, 10 s, … up to five minutes.
-    pub(super) fn due_in(&self, asking_with: &str, interval: Duration) -> Duration {
+    pub(super) fn due_in(&self, asking: &Asking) -> Duration {
         let Some(asked) = self.asked else { return Duration::ZERO };
-        if self.asked_with != asking_with {
+        if self.asked_with != asking.with {
             return Duration::ZERO;
         }
-        let pause = if self.well {
-            interval
+        let pause = if !self.well {
+            Duration::from_secs(5 << self.failures.min(6)).min(Duration::from_secs(300))
+        } else if self.crowd != asking.crowd {
+            SOON
         } else {
-            Duration::from_secs(5 << self.failures.min(6))
-                .min(Duration::from_secs(300))
-                .min(interval)
+            asking.interval
         };
-        pause.saturating_sub(asked.elapsed())
+        pause.min(asking.interval).saturating_sub(asked.elapsed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An outage costs an attempt every five minutes, once it has lasted that long; nodes that come are seen within half a minute.
+    #[test]
+    fn when_a_vcenter_is_asked_again() {
+        let asking = |with: &str, crowd| Asking {
+            with: with.into(),
+            crowd,
+            interval: Duration::from_secs(600),
+        };
+        for (well, failures, with, crowd, expected) in [
+            (true, 0, "a", 1, 600),
+            (true, 0, "a", 2, 30),
+            (true, 0, "b", 1, 0),
+            (false, 1, "a", 1, 10),
+            (false, 2, "a", 2, 20),
+            (false, 5, "a", 1, 160),
+            (false, 6, "a", 1, 300),
+            (false, 1000, "a", 1, 300),
+            (false, 1000, "b", 1, 0),
+        ] {
+            let memory = Connection {
+                asked_with: "a".into(),
+                crowd: 1,
+                asked: Some(Instant::now()),
+                well,
+                failures,
+                ..Connection::default()
+            };
+            let due = memory.due_in(&asking(with, crowd)).as_secs_f64();
+            assert!(
+                (due - f64::from(expected)).abs() < 2.0,
+                "{due} instead of {expected} after {failures} failures"
+            );
+        }
+        assert_eq!(Connection::default().due_in(&asking("a", 1)), Duration::ZERO);
     }
 }

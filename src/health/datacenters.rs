@@ -1,5 +1,7 @@
+use super::machines::is_in;
 use crate::api::Reason;
 use crate::types::distance;
+use std::collections::BTreeSet;
 
 /// More than this in a message helps nobody.
 const SHOWN: usize = 5;
@@ -28,6 +30,13 @@ pub fn find_datacenters(wanted: &[String], paths: &[String]) -> Result<(), (Reas
         }
     }
     Ok(())
+}
+
+/// The paths of the datacenters that a connection covers.
+#[must_use]
+pub fn datacenters_of(wanted: &[String], paths: &[String]) -> BTreeSet<String> {
+    let covered = |path: &&String| wanted.is_empty() || wanted.iter().any(|name| is_in(path, name));
+    paths.iter().filter(covered).cloned().collect()
 }
 
 fn missing(name: &str, paths: &[String]) -> String {

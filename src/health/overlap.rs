@@ -22,9 +22,10 @@ pub struct Coverage {
 /// Whether a driver meets the same vCenter, datacenter or machine by two connections. One vCenter with two accounts is as it
 /// should be as long as each driver uses one of them.
 #[must_use]
-pub fn distinct_stage(own: &Coverage, others: &[Coverage]) -> Stage {
+pub fn distinct_stage(own: &Coverage, others: &[impl AsRef<Coverage>]) -> Stage {
     let mut findings = Vec::new();
-    let rivals = others.iter().filter(|other| other.connection != own.connection);
+    let others = others.iter().map(AsRef::as_ref);
+    let rivals = others.filter(|other| other.connection != own.connection);
     for other in rivals {
         let shared: Vec<&str> = own.drivers.intersection(&other.drivers).map(String::as_str).collect();
         if shared.is_empty() {
@@ -118,6 +119,7 @@ mod tests {
                 "MachineInSeveralVcenters vSphere connection c, another vCenter, has machines of the same nodes: n2 (/u1/vm/n2 here, /u2/vm/n2 there) (and 1 more)",
             ),
         ] {
+            let others: Vec<std::sync::Arc<Coverage>> = others.into_iter().map(std::sync::Arc::new).collect();
             let stage = distinct_stage(&own, &others);
             let told = if stage.status == Some(true) {
                 String::new()

@@ -1,8 +1,9 @@
 use super::connection::some;
 use super::demands::shown_as;
 use super::{Demand, Finding, Stage};
-use crate::api::{ConditionType, Reason};
-use crate::facts::{Feature, Granted, Inventory, ManagedObject};
+use crate::api::{ConditionType, PrivilegesStatus, Reason};
+use crate::facts::{Feature, Granted, Inventory, ManagedObject, Needs};
+use crate::types::{CPI, CSI, DriverName};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -110,6 +111,36 @@ fn surplus(demands: &[Demand], granted: &Granted, inventory: &Inventory) -> Vec<
     all.filter(|surplus| !surplus.privileges.is_empty()).collect()
 }
 
+/// The drivers that cannot do their work with what is missing.
+#[must_use]
+pub fn lamed(missing: &[MissingPrivilege], needs: &Needs) -> BTreeSet<DriverName> {
+    let of = |feature: &Feature| match feature {
+        Feature::CloudProvider => vec![CPI],
+        Feature::Block | Feature::File | Feature::Encryption => vec![CSI],
+        Feature::Topology => {
+            let cpi = needs.zone_and_region.is_some().then_some(CPI);
+            let csi = (!needs.categories.is_empty()).then_some(CSI);
+            cpi.into_iter().chain(csi).collect()
+        }
+    };
+    missing.iter().flat_map(|m| &m.features).flat_map(of).map(str::to_owned).collect()
+}
+
+/// The privileges as a status shows them: all are counted, the first are listed.
+#[must_use]
+pub fn privileges_status(privileges: &Privileges, needs: &Needs) -> PrivilegesStatus {
+    const SHOWN: usize = 50;
+    let number = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
+    let line = |m: &MissingPrivilege| format!("{} on {} {}", m.privilege, m.object.kind, m.path);
+    PrivilegesStatus {
+        principal: privileges.principal.clone(),
+        checked: number(privileges.checked),
+        missing: number(privileges.missing.len()),
+        list: privileges.missing.iter().take(SHOWN).map(line).collect(),
+        drivers: lamed(&privileges.missing, needs).into_iter().collect(),
+    }
+}
+
 /// The stage of the privileges. Each privilege is told once for each kind of object.
 #[must_use]
 pub fn authorized_stage(privileges: &Privileges) -> Stage {
@@ -152,7 +183,7 @@ fn finding(principal: &str, group: &[&MissingPrivilege]) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::{Needs, WantedDatastore};
+    use crate::facts::WantedDatastore;
     use crate::health::demands::tests::{inventory, needs, nodes};
     use crate::health::{demands, questions};
 
@@ -191,6 +222,12 @@ mod tests {
         let twice = judged(&needs(&[Feature::Block, Feature::CloudProvider]), &[("host-1", "System.Read")]);
         assert_eq!(twice.missing.len(), 1, "{twice:?}");
         assert_eq!(twice.missing[0].features.len(), 2);
+        let status = privileges_status(&twice, &block);
+        assert_eq!(
+            (status.missing, status.list[0].as_str()),
+            (1, "System.Read on HostSystem /DC0/host/C0/h1")
+        );
+        assert_eq!(status.drivers, [CPI, CSI]);
     }
 
     /// The driver leaves out datastores that it must not use: one is enough, unless somebody names it.

@@ -30,11 +30,14 @@ use super::gather::{self, Found};
 use crate::api::{AboutStatus, CredentialStatus, VsphereCloudConfig};
 use crate::cluster::Reader;
 use crate::facts::{Credentials, Needs, Node};
-use crate::health::ConnectionReport;
+use crate::health::{ConnectionReport, datacenters_of};
+pub use crate::health::{Coverage, distinct_stage};
+use crate::matrix::Index;
 use crate::types::Trust;
 use crate::vcenter::{self, Endpoint, ProbeError, SessionError, VcenterFacts};
 use jiff::Timestamp;
 use kube::ResourceExt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a vCenter may take to answer.
@@ -71,6 +74,8 @@ pub struct Question {
     pub alone: bool,
     /// Whether privileges that nobody needs are asked for, too.
     pub surplus: bool,
+    /// The matrix, where there is one, to tell whether any driver knows this vCenter.
+    pub index: Option<Arc<Index>>,
 }
 
 /// What asking the vCenter who it is led to.
@@ -136,9 +141,31 @@ pub async fn examine(endpoint: &Endpoint, credentials: &Credentials, question: Q
 #[must_use]
 pub fn report(look: &Look, known: bool, now: Timestamp) -> ConnectionReport {
     let mut report = ConnectionReport::default();
-    stages::stages(&mut report, &look.probe, known, now);
+    stages::stages(&mut report, look, known, now);
     within::within(&mut report, look);
     report
+}
+
+/// What a connection covers, when that was seen.
+#[must_use]
+pub fn coverage(connection: &str, look: &Look) -> Option<Coverage> {
+    let (Probe::Asked(answer), Login::In(seen)) = (&look.probe, &look.login) else {
+        return None;
+    };
+    let facts = answer.as_ref().as_ref().ok()?;
+    let wanted = &look.question.datacenters;
+    let machines = &seen.inventory.machines;
+    Some(Coverage {
+        connection: connection.to_owned(),
+        vcenter: facts.instance_uuid.clone(),
+        drivers: look.question.needs.drivers.clone(),
+        datacenters: datacenters_of(wanted, &seen.inventory.datacenters),
+        nodes: seen
+            .nodes
+            .iter()
+            .filter_map(|node| Some((node.node.clone(), machines.get(node.at?)?.path.clone())))
+            .collect(),
+    })
 }
 
 /// Where the vCenter of a connection is; `None` when its trust is unusable.

@@ -1,7 +1,8 @@
 //! Which waves must wait, and what the finished state still waits for (pure).
 
+use super::select::Asked;
 use crate::api::Reason;
-use crate::facts::{Cluster, Node};
+use crate::facts::{Cluster, Connection, Node};
 use crate::health::DriverHealth;
 use crate::plan::{Desired, Hold, Wait};
 use crate::types::{CPI, CSI, DriverName};
@@ -48,6 +49,38 @@ pub fn hold(desired: &[Desired], cluster: &Cluster, running: &BTreeMap<DriverNam
     })
 }
 
+/// Holds back the workloads of a driver that is not installed yet and could not do its work, because the account of a connection
+/// that it uses lacks privileges. A driver that runs already is never held back.
+#[must_use]
+pub fn hold_lamed(
+    desired: &[Desired],
+    asked: &Asked,
+    connections: &[Connection],
+    running: &BTreeMap<DriverName, DriverHealth>,
+) -> Option<Hold> {
+    let waits = asked.connections.iter().filter(|(driver, _)| !running.contains_key(*driver));
+    let held = waits.filter_map(|(driver, names)| {
+        let lamed = connections.iter().find(|c| names.contains(&c.name) && c.lamed.contains(driver))?;
+        let workloads = desired.iter().filter(|d| d.driver == *driver && d.object.pod_spec().is_some());
+        let from = workloads.map(|d| d.wave).min()?;
+        let message = format!(
+            "{driver} waits for privileges: the user of vSphere connection {} lacks some that it needs; its condition Authorized names them",
+            lamed.name
+        );
+        let wait = Wait {
+            driver: driver.clone(),
+            reason: Reason::PrivilegesMissing,
+            message,
+        };
+        Some((from, wait))
+    });
+    let (from, wait): (Vec<_>, Vec<_>) = held.unzip();
+    Some(Hold {
+        from: from.into_iter().min()?,
+        waits: wait,
+    })
+}
+
 /// What each driver that is not healthy waits for.
 #[must_use]
 pub fn unproven(running: &BTreeMap<DriverName, DriverHealth>) -> Vec<Wait> {
@@ -86,6 +119,65 @@ mod tests {
             provider_id,
             uninitialized: !initialised,
             ..Node::default()
+        }
+    }
+
+    /// Only a driver that is not there yet waits, and only for connections that it uses.
+    #[test]
+    fn a_new_driver_waits_for_privileges() {
+        let desired = [workload(CPI, 4), workload(CSI, 5)];
+        let asked = Asked {
+            connections: [
+                (CPI.to_owned(), vec!["vc1".to_owned()]),
+                (CSI.to_owned(), vec!["vc1".to_owned(), "vc2".to_owned()]),
+            ]
+            .into(),
+            ..Asked::default()
+        };
+        let connection = |name: &str, lamed: &[&str]| Connection {
+            name: name.into(),
+            server: String::new(),
+            port: 443,
+            datacenters: vec![],
+            trust: crate::types::Trust::SystemRoots,
+            version: None,
+            build: None,
+            ready: Some(true),
+            message: String::new(),
+            credentials: crate::facts::Credentials {
+                user: String::new(),
+                password: crate::types::Secret::new(""),
+            },
+            blocked: None,
+            drivers: vec![],
+            lamed: lamed.iter().map(|driver| (*driver).to_owned()).collect(),
+        };
+        let health = DriverHealth {
+            ready: true,
+            reason: Reason::Healthy,
+            message: String::new(),
+            pods: Pods::default(),
+        };
+        for (vc1, vc2, running, expected) in [
+            (&[][..], &[][..], &[][..], None),
+            (&[], &[CSI], &[], Some((5, "vc2"))),
+            (&[CPI, CSI], &[], &[], Some((4, "vc1"))),
+            (&[CPI], &[CPI], &[CPI], None),
+            (&[], &[CSI], &[CSI], None),
+        ] {
+            let running = running.iter().map(|driver: &&str| ((*driver).to_owned(), health.clone())).collect();
+            let connections = [connection("vc1", vc1), connection("vc2", vc2)];
+            let hold = hold_lamed(&desired, &asked, &connections, &running);
+            let told = hold
+                .as_ref()
+                .map(|hold| (hold.from, hold.waits[0].reason, hold.waits[0].message.as_str()));
+            assert_eq!(
+                told.map(|t| (t.0, t.1)),
+                expected.map(|(from, _)| (from, Reason::PrivilegesMissing))
+            );
+            if let (Some((_, _, message)), Some((_, name))) = (told, expected) {
+                assert!(message.contains(&format!("connection {name} lacks")), "{message}");
+            }
         }
     }
 

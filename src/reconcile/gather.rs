@@ -123,6 +123,8 @@ pub async fn connection(reader: &Reader, object: &VsphereCloudConfig) -> Result<
         trust: trust(reader, object).await?,
         version: vcenter_version(object),
         blocked: blocked(&status, current, &found),
+        lamed: lamed(&status, current),
+        drivers: vec![],
         build: status.about.filter(|_| current).map(|about| about.build),
         ready: ready.filter(|_| current).and_then(|c| match c.status.as_str() {
             "True" => Some(true),
@@ -150,6 +152,15 @@ fn blocked(status: &VsphereCloudConfigStatus, current: bool, found: &Found) -> O
         return Some(message.unwrap_or_else(|| format!("the credentials in Secret {} are being checked", found.secret)));
     }
     failed(ConditionType::DatacentersFound)
+}
+
+/// The drivers that a new installation of would not do its work.
+fn lamed(status: &VsphereCloudConfigStatus, current: bool) -> Vec<String> {
+    let authorized = Conditions::find(&status.conditions, ConditionType::Authorized);
+    match &status.privileges {
+        Some(privileges) if current && authorized.is_some_and(|c| c.status == "False") => privileges.drivers.clone(),
+        _ => vec![],
+    }
 }
 
 /// The version that the vCenter of a connection said last, of the connection as it is specified now.

@@ -108,7 +108,9 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
     let mut asked = select::asked(&config.spec, &namespace, &objects.iter().map(ResourceExt::name_any).collect())?;
     let mut connections: Vec<Connection> = Vec::new();
     for object in objects.iter().filter(|o| asked.used().contains(o.name_any().as_str())) {
-        connections.push(gather::connection(&world.reader, object).await?);
+        let mut connection = gather::connection(&world.reader, object).await?;
+        connection.drivers = asked.users(&connection.name);
+        connections.push(connection);
     }
     report.connections.clone_from(&connections);
 
@@ -173,7 +175,8 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         patience: occasion.patience,
         ..observe(world, survey, &desired).await?
     };
-    let hold = gates::hold(&desired, &survey.cluster, &survey.running, survey.age(CPI, occasion.now));
+    let hold = gates::hold_lamed(&desired, &asked, &connections, &survey.running);
+    let hold = hold.or_else(|| gates::hold(&desired, &survey.cluster, &survey.running, survey.age(CPI, occasion.now)));
     let mut prepared = Prepared {
         resolution,
         desired,

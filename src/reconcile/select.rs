@@ -17,6 +17,16 @@ pub struct Asked {
 }
 
 impl Asked {
+    /// The drivers that use a connection.
+    #[must_use]
+    pub fn users(&self, connection: &str) -> Vec<DriverName> {
+        let users = self
+            .connections
+            .iter()
+            .filter(|(_, names)| names.iter().any(|name| name == connection));
+        users.map(|(driver, _)| driver.clone()).collect()
+    }
+
     /// All connections that some driver uses.
     #[must_use]
     pub fn used(&self) -> BTreeSet<&str> {

@@ -22,7 +22,23 @@ pub(super) fn connections(conditions: &mut Conditions, report: &Report) -> Optio
         .or_else(|| all.iter().find(|c| c.ready.is_none()));
     match bad {
         Some(c) => {
-            let message = format!("vSphere connection {} ({}): {}", c.name, c.server, c.message);
+            let drivers: Vec<&str> = c.drivers.iter().map(|driver| short(driver)).collect();
+            let users = if drivers.is_empty() {
+                String::new()
+            } else {
+                format!(", used by {}", drivers.join(" and "))
+            };
+            let others: Vec<&str> = all
+                .iter()
+                .filter(|o| o.name != c.name && o.ready != Some(true))
+                .map(|o| o.name.as_str())
+                .collect();
+            let also = if others.is_empty() {
+                String::new()
+            } else {
+                format!("; not ready either: {}", others.join(", "))
+            };
+            let message = format!("vSphere connection {} ({}){users}: {}{also}", c.name, c.server, c.message);
             conditions.set(ConditionType::ConnectionsReady, c.ready, Reason::ConnectionNotReady, message);
             c.ready
         }

@@ -16,6 +16,7 @@ use crate::reconcile::connection::{Question, examine};
 use crate::types::{CPI, CSI, KubernetesVersion, Trust, VcenterVersion};
 use crate::vcenter::Endpoint;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What the cluster says, if it can be asked.
 struct Cluster {
@@ -43,6 +44,7 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
         nodes: cluster.as_ref().map(|cluster| cluster.nodes.clone()).unwrap_or_default(),
         alone: true,
         surplus: args.surplus(),
+        index: index(&Store::Embedded).await.ok().map(Arc::new),
     };
     let told = examine(&endpoint, &Credentials { user, password }, question, now()).await;
     let mut subject = connection_subject(&endpoint.address(), &told);

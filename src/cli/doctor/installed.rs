@@ -2,6 +2,7 @@
 
 use super::super::args::{Doctor as Args, DoctorVerb, Global};
 use super::super::failure::unknown;
+use super::super::matrix::index;
 use super::super::session::{Deployed, Session, now};
 use super::super::{CliError, Exit};
 use super::account::password;
@@ -10,12 +11,14 @@ use super::{Findings, connection_subject, kubelet, open};
 use crate::api::{ConditionType, Reason, VDOConfig, VsphereCloudConfig};
 use crate::cluster::ClusterError;
 use crate::facts::{Credentials, Node};
+use crate::fetch::Store;
 use crate::reconcile::connection::{Permission, Question, credentials_found, inputs, needs, once, report};
 use crate::reconcile::{self, Found, ReconcileError, connection_objects};
 use crate::status::{Report, fold};
 use futures::future::join_all;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
+use std::sync::Arc;
 
 pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliError> {
     let session = open(global).await?;
@@ -70,6 +73,7 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
         Deployed::Config(config, _) => Some(&config.spec),
         _ => None,
     };
+    let matrix = index(&Store::Embedded).await.ok().map(Arc::new);
     let looks = join_all(chosen.iter().map(|object| async {
         let question = Question {
             server: object.spec.vc_ip.clone(),
@@ -81,6 +85,7 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
                 .unwrap_or_default(),
             alone: own.len() < 2,
             surplus: args.surplus(),
+            index: matrix.clone(),
         };
         examine(args, &session, object, &all, question).await
     }))

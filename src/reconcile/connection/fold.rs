@@ -2,7 +2,7 @@ use super::{Inputs, Login, Look, Probe, about, report};
 use crate::api::{
     ConditionType, Conditions, CredentialStatus, Failure, ProbeStatus, Reason, VsphereCloudConfig, VsphereCloudConfigStatus, chain,
 };
-use crate::health::{Stage, machines_status};
+use crate::health::{Stage, machines_status, privileges_status};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 /// The conditions in the order in which they are reached.
@@ -21,9 +21,16 @@ const ORDER: [ConditionType; 12] = [
     ConditionType::Distinct,
 ];
 
-/// The next status of a connection (pure). Without a new look, what the last one found stays.
+/// The next status of a connection (pure). Without a new look, what the last one found stays; how it stands with other connections
+/// (`distinct`) is known without one.
 #[must_use]
-pub fn fold(object: &VsphereCloudConfig, inputs: &Inputs, look: Option<&Look>, now: &Time) -> VsphereCloudConfigStatus {
+pub fn fold(
+    object: &VsphereCloudConfig,
+    inputs: &Inputs,
+    look: Option<&Look>,
+    distinct: Option<Stage>,
+    now: &Time,
+) -> VsphereCloudConfigStatus {
     let old = object.status.clone().unwrap_or_default();
     let mut status = VsphereCloudConfigStatus {
         observed_generation: object.metadata.generation,
@@ -42,6 +49,7 @@ pub fn fold(object: &VsphereCloudConfig, inputs: &Inputs, look: Option<&Look>, n
         }
         if matches!(look.login, Login::In(_)) {
             status.machines = Some(machines_status(&told.nodes));
+            status.privileges = Some(privileges_status(&told.privileges, &look.question.needs));
         }
     }
 
@@ -50,6 +58,7 @@ pub fn fold(object: &VsphereCloudConfig, inputs: &Inputs, look: Option<&Look>, n
     for kind in ORDER {
         let stage = match (&told, kind) {
             (_, ConditionType::CredentialsFound) => Some(credentials_found(inputs)),
+            (_, ConditionType::Distinct) if distinct.is_some() => distinct.clone(),
             (Some(told), kind) => told.stage(kind).cloned(),
             (None, kind) => Conditions::find(&old.conditions, kind).map(|found| kept(kind, found)),
         };

@@ -11,11 +11,7 @@ pub fn needs(spec: &VDOConfigSpec, namespace: &str, existing: &BTreeSet<String>,
     let Ok(asked) = asked(spec, namespace, existing) else {
         return needs;
     };
-    let users = asked
-        .connections
-        .iter()
-        .filter(|(_, names)| names.iter().any(|name| name == connection));
-    needs.drivers = users.map(|(driver, _)| driver.clone()).collect();
+    needs.drivers = asked.users(connection).into_iter().collect();
     if needs.drivers.contains(CPI) {
         needs.features.insert(Feature::CloudProvider);
         let topology = spec.cloud_provider.as_ref().and_then(|cpi| cpi.topology.clone());

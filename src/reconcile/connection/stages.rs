@@ -1,6 +1,7 @@
-use super::{Probe, about};
+use super::{Look, Probe, about};
 use crate::api::{CertificateStatus, Class, ConditionType, Reason, chain};
 use crate::health::{ConnectionReport, Stage};
+use crate::matrix::Index;
 use crate::vcenter::{self, CertificateFacts, ProbeError, VcenterFacts};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -17,11 +18,13 @@ const STAGES: [(vcenter::Stage, ConditionType); 4] = [
 const SOON: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 /// The stages without a login.
-pub(super) fn stages(report: &mut ConnectionReport, probe: &Probe, known: bool, now: Timestamp) {
-    let (failed_at, failed) = match probe {
+pub(super) fn stages(report: &mut ConnectionReport, look: &Look, known: bool, now: Timestamp) {
+    let (failed_at, failed) = match &look.probe {
         Probe::Asked(answer) => match &**answer {
             Ok(facts) => {
-                report.stages.extend(STAGES.map(|(_, kind)| passed(kind, facts, now)));
+                report
+                    .stages
+                    .extend(STAGES.map(|(_, kind)| passed(kind, facts, look.question.index.as_deref(), now)));
                 report.about = Some(about(facts));
                 report.certificate = Some(certificate(&facts.certificate));
                 return;
@@ -36,7 +39,7 @@ pub(super) fn stages(report: &mut ConnectionReport, probe: &Probe, known: bool, 
         },
         Probe::NotAsked(message, reason) => (vcenter::Stage::Trusted, (Some(false), *reason, message.clone(), "")),
     };
-    let asked = matches!(probe, Probe::Asked(_));
+    let asked = matches!(look.probe, Probe::Asked(_));
     for (stage, kind) in STAGES {
         let (status, reason, message, remedy) = failed.clone();
         report.stages.push(match stage.cmp(&failed_at) {
@@ -56,14 +59,33 @@ fn certificate(facts: &CertificateFacts) -> CertificateStatus {
     }
 }
 
-fn passed(kind: ConditionType, facts: &VcenterFacts, now: Timestamp) -> Stage {
-    let message = match kind {
-        ConditionType::Trusted => return trusted(&facts.certificate, now),
-        ConditionType::IsVCenter => facts.full_name.clone(),
-        ConditionType::Resolved => "the name resolves".into(),
-        _ => "connections are accepted".into(),
+fn passed(kind: ConditionType, facts: &VcenterFacts, index: Option<&Index>, now: Timestamp) -> Stage {
+    match kind {
+        ConditionType::Trusted => trusted(&facts.certificate, now),
+        ConditionType::IsVCenter => is_vcenter(facts, index),
+        ConditionType::Resolved => Stage::passed(kind, "the name resolves"),
+        _ => Stage::passed(kind, "connections are accepted"),
+    }
+}
+
+/// A version that no driver knows is one that can be looked at; what to install is the resolver's to say.
+fn is_vcenter(facts: &VcenterFacts, index: Option<&Index>) -> Stage {
+    let kind = ConditionType::IsVCenter;
+    let Some(index) = index else {
+        return Stage::passed(kind, facts.full_name.clone());
     };
-    Stage::passed(kind, message)
+    let version = index.vcenter(&facts.version, Some(&facts.build));
+    let mut entries = index.drivers.values().flat_map(|driver| driver.versions.iter());
+    if entries.any(|entry| entry.vsphere.range.contains(version.numbers())) {
+        return Stage::passed(kind, facts.full_name.clone());
+    }
+    Stage::failed(
+        kind,
+        Some(true),
+        Reason::VersionNotInMatrix,
+        format!("{}: no driver in the compatibility matrix knows vCenter {version}", facts.full_name),
+        "Use a newer matrix, or a vCenter that vdoctl matrix show lists; what runs goes on.",
+    )
 }
 
 /// A certificate that is accepted may still end soon. The message names the day and not the days that are left, which change.
@@ -140,6 +162,25 @@ mod tests {
                 .map(|rest| format!(" {rest}"))
                 .unwrap_or_default();
             assert_eq!((stage.status, format!("{}{rest}", stage.reason)), (Some(true), expected.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_version_that_no_driver_knows_is_told_and_looked_at() {
+        let index = Index::parse(crate::fetch::embedded::index()).expect("the embedded index");
+        for (version, reason) in [("8.0.3", Reason::Healthy), ("5.5.0", Reason::VersionNotInMatrix)] {
+            let facts = VcenterFacts {
+                version: version.parse().expect("a version"),
+                build: "1".into(),
+                api_type: "VirtualCenter".into(),
+                api_version: version.into(),
+                instance_uuid: "u".into(),
+                full_name: "VMware vCenter".into(),
+                certificate: CertificateFacts::of(b"none"),
+            };
+            let stage = is_vcenter(&facts, Some(&index));
+            assert_eq!((stage.status, stage.reason), (Some(true), reason), "{version}: {stage:?}");
+            assert_eq!(is_vcenter(&facts, None).reason, Reason::Healthy);
         }
     }
 }

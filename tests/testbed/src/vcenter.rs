@@ -268,6 +268,12 @@ impl Vcenter {
         self.process.as_mut().map_or(Ok(()), Process::check)
     }
 
+    /// How many requests clients have made so far.
+    pub async fn requests(&self) -> Result<u64> {
+        let request = http::Request::get("/ctl/requests").body(Vec::new())?;
+        Ok(self.http()?.request_text(request).await?.trim().parse()?)
+    }
+
     /// Log-in attempts so far, by user name as it was sent.
     pub async fn logins(&self) -> Result<BTreeMap<String, Logins>> {
         let request = http::Request::get("/ctl/logins").body(Vec::new())?;

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/types"
@@ -21,6 +23,8 @@ type control struct {
 	service *simulator.Service
 	users   map[string]string
 
+	requests atomic.Int64
+
 	mu     sync.Mutex
 	logins map[string]*login
 	denied map[string]map[string]bool
@@ -33,6 +37,7 @@ func newControl(service *simulator.Service, users map[string]string) *control {
 	service.HandleFunc("/ctl/deny", c.serveDeny)
 	service.HandleFunc("/ctl/set", c.serveSet)
 	service.HandleFunc("/ctl/id", c.serveID)
+	service.HandleFunc("/ctl/requests", c.serveRequests)
 	return c
 }
 
@@ -41,6 +46,20 @@ func (c *control) serveLogins(w http.ResponseWriter, _ *http.Request) {
 	defer c.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(c.logins)
+}
+
+// count counts the requests that come from clients of a vCenter.
+func (c *control) count(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/ctl/") {
+			c.requests.Add(1)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (c *control) serveRequests(w http.ResponseWriter, _ *http.Request) {
+	_ = json.NewEncoder(w).Encode(c.requests.Load())
 }
 
 // watch counts log-ins around the check that the simulator's user directory has installed, and knows more users.

@@ -46,7 +46,10 @@ func furnish(all *simulator.Registry, o options) error {
 	}
 	vms := all.All("VirtualMachine")
 	if o.machinesEach > 0 {
-		for i, vm := range vms {
+		for _, vm := range vms {
+			multiply(all, vm.(*simulator.VirtualMachine), o.machinesEach)
+		}
+		for i, vm := range all.All("VirtualMachine") {
 			ip := fmt.Sprintf("10.%d.%d.%d", 100+i/62500, i/250%250, i%250+1)
 			dress(vm, machine{vm.Entity().Name, ip}, o.instanceID, network)
 		}
@@ -59,6 +62,21 @@ func furnish(all *simulator.Registry, o options) error {
 		dress(vms[i], want, o.instanceID, network)
 	}
 	return nil
+}
+
+// multiply puts copies of a machine beside it until there are so many: to have the simulator make each of thousands takes
+// minutes.
+func multiply(all *simulator.Registry, vm *simulator.VirtualMachine, count int) {
+	folder := all.Get(*vm.Parent).(*simulator.Folder)
+	for i := 1; i < count; i++ {
+		more := &simulator.VirtualMachine{VirtualMachine: vm.VirtualMachine}
+		config, guest := *vm.Config, *vm.Guest
+		config.Flags.DiskUuidEnabled = nil
+		more.Config, more.Guest = &config, &guest
+		more.Self.Value = fmt.Sprintf("%s-%d", vm.Self.Value, i)
+		more.Name = fmt.Sprintf("%s_%d", vm.Name, i)
+		folder.ChildEntity = append(folder.ChildEntity, all.Put(more).Reference())
+	}
 }
 
 func dress(entity mo.Entity, want machine, instanceID, network string) {

@@ -128,7 +128,7 @@ func run() error {
 	model.Host, model.Cluster, model.ClusterHost, model.Datastore = 0, 1, o.hosts, o.datastores
 	model.Machine = len(o.machines)
 	if o.machinesEach > 0 {
-		model.Machine = o.machinesEach
+		model.Machine = 1
 	}
 	if o.datacenters > 1 {
 		model.Datacenter, model.Folder = o.datacenters, o.datacenters
@@ -150,6 +150,7 @@ func run() error {
 	(&authorization{control: control}).install(model.Map(), model.ServiceContent)
 	server := service.NewServer()
 	defer server.Close()
+	server.Config.Handler = control.count(server.Config.Handler)
 	control.watch(model.Map().SessionManager())
 
 	host, port, err := net.SplitHostPort(server.URL.Host)
