@@ -16,7 +16,6 @@ use crate::reconcile::connection::{Question, examine, known_index};
 use crate::types::{CPI, CSI, KubernetesVersion, Trust, VcenterVersion};
 use crate::vcenter::Endpoint;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// What the cluster says, if it can be asked.
 struct Cluster {

@@ -2,7 +2,6 @@
 
 use super::super::args::{Doctor as Args, DoctorVerb, Global};
 use super::super::failure::unknown;
-use super::super::matrix::index;
 use super::super::session::{Deployed, Session, now};
 use super::super::{CliError, Exit};
 use super::account::password;
@@ -17,7 +16,6 @@ use crate::status::{Report, fold};
 use futures::future::join_all;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
-use std::sync::Arc;
 
 pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliError> {
     let session = open(global).await?;
