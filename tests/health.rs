@@ -35,7 +35,7 @@ fn plan(suspect: &[&str]) -> Plan {
                 wave: 2,
                 adopted: false,
                 uid: Some("u1".into()),
-                applied: None,
+                applied: vdo::plan::applied(&object),
             },
         )]
         .into(),
