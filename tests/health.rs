@@ -35,6 +35,7 @@ fn plan(suspect: &[&str]) -> Plan {
                 wave: 2,
                 adopted: false,
                 uid: Some("u1".into()),
+                applied: vdo::plan::applied(&object),
             },
         )]
         .into(),
@@ -50,6 +51,7 @@ fn plan(suspect: &[&str]) -> Plan {
         observed: &observed,
         inventory: &inventory,
         cluster_id: None,
+        approved: None,
         hold: None,
         unproven: Vec::new(),
     })
