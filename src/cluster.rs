@@ -12,6 +12,7 @@ mod occupied;
 mod read;
 mod reader;
 mod rights;
+mod trim;
 mod write;
 
 pub use cache::{Cache, Select, Watch};
