@@ -13,6 +13,7 @@ mod occupied;
 mod read;
 mod reader;
 mod rights;
+mod trim;
 mod write;
 
 pub use cache::{Cache, Select, Watch};

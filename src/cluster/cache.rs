@@ -1,4 +1,5 @@
 use super::read::typed;
+use super::trim::trim;
 use super::{ClusterError, api};
 use crate::api::APPLIED_ANNOTATION;
 use crate::manifest::{Object, differences};
@@ -8,7 +9,7 @@ use kube::Client;
 use kube::api::TypeMeta;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -79,6 +80,8 @@ struct Content {
     incoming: Option<BTreeMap<ObjectId, Object>>,
     synced: bool,
     error: Option<ClusterError>,
+    /// When the right to go on watching was last refused, and the error of it.
+    refused: Option<(Instant, ClusterError)>,
 }
 
 struct Running {
@@ -94,6 +97,9 @@ struct Written {
     version: u64,
     at: Instant,
 }
+
+/// How long a refusal counts. A refused watch is tried again at least every thirty seconds, and says nothing when it is let in.
+const REFUSED: Duration = Duration::from_secs(40);
 
 /// How long a write is believed although no watch has shown it: somebody may have undone it in between.
 const BELIEVE: Duration = Duration::from_secs(10);
@@ -181,10 +187,15 @@ impl Cache {
         Ok(())
     }
 
-    /// `None` while the first list is not there yet. An error is handed out once; the watch tries again by itself.
+    /// `None` while the first list is not there yet. An error is handed out once; the watch tries again by itself. A watch that
+    /// has become a picture of the past because a right is missing is an error too; an outage is not.
     fn state(&self, watch: &Watch) -> Option<Result<(), ClusterError>> {
         let watches = lock(&self.watches);
         let mut content = lock(&watches.get(watch)?.content);
+        let refused = content.refused.as_ref().filter(|(at, _)| at.elapsed() < REFUSED);
+        if let Some(error) = refused.and_then(|(_, error)| error.again()) {
+            return Some(Err(error));
+        }
         if content.synced {
             return Some(Ok(()));
         }
@@ -339,9 +350,11 @@ fn take_in(content: &mut Content, watch: &Watch, event: Result<Event<kube::api::
             content.objects = new;
             content.synced = true;
             content.error = None;
+            content.refused = None;
             matters
         }
         Ok(Event::Apply(found)) => {
+            content.refused = None;
             let Some(found) = own(found) else { return false };
             let id = found.id();
             let matters = content.objects.get(&id).is_none_or(|old| !same_meaning(old, &found));
@@ -358,10 +371,12 @@ fn take_in(content: &mut Content, watch: &Watch, event: Result<Event<kube::api::
                 watcher::Error::WatchError(status) => Some(kube::Error::Api(status)),
                 watcher::Error::NoResourceVersion => None,
             };
-            if let Some(source) = source {
-                content.error = Some(ClusterError::of("list", &watch.api_version, &watch.id(), source));
-            }
-            false
+            let error = source.map(|source| ClusterError::of("list", &watch.api_version, &watch.id(), source));
+            // It goes on showing what it showed last, which nobody may take for the present.
+            let news = content.synced && content.refused.is_none();
+            content.refused = error.as_ref().and_then(ClusterError::again).map(|error| (Instant::now(), error));
+            content.error = error;
+            news && content.refused.is_some()
         }
     }
 }
@@ -393,73 +408,4 @@ fn without(object: &Object, fields: &[&str]) -> Value {
         }
     }
     value
-}
-
-/// What is kept of a node's status: how its machine is found, and a condition that is not as it should be, without the time of
-/// its heartbeat.
-fn node_status(node: &Object) -> Value {
-    let text = |condition: &Value, key: &str| condition.get(key).cloned().unwrap_or_default();
-    let all = node.value().pointer("/status/conditions").and_then(Value::as_array);
-    let bad = all.into_iter().flatten().filter(|c| {
-        let is = |kind: &str, status: &str| text(c, "type") == kind && text(c, "status") == status;
-        is("Ready", "False") || is("NetworkUnavailable", "True")
-    });
-    let conditions: Vec<Value> = bad
-        .map(|c| {
-            ["type", "status", "reason", "message"]
-                .map(|key| (key.to_owned(), text(c, key)))
-                .into_iter()
-                .collect::<Map<_, _>>()
-                .into()
-        })
-        .collect();
-    serde_json::json!({
-        "addresses": node.value().pointer("/status/addresses"),
-        "nodeInfo": {"systemUUID": node.text("/status/nodeInfo/systemUUID")},
-        "conditions": conditions,
-    })
-}
-
-/// What is kept of kinds that are many and large: nodes, pods, volumes and their registrations. `None`: everything.
-fn trim(object: &Object) -> Option<Object> {
-    const METADATA: [&str; 8] = [
-        "name",
-        "namespace",
-        "uid",
-        "resourceVersion",
-        "labels",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "generation",
-    ];
-    let keep: &[&str] = match object.kind() {
-        "Node" => &["/spec/taints", "/spec/providerID"],
-        "Pod" => &[
-            "/spec/nodeName",
-            "/status/phase",
-            "/status/containerStatuses",
-            "/status/initContainerStatuses",
-            "/status/conditions",
-        ],
-        "CSINode" => &["/spec/drivers"],
-        "PersistentVolume" => &["/spec/csi", "/spec/vsphereVolume", "/spec/claimRef"],
-        "VolumeAttachment" => &["/spec/attacher", "/spec/nodeName", "/spec/source"],
-        _ => return None,
-    };
-    let mut metadata = Map::new();
-    for key in METADATA {
-        if let Some(value) = object.value().pointer(&format!("/metadata/{key}")) {
-            metadata.insert(key.to_owned(), value.clone());
-        }
-    }
-    let mut small = serde_json::json!({"apiVersion": object.api_version(), "kind": object.kind(), "metadata": metadata});
-    if object.kind() == "Node" {
-        small["status"] = node_status(object);
-    }
-    for pointer in keep {
-        if let (Some(value), [_, outer, inner]) = (object.value().pointer(pointer), pointer.split('/').collect::<Vec<_>>().as_slice()) {
-            small[*outer][*inner] = value.clone();
-        }
-    }
-    Object::new(small).ok()
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 /// The words of the API server.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct Said {
     /// The HTTP status.
@@ -188,6 +188,19 @@ impl Failure for ClusterError {
 }
 
 impl ClusterError {
+    /// The same once more, if a right is missing: that stays as it is until somebody grants the right.
+    pub(super) fn again(&self) -> Option<Self> {
+        let Self::Forbidden { verb, what, rule, source } = self else {
+            return None;
+        };
+        Some(Self::Forbidden {
+            verb: verb.clone(),
+            what: what.clone(),
+            rule: rule.clone(),
+            source: source.clone(),
+        })
+    }
+
     /// A right that is known to be missing before anything was tried.
     pub(super) fn lacking(verb: &str, api_version: &str, id: &ObjectId) -> Self {
         Self::Forbidden {
