@@ -55,8 +55,10 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
     let mut status = connection::fold(&object, &inputs, look.as_ref(), distinct, &Time(now()));
     if look.is_some() {
         let pause = memory.due_in(&asking);
-        // When it is asked every few seconds, that alone is no news: each write wakes everybody.
-        if pause >= WORTH_WRITING || object.status.as_ref() != Some(&status) {
+        // When it is asked every few seconds, or once more after a restart, that alone is no news: each write wakes everybody.
+        let told = status.probes.as_ref().and_then(|probes| probes.next.as_ref());
+        let over = told.is_none_or(|next| next.0 <= now());
+        if (over && pause >= WORTH_WRITING) || object.status.as_ref() != Some(&status) {
             let next = now().checked_add(SignedDuration::try_from(pause).unwrap_or_default()).ok();
             status = connection::asked(status, Time(second(now())), next.map(second).map(Time));
         }
