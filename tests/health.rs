@@ -52,6 +52,7 @@ fn plan(suspect: &[&str]) -> Plan {
         inventory: &inventory,
         cluster_id: None,
         approved: None,
+        rules: &[],
         hold: None,
         unproven: Vec::new(),
     })

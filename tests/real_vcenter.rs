@@ -11,6 +11,10 @@ use vdo::reconcile::connection::{Question, examine};
 use vdo::types::{CPI, CSI, Secret, Thumbprint, Trust};
 use vdo::vcenter::Endpoint;
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test has no argument parser; the page on testing lists the variables"
+)]
 fn variable(name: &str) -> Option<String> {
     std::env::var(format!("VDO_TEST_{name}")).ok().filter(|value| !value.is_empty())
 }
