@@ -177,14 +177,15 @@ async fn workloads(bed: &Bed, kind: &str) -> Result<Vec<Value>> {
     Ok(all)
 }
 
-/// What must not change: generation and UID of every workload, and the UID of every pod.
+/// What must not change: UID and specification of every workload, and the UID of every pod. Not the generation, which the API
+/// server also raises for an annotation of a Deployment.
 async fn running(bed: &Bed) -> Result<BTreeMap<String, String>> {
     let mut all = BTreeMap::new();
     for kind in ["DaemonSet", "Deployment"] {
         for object in workloads(bed, kind).await? {
             all.insert(
                 name(&object),
-                format!("{} {}", object["metadata"]["uid"], object["metadata"]["generation"]),
+                format!("{} {}", object["metadata"]["uid"], object["spec"]),
             );
         }
     }
