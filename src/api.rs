@@ -7,6 +7,7 @@ mod failure;
 mod reason;
 mod storage_class;
 mod vdoconfig;
+mod vdoconfig_status;
 
 pub use compatibility::{CompatibilityConfig, CompatibilityConfigSpec};
 pub use condition::{ConditionType, Conditions};
@@ -18,9 +19,12 @@ pub use failure::{Class, Failure, chain};
 pub use reason::Reason;
 pub use storage_class::{BindingMode, FsType, ReclaimPolicy, StorageClass};
 pub use vdoconfig::{
-    Approval, CloudProvider, ConflictPolicy, ConflictRule, DeletionPolicy, DriftStatus, DriverStatus, FileVolumes, Health, Images,
-    InventoryStatus, KubernetesStatus, ManagementState, MatrixStatus, NetPermission, NextAttempt, NodesStatus, Permission, PlanStatus,
-    Snapshots, StorageProvider, Topology, UpdatePolicy, VDOConfig, VDOConfigSpec, VDOConfigStatus, VcenterStatus, WaitingNode,
+    Approval, CloudProvider, ConflictPolicy, ConflictRule, DeletionPolicy, FileVolumes, Images, ManagementState, NetPermission, Permission,
+    Snapshots, StorageProvider, Topology, UpdatePolicy, VDOConfig, VDOConfigSpec,
+};
+pub use vdoconfig_status::{
+    DriftStatus, DriverStatus, Health, InventoryStatus, KubernetesStatus, MatrixStatus, NextAttempt, NodesStatus, PlanStatus,
+    VDOConfigStatus, VcenterStatus, WaitingNode,
 };
 
 /// The API group of every custom resource.

@@ -178,7 +178,7 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
     };
     let mut watch = Stopwatch::start();
     let outcome = execute::execute(&plan, world, &place).await; // effect
-    if let Some(memory) = &world.rehearsals {
+    if let Some(memory) = world.rehearsals.as_ref().filter(|_| outcome.failures.is_empty()) {
         memory.forget(&plan);
     }
     watch.lap(report, "apply");

@@ -121,6 +121,7 @@ async fn a_stopped_leader_writes_nothing_when_it_wakes(bed: &mut Bed) -> Result<
         .since(mark)
         .await?
         .of(OPERATOR)
+        .writes()
         .only(|e| e.code == 201 && e.resource != "events")
         .counts();
     let twice: Vec<_> = created.iter().filter(|(_, count)| **count > 1).collect();

@@ -173,15 +173,18 @@ async fn storage_classes_are_made_when_asked_for(bed: &Bed) -> Result<()> {
         "none unless asked"
     );
 
-    let gold = json!({"name": "gold", "storagePolicy": "Gold: \"fast\"", "default": true, "reclaimPolicy": "Retain", "fsType": "xfs"});
+    let gold =
+        json!({"name": "gold", "storagePolicy": "VM Encryption Policy", "default": true, "reclaimPolicy": "Retain", "fsType": "xfs"});
     let share = json!({"name": "share", "fileShare": true, "datastoreUrl": "ds:///vmfs/volumes/vsan:1/"});
+    let vsan = [("url", "ds:///vmfs/volumes/vsan:1/"), ("type", "vsan")];
+    bed.vcenter.set("Datastore", "LocalDS_0", &vsan).await?;
     bed.apply(&spec(json!([gold, share]))).await?;
     bed.until_ready().await?;
     let made = class(bed, "gold").await?;
     assert_eq!(made["provisioner"], CSI);
     assert_eq!(
         made["parameters"],
-        json!({"storagepolicyname": "Gold: \"fast\"", "csi.storage.k8s.io/fstype": "xfs"})
+        json!({"storagepolicyname": "VM Encryption Policy", "csi.storage.k8s.io/fstype": "xfs"})
     );
     assert_eq!(made["reclaimPolicy"], "Retain");
     assert_eq!(made["allowVolumeExpansion"], true);

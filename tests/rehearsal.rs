@@ -162,11 +162,11 @@ async fn a_pod_security_level(bed: &Bed) -> Result<()> {
 /// The parameters of a StorageClass: nothing of the plan is carried out, and the class stays.
 async fn a_field_that_cannot_be_changed(bed: &Bed) -> Result<()> {
     let class = |policy: &str, windows: bool| json!({"cloudProvider": {}, "storageProvider": {"windows": windows, "storageClasses": [{"name": "fast", "storagePolicy": policy}]}});
-    bed.apply(&bed.config(class("gold", true))).await?;
+    bed.apply(&bed.config(class("VM Encryption Policy", true))).await?;
     bed.until_ready().await?;
     let before = bed.get("storage.k8s.io/v1", "StorageClass", "", "fast").await?;
     let mark = bed.cluster.audit().mark().await?;
-    bed.apply(&bed.config(class("silver", false))).await?;
+    bed.apply(&bed.config(class("vSAN Default Storage Policy", false))).await?;
     refused(
         bed,
         mark,
@@ -185,7 +185,7 @@ async fn a_field_that_cannot_be_changed(bed: &Bed) -> Result<()> {
         Ok(Probe::when(found != Value::Null, "not there"))
     })
     .await?;
-    bed.apply(&bed.config(class("gold", true))).await?;
+    bed.apply(&bed.config(class("VM Encryption Policy", true))).await?;
     bed.until_ready().await?;
     Ok(())
 }

@@ -48,7 +48,21 @@ fn expected(object: &Object, apply_set: &str) -> bool {
         (object.kind(), object.name()),
         ("ConfigMap", "kube-root-ca.crt") | ("ServiceAccount", "default")
     );
-    is_owned(object, apply_set) || standard || !object.text("/metadata/deletionTimestamp").is_empty()
+    is_owned(object, apply_set) || standard || follows(object) || !object.text("/metadata/deletionTimestamp").is_empty()
+}
+
+/// A pod whose workload is looked at itself. Without that workload the garbage collector is on its way to the pod.
+fn follows(pod: &Object) -> bool {
+    let owners = pod.value().pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let controller = owners.into_iter().flatten().find(|owner| owner["controller"] == true);
+    let kind = controller.and_then(|owner| owner["kind"].as_str()).unwrap_or_default();
+    pod.kind() == "Pod"
+        && match kind {
+            "DaemonSet" | "StatefulSet" => true,
+            // A Deployment's, and nobody's alone.
+            "ReplicaSet" => pod.label("pod-template-hash").is_some(),
+            _ => false,
+        }
 }
 
 /// A claim or a volume of a storage class.
@@ -92,4 +106,39 @@ async fn instance(client: &Client, name: &str) -> Result<Option<String>, Cluster
     let found = read::timed("list", &api_version, &id, api.list_metadata(&ListParams::default().limit(1))).await?;
     let first = found.items.first().and_then(|item| item.metadata.name.clone());
     Ok(first.map(|first| format!("it has objects, for example {first}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_may_be_in_a_namespace_that_goes() {
+        let by = |kind: &str| json!([{"kind": kind, "name": "w", "uid": "u", "apiVersion": "apps/v1", "controller": true}]);
+        for (kind, metadata, expects) in [
+            ("Pod", json!({}), false),
+            ("Pod", json!({"ownerReferences": by("DaemonSet")}), true),
+            ("Pod", json!({"ownerReferences": by("Job")}), false),
+            ("Pod", json!({"ownerReferences": by("ReplicaSet")}), false),
+            (
+                "Pod",
+                json!({"ownerReferences": by("ReplicaSet"), "labels": {"pod-template-hash": "h"}}),
+                true,
+            ),
+            ("Pod", json!({"ownerReferences": [{"kind": "DaemonSet", "name": "w"}]}), false),
+            ("Pod", json!({"deletionTimestamp": "now"}), true),
+            ("ConfigMap", json!({"ownerReferences": by("DaemonSet")}), false),
+            ("ConfigMap", json!({"name": "kube-root-ca.crt"}), true),
+            ("ConfigMap", json!({"labels": {"applyset.kubernetes.io/part-of": "set"}}), true),
+            ("DaemonSet", json!({}), false),
+        ] {
+            let mut object = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "x", "namespace": "n"}});
+            for (key, value) in metadata.as_object().into_iter().flatten() {
+                object["metadata"][key] = value.clone();
+            }
+            let text = object.to_string();
+            assert_eq!(expected(&Object::new(object).expect("an object"), "set"), expects, "{text}");
+        }
+    }
 }

@@ -4,6 +4,7 @@ use super::World;
 use super::error::ReconcileError;
 use super::prepare::Prepared;
 use super::survey::Survey;
+use crate::api::{Class, Failure as _};
 use crate::cluster::{ClusterError, Rehearsed, Select, Watch, rights};
 use crate::manifest::{Object, changes, is_installer};
 use crate::plan::{Change, Observed, Ownership, Plan, Skip, Step, ownership};
@@ -39,7 +40,7 @@ impl Rehearsals {
         }
     }
 
-    /// Forgets the steps of a plan that was carried out: what is to be done to these objects next is tried anew, because they may
+    /// Forgets the steps of a plan that was carried out wholly: what is to be done to these objects next is tried anew, because they may
     /// be somebody else's by then.
     pub(super) fn forget(&self, plan: &Plan) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -140,8 +141,9 @@ pub async fn rehearse(world: &World, survey: &Survey, prepared: &mut Prepared, s
             break;
         }
     }
-    if !rehearsal.refusals.is_empty() {
-        // Nothing is written, so the next attempt begins before its first write again.
+    if rehearsal.refusals.iter().any(|(_, error)| error.class() != Class::Retry) {
+        // Nothing is written, so the next attempt begins before its first write again. What a server accepted while it was
+        // overloaded still counts: else a plan of many steps would hardly ever be accepted as a whole.
         memory.retain(&Plan::default());
     }
     Ok(rehearsal)

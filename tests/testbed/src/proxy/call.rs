@@ -80,7 +80,9 @@ impl Call {
 
     /// Whether it stores something.
     pub fn writes(&self) -> bool {
-        !self.dry_run && matches!(self.verb, "create" | "update" | "patch" | "delete" | "deletecollection")
+        !self.dry_run
+            && !self.resource.starts_with("selfsubject")
+            && matches!(self.verb, "create" | "update" | "patch" | "delete" | "deletecollection")
     }
 
     /// Whether it is a write whose place in the order says something: a Lease is renewed by the clock, and asking for a token
