@@ -22,13 +22,24 @@ pub(super) fn run(args: &ChartLint) -> Result<Answer, CliError> {
         for version in source.versions() {
             packages.push(chart::package(&source, &version).map_err(|error| CliError::of(Exit::Refused, &error))?);
         }
+        if packages.is_empty() {
+            return Err(CliError::new(
+                Exit::NotFound,
+                format!("{} holds no chart: there is no releases/VERSION.yaml in it", args.path.display()),
+                "Name the folder of one chart, such as charts/vsphere-csi, or its package.",
+            ));
+        }
     } else {
         packages.push(std::fs::read(&args.path).map_err(|error| unreadable(&error))?);
     }
     let mut text = String::new();
     let mut count = 0;
     for bytes in packages {
-        let chart = chart::open(&bytes).map_err(|error| CliError::of(Exit::Refused, &error))?;
+        let chart = chart::open(&bytes).map_err(|error| {
+            let mut error = CliError::of(Exit::Refused, &error);
+            error.what = format!("{}: {}", args.path.display(), error.what);
+            error
+        })?;
         let findings = chart::lint(&chart);
         count += findings.len();
         findings
@@ -58,6 +69,9 @@ fn read(folder: &Path, below: &str, files: &mut BTreeMap<String, Vec<u8>>) -> st
             read(&entry.path(), &format!("{path}/"), files)?;
         } else if metadata.is_file() && metadata.len() <= archive::FILE_LIMIT as u64 && files.len() < archive::FILES_LIMIT {
             files.insert(path, std::fs::read(entry.path())?);
+        } else {
+            let why = "a chart holds regular files alone, within the limits of a package";
+            return Err(std::io::Error::other(format!("{path} is not allowed in it: {why}")));
         }
     }
     Ok(())

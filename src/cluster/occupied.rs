@@ -130,7 +130,12 @@ mod tests {
             ("Pod", json!({"deletionTimestamp": "now"}), true),
             ("ConfigMap", json!({"ownerReferences": by("DaemonSet")}), false),
             ("ConfigMap", json!({"name": "kube-root-ca.crt"}), true),
-            ("ConfigMap", json!({"labels": {"applyset.kubernetes.io/part-of": "set"}}), true),
+            ("ConfigMap", json!({"labels": {"applyset.kubernetes.io/part-of": "set"}}), false),
+            (
+                "ConfigMap",
+                json!({"labels": {"app.kubernetes.io/managed-by": "vdo", "applyset.kubernetes.io/part-of": "set"}}),
+                true,
+            ),
             ("DaemonSet", json!({}), false),
         ] {
             let mut object = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "x", "namespace": "n"}});

@@ -97,7 +97,7 @@ fn line(file: &str, finding: &Finding) -> String {
     let place = if place.is_empty() {
         String::new()
     } else {
-        format!(" {}", place.join(" "))
+        format!(" {}:", place.join(" "))
     };
-    format!("{file}:{place}: {}\n", finding.problem)
+    format!("{file}:{place} {}\n", finding.problem)
 }

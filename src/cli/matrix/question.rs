@@ -57,7 +57,14 @@ pub(super) async fn question(args: &Platform, global: &Global, index: &Index) ->
             installed: BTreeMap::new(),
             policy: UpdatePolicy::Compatible,
         },
-        _ => ask_cluster(args, global, typed, index).await?,
+        _ => ask_cluster(args, global, typed, index).await.map_err(|mut error| {
+            // Half of the question was typed, so the other half can be.
+            if error.exit == Exit::Cluster && (args.kubernetes.is_some() || !args.vcenter.is_empty()) {
+                error.remedy =
+                    "Give both --kubernetes and --vcenter, such as --kubernetes 1.34 --vcenter 8.0.3, or name a kubeconfig.".into();
+            }
+            error
+        })?,
     };
     for (_, version) in &mut question.vcenters {
         *version = index.vcenter(version, None);
