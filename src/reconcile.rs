@@ -32,6 +32,7 @@ mod lookups;
 mod node;
 mod preconditions;
 mod prepare;
+mod recover;
 mod rehearse;
 mod remove;
 mod report;
@@ -139,6 +140,10 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
     let survey = survey(&world.reader, config, occasion.kubernetes.clone()).await?; // effect
     watch.lap(report, "observe");
     survey.tell(report);
+    if survey.recovered && config.spec.management_state != ManagementState::Paused {
+        hold_on(config, &world.writer).await?;
+        return recover::record(config, world, &survey, report).await;
+    }
     let mut prepared = prepare(occasion, world, &survey, report).await?; // effects: reads; pure: resolve, render, plan
     crate::plan::check(&prepared.plan, &prepared.desired, &survey.inventory)?; // pure
     if config.spec.management_state == ManagementState::Paused {

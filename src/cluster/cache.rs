@@ -136,6 +136,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Cache {
+    /// For what is asked besides the watches.
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// An empty cache; `changed` is sent to whenever an object in it changes in a way that matters.
     #[must_use]
     pub fn new(client: Client, changed: watch::Sender<()>) -> Self {

@@ -1,6 +1,7 @@
 use super::{ClusterError, Select, Watch, api};
 use crate::manifest::Object;
-use crate::types::{KubernetesVersion, ObjectId};
+use crate::types::{FIELD_MANAGER, KubernetesVersion, ObjectId};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::Client;
 use kube::api::{DynamicObject, ListParams};
 use kube::core::PartialObjectMeta;
@@ -66,12 +67,32 @@ pub async fn with_managers(client: &Client, api_version: &str, id: &ObjectId) ->
 pub async fn list_metadata(client: &Client, watch: &Watch) -> Result<Vec<Object>, ClusterError> {
     let api = api(client, &watch.api_version, &watch.kind, &watch.namespace);
     let found = timed("list", &watch.api_version, &watch.id(), api.list_metadata(&params(watch))).await?;
-    let bare = |item: PartialObjectMeta<DynamicObject>| DynamicObject {
+    Ok(found.items.into_iter().filter_map(|item| typed(bare(item), watch)).collect())
+}
+
+/// Those of a watch that this operator has applied, with nothing but their metadata. Labels alone are copied with an object; who
+/// applied it is not.
+///
+/// # Errors
+/// When the request fails.
+pub(super) async fn list_applied(client: &Client, watch: &Watch) -> Result<Vec<Object>, ClusterError> {
+    let api = api(client, &watch.api_version, &watch.kind, &watch.namespace);
+    let found = timed("list", &watch.api_version, &watch.id(), api.list_metadata(&params(watch))).await?;
+    let ours = |item: &PartialObjectMeta<DynamicObject>| {
+        let managers = item.metadata.managed_fields.as_deref().unwrap_or_default();
+        let applied = |m: &ManagedFieldsEntry| m.manager.as_deref() == Some(FIELD_MANAGER) && m.operation.as_deref() == Some("Apply");
+        managers.iter().any(applied)
+    };
+    let items = found.items.into_iter().filter(ours);
+    Ok(items.filter_map(|item| typed(bare(item), watch)).collect())
+}
+
+fn bare(item: PartialObjectMeta<DynamicObject>) -> DynamicObject {
+    DynamicObject {
         types: None,
         metadata: item.metadata,
         data: serde_json::json!({}),
-    };
-    Ok(found.items.into_iter().filter_map(|item| typed(bare(item), watch)).collect())
+    }
 }
 
 fn params(watch: &Watch) -> ListParams {

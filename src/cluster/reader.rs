@@ -74,6 +74,29 @@ impl Reader {
         Ok(live)
     }
 
+    /// What a watch would show, asked now, whatever is in the watches.
+    ///
+    /// # Errors
+    /// When the request fails.
+    pub async fn now(&self, watch: &Watch) -> Result<Vec<Object>, ClusterError> {
+        read::list(self.client(), watch).await
+    }
+
+    /// What of it this operator has applied, asked now, with nothing but its metadata.
+    ///
+    /// # Errors
+    /// When the request fails.
+    pub async fn applied(&self, watch: &Watch) -> Result<Vec<Object>, ClusterError> {
+        read::list_applied(self.client(), watch).await
+    }
+
+    fn client(&self) -> &Client {
+        match self {
+            Self::Watching(cache) => cache.client(),
+            Self::Once(client) => client,
+        }
+    }
+
     /// The cache, where there is one.
     #[must_use]
     pub fn cache(&self) -> Option<&Arc<Cache>> {

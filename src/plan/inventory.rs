@@ -47,7 +47,7 @@ pub fn applied(object: &Object) -> Option<String> {
 /// A stored inventory cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the inventory in ConfigMap {name} cannot be read; restore it from a backup, or delete it to have it rebuilt without removing anything"
+    "the inventory in ConfigMap {name} cannot be read, and nothing is changed; restore it from a backup, or delete it: it is then rebuilt from the labels of the objects before anything is removed"
 )]
 pub struct InventoryError {
     name: String,
@@ -79,15 +79,12 @@ impl Inventory {
     /// Reads the data of the ConfigMap it is kept in.
     ///
     /// # Errors
-    /// When the list is not what [`Inventory::data`] writes.
+    /// When the list is missing, or not what [`Inventory::data`] writes.
     pub fn parse(name: &str, data: &BTreeMap<String, String>) -> Result<Self, InventoryError> {
-        let lines: Vec<Line> = match data.get(OBJECTS) {
-            None => Vec::new(),
-            Some(text) => serde_json::from_str(text).map_err(|source| InventoryError {
-                name: name.to_owned(),
-                source,
-            })?,
-        };
+        let lines: Vec<Line> = serde_json::from_str(data.get(OBJECTS).map_or("", String::as_str)).map_err(|source| InventoryError {
+            name: name.to_owned(),
+            source,
+        })?;
         Ok(Self {
             objects: lines.into_iter().map(|line| (line.id, line.entry)).collect(),
             cluster_id: data.get(CLUSTER_ID).cloned(),
@@ -140,7 +137,6 @@ mod tests {
             approved: Some("state".into()),
         };
         assert_eq!(Inventory::parse("i", &inventory.data()).expect("readable"), inventory);
-        assert_eq!(Inventory::parse("i", &BTreeMap::new()).expect("empty"), Inventory::default());
         assert_eq!(
             Inventory::parse("i", &Inventory::default().data()).expect("empty"),
             Inventory::default()
@@ -149,6 +145,13 @@ mod tests {
 
     #[test]
     fn damage_is_an_error_and_not_an_empty_inventory() {
-        assert!(Inventory::parse("i", &BTreeMap::from([("objects".into(), "[{".into())])).is_err());
+        for data in [
+            BTreeMap::from([("objects".into(), "[{".into())]),
+            BTreeMap::from([("objects".into(), String::new())]),
+            BTreeMap::from([("clusterId".into(), "id".into())]),
+            BTreeMap::new(),
+        ] {
+            assert!(Inventory::parse("i", &data).is_err(), "{data:?}");
+        }
     }
 }

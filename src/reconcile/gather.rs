@@ -80,16 +80,19 @@ pub async fn nodes(reader: &Reader) -> Result<Vec<Node>, ReconcileError> {
     Ok(view.list(&nodes_watch()).iter().map(|o| node(o, &[])).collect())
 }
 
-/// The inventory of a VDOConfig; empty when there is none yet.
+/// The inventory of a VDOConfig as it is stored; `None` when it is not. Where there should be one, it is asked for once more: a
+/// watch may be behind.
 ///
 /// # Errors
 /// When it cannot be read.
-pub async fn inventory(reader: &Reader, config: &VDOConfig) -> Result<Inventory, ReconcileError> {
+pub async fn inventory(reader: &Reader, config: &VDOConfig, expected: bool) -> Result<Option<Inventory>, ReconcileError> {
     let name = inventory_name(config);
     let watch = by_name("ConfigMap", &config.namespace().unwrap_or_default(), &name);
-    let found = reader.load([watch.clone()]).await?.one(&watch);
-    let data = found.map(|o| texts(&o, "/data")).unwrap_or_default();
-    Ok(Inventory::parse(&name, &data)?)
+    let found = match reader.load([watch.clone()]).await?.one(&watch) {
+        None if expected => reader.now(&watch).await?.pop(),
+        found => found,
+    };
+    Ok(found.map(|o| Inventory::parse(&name, &texts(&o, "/data"))).transpose()?)
 }
 
 /// All connection objects of a namespace.

@@ -5,7 +5,7 @@ use super::error::ReconcileError;
 use super::execute::{Place, execute};
 use super::lookups::answered;
 use super::survey::{Survey, survey};
-use super::{Occasion, World, set_finalizers, troubles};
+use super::{Occasion, World, recover, set_finalizers, troubles};
 use crate::api::{DeletionPolicy, FINALIZER};
 use crate::plan::{self, Observed, Step};
 use crate::status::{Report, Trouble};
@@ -31,6 +31,9 @@ pub(super) async fn remove(occasion: &Occasion<'_>, world: &World, report: &mut 
         }
         tracing::info!(objects = survey.inventory.objects.len(), "the drivers stay, as deletionPolicy says");
         return let_go(occasion, world, &survey, report).await;
+    }
+    if survey.recovered {
+        return recover::record(config, world, &survey, report).await;
     }
     let namespace = config.namespace().unwrap_or_default();
     let observed = Observed {

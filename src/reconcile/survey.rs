@@ -1,7 +1,7 @@
 //! observe: the cluster and what of ours is in it (effect).
 
 use super::error::ReconcileError;
-use super::gather;
+use super::{gather, recover};
 use crate::api::VDOConfig;
 use crate::cluster::{Reader, Select, Watch};
 use crate::facts::Cluster;
@@ -21,6 +21,8 @@ pub struct Survey {
     pub cluster: Cluster,
     /// What may exist because of us.
     pub inventory: Inventory,
+    /// It was lost and is rebuilt from what bears our labels, and not stored yet: nothing may be removed because of it.
+    pub recovered: bool,
     /// Where it is kept.
     pub inventory_name: String,
     /// The id of our apply set.
@@ -39,9 +41,18 @@ pub struct Survey {
 /// When something cannot be read.
 pub async fn survey(reader: &Reader, config: &VDOConfig, version: KubernetesVersion) -> Result<Survey, ReconcileError> {
     let cluster = gather::cluster(reader, version).await?;
-    let inventory = gather::inventory(reader, config).await?;
     let inventory_name = gather::inventory_name(config);
     let apply_set = apply_set_id(&inventory_name, &config.namespace().unwrap_or_default());
+    let expected = recover::is_expected(config);
+    let (inventory, recovered) = match gather::inventory(reader, config, expected).await? {
+        Some(inventory) => (inventory, false),
+        None if expected => {
+            let found = recover::scan(reader, config, &apply_set).await?;
+            let recovered = !found.objects.is_empty();
+            (found, recovered)
+        }
+        None => (Inventory::default(), false),
+    };
     let ids = inventory
         .objects
         .iter()
@@ -51,6 +62,7 @@ pub async fn survey(reader: &Reader, config: &VDOConfig, version: KubernetesVers
     let mut survey = Survey {
         cluster,
         inventory,
+        recovered,
         inventory_name,
         apply_set,
         live,

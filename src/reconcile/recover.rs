@@ -1,0 +1,222 @@
+//! A lost inventory: what bears our labels is found again and recorded, before anything else happens (effect).
+
+use super::World;
+use super::erase::{is_current, outdated};
+use super::error::ReconcileError;
+use super::execute::{Place, execute};
+use super::survey::Survey;
+use crate::api::{DRIVER_LABEL, FINALIZER, PART_OF_LABEL, Reason, VDOConfig};
+use crate::cluster::{Reader, Select, Watch};
+use crate::manifest::{Object, is_owned};
+use crate::plan::{Entry, Inventory, Plan, Step, Wait, wave};
+use crate::status::{Report, Trouble};
+use crate::types::{CPI, CSI, DriverRole};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use kube::ResourceExt;
+
+/// The kinds that a chart or the operator itself brings. Their lists are a right of the operator, see deploy/rbac.yaml.
+const KINDS: [(&str, &str); 12] = [
+    ("v1", "ConfigMap"),
+    ("v1", "Service"),
+    ("v1", "ServiceAccount"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
+    ("rbac.authorization.k8s.io/v1", "Role"),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "DaemonSet"),
+    ("storage.k8s.io/v1", "CSIDriver"),
+    ("storage.k8s.io/v1", "StorageClass"),
+    ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
+];
+
+/// What the operator may read by its name only.
+const NAMED: [(&str, &str, &str); 3] = [
+    ("Namespace", "", "vmware-system-csi"),
+    ("Secret", "kube-system", "vsphere-cloud-secret"),
+    ("Secret", "vmware-system-csi", "vsphere-config-secret"),
+];
+
+/// Requests that are under way at the same time.
+const CONCURRENCY: usize = 4;
+
+/// Whether something says that drivers were installed, so that a missing inventory is a lost one. At a first installation nothing
+/// does, and nothing is looked for.
+pub(super) fn is_expected(config: &VDOConfig) -> bool {
+    config.finalizers().iter().any(|f| f == FINALIZER) || config.status.as_ref().is_some_and(|status| status.inventory.is_some())
+}
+
+/// Looks for everything that bears the labels of this apply set and was applied by us.
+///
+/// # Errors
+/// When a list fails: half an inventory is none.
+pub(super) async fn scan(reader: &Reader, config: &VDOConfig, apply_set: &str) -> Result<Inventory, ReconcileError> {
+    let found: Vec<Vec<Object>> = stream::iter(places(apply_set))
+        .map(|watch| async move { reader.applied(&watch).await })
+        .buffered(CONCURRENCY)
+        .try_collect()
+        .await?;
+    let cluster_id = config.status.as_ref().and_then(|status| status.cluster_id.clone());
+    Ok(rebuilt(found.into_iter().flatten(), apply_set, cluster_id))
+}
+
+/// Where something of ours can be.
+fn places(apply_set: &str) -> Vec<Watch> {
+    let labelled = |(api_version, kind)| Watch::new(api_version, kind, "", Select::Labels(format!("{PART_OF_LABEL}={apply_set}")));
+    let named = |(kind, namespace, name): (&str, &str, &str)| Watch::new("v1", kind, namespace, Select::Name(name.into()));
+    KINDS.into_iter().map(labelled).chain(NAMED.into_iter().map(named)).collect()
+}
+
+/// The inventory of these objects, as far as they are ours. Who made a namespace is not known any more, so it stays.
+fn rebuilt(found: impl Iterator<Item = Object>, apply_set: &str, cluster_id: Option<String>) -> Inventory {
+    let entry = |object: &Object| {
+        let driver = object.label(DRIVER_LABEL).unwrap_or_default();
+        let role = match driver {
+            CPI => DriverRole::CloudProvider,
+            CSI => DriverRole::Storage,
+            _ => DriverRole::Other,
+        };
+        Entry {
+            api_version: object.api_version().to_owned(),
+            driver: driver.to_owned(),
+            wave: wave(object.kind(), role),
+            adopted: object.kind() == "Namespace",
+            uid: Some(object.uid().to_owned()),
+            applied: None,
+        }
+    };
+    Inventory {
+        objects: found
+            .filter(|object| is_owned(object, apply_set))
+            .map(|object| (object.id(), entry(&object)))
+            .collect(),
+        cluster_id,
+        approved: None,
+    }
+}
+
+/// Stores what was found, and does nothing else in this run.
+pub(super) async fn record(config: &VDOConfig, world: &World, survey: &Survey, report: &mut Report) -> Result<(), ReconcileError> {
+    if !is_current(config, world).await? {
+        report.waiting.push(outdated(config));
+        return Ok(());
+    }
+    let objects = survey.inventory.objects.len();
+    let message = format!(
+        "ConfigMap {} was lost; it is rebuilt from {objects} objects that bear the labels of VDOConfig {}, and nothing is removed meanwhile",
+        survey.inventory_name,
+        config.name_any()
+    );
+    tracing::warn!(inventory = survey.inventory_name, objects, "{message}");
+    let plan = Plan {
+        steps: vec![Step::Record(survey.inventory.clone())],
+        ..Plan::default()
+    };
+    let place = Place {
+        namespace: &config.namespace().unwrap_or_default(),
+        name: &survey.inventory_name,
+        apply_set: &survey.apply_set,
+    };
+    let outcome = execute(&plan, world, &place).await;
+    report.troubles.extend(outcome.failures.iter().map(Trouble::from));
+    report.waiting.push(Wait {
+        driver: String::new(),
+        reason: Reason::Progressing,
+        message,
+    });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::{InventoryStatus, VDOConfigStatus};
+    use crate::chart::{self, Context};
+    use crate::manifest::{Owner, stamp};
+    use serde_json::{Value, json};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_kind_of_every_chart_is_looked_for() {
+        let mut kinds = BTreeSet::new();
+        for source in crate::fetch::embedded::sources().into_values() {
+            for version in source.versions() {
+                let opened = chart::open(&chart::package(&source, &version).expect("a package")).expect("a chart");
+                let values = match opened.values.get("webhook") {
+                    Some(_) => json!({"webhook": {"enabled": true, "caBundle": "Q0E="}}),
+                    None => Value::Null,
+                };
+                for object in chart::render(&opened, &values, &Context::default()).expect("objects") {
+                    let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
+                    kinds.insert((text("apiVersion"), text("kind")));
+                }
+            }
+        }
+        let looked: BTreeSet<_> = places("set").into_iter().map(|watch| (watch.api_version, watch.kind)).collect();
+        let missed: Vec<_> = kinds.difference(&looked).collect();
+        assert!(
+            !kinds.is_empty() && missed.is_empty(),
+            "would be forgotten with the inventory: {missed:?}"
+        );
+    }
+
+    #[test]
+    fn it_is_expected_only_where_something_was_installed() {
+        let config = |finalizer: bool, listed: bool| {
+            let mut config = VDOConfig::new("vdo", crate::api::VDOConfigSpec::default());
+            config.metadata.finalizers = finalizer.then(|| vec![FINALIZER.to_owned()]);
+            config.status = Some(VDOConfigStatus {
+                inventory: listed.then(InventoryStatus::default),
+                ..VDOConfigStatus::default()
+            });
+            config
+        };
+        let all = [(false, false), (false, true), (true, false), (true, true)];
+        assert_eq!(
+            all.map(|(finalizer, listed)| is_expected(&config(finalizer, listed))),
+            [false, true, true, true]
+        );
+    }
+
+    #[test]
+    fn what_is_ours_is_listed_as_it_was() {
+        let object = |kind: &str, name: &str, driver: &str, set: &str| {
+            let value = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "uid": format!("uid-{name}")}});
+            let mut all = [Object::new(value).expect("an object")];
+            let owner = Owner {
+                apply_set: set.into(),
+                driver: driver.into(),
+                version: "1.0.0".into(),
+                salt: String::new(),
+            };
+            stamp(&mut all, &owner);
+            let [object] = all;
+            object
+        };
+        let mut unmanaged = object("Service", "unmanaged", CSI, "set");
+        unmanaged.set_label(crate::api::MANAGED_BY_LABEL, "somebody");
+        let found = [
+            object("DaemonSet", "cpi", CPI, "set"),
+            object("Deployment", "csi", CSI, "set"),
+            object("Namespace", "home", CSI, "set"),
+            object("Service", "foreign", CSI, "another set"),
+            unmanaged,
+        ];
+        let inventory = rebuilt(found.into_iter(), "set", Some("id".into()));
+        let lines: Vec<String> = inventory
+            .objects
+            .iter()
+            .map(|(id, e)| format!("{} {} {} {} {:?}", id.name, e.driver, e.wave, e.adopted, e.uid.as_deref()))
+            .collect();
+        let mut expected = [
+            format!("cpi {CPI} 4 false Some(\"uid-cpi\")"),
+            format!("csi {CSI} 5 false Some(\"uid-csi\")"),
+            format!("home {CSI} 1 true Some(\"uid-home\")"),
+        ];
+        expected.sort();
+        let mut lines = lines;
+        lines.sort();
+        assert_eq!(lines, expected);
+        assert_eq!(inventory.cluster_id.as_deref(), Some("id"));
+    }
+}

@@ -1,0 +1,102 @@
+//! A lost and a damaged inventory on a real control plane: no driver is forgotten, and nothing foreign goes.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
+
+mod bed;
+
+use anyhow::{Context, Result, ensure};
+use bed::{Bed, NS, OPERATOR, PATIENCE, condition, name};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use vdo_testbed::{Probe, until};
+
+const VDO: &str = "vdo.vmware.com/v1alpha1";
+const MAP: &str = "vdo-inventory";
+const RBAC: &str = "rbac.authorization.k8s.io/v1";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_inventory_is_rebuilt_before_anything_goes() -> Result<()> {
+    bed::prepare();
+    let mut bed = Bed::start().await?;
+    bed.start_operator().await?;
+    bed.apply_samples().await?;
+    bed.until_ready().await?;
+    copy(&bed).await?;
+    damaged_and_lost(&bed).await?;
+    lost_before_a_deletion(&mut bed).await?;
+    let refused = bed.cluster.audit().requests(|e| e.user == OPERATOR && e.code == 403).await?;
+    ensure!(refused.is_empty(), "the operator lacked rights:\n{refused}");
+    Ok(())
+}
+
+/// An object that somebody made from one of ours, with all its labels and annotations.
+async fn copy(bed: &Bed) -> Result<()> {
+    let original = bed.get(RBAC, "ClusterRole", "", "vsphere-csi-node-cluster-role").await?;
+    let metadata = json!({"name": "copied", "labels": original["metadata"]["labels"], "annotations": original["metadata"]["annotations"]});
+    bed.apply(&json!({"apiVersion": RBAC, "kind": "ClusterRole", "metadata": metadata, "rules": original["rules"]}))
+        .await
+}
+
+/// The stored inventory: its objects with their instances, and the identity of the cluster.
+async fn stored(bed: &Bed) -> Result<Option<(BTreeSet<String>, String)>> {
+    let map = bed.get("v1", "ConfigMap", NS, MAP).await?;
+    let Some(text) = map["data"]["objects"].as_str() else {
+        return Ok(None);
+    };
+    let objects: Vec<Value> = serde_json::from_str(text)?;
+    let lines = objects.iter().map(|o| {
+        format!(
+            "{} {} {} {} {} {}",
+            o["kind"], o["namespace"], o["name"], o["driver"], o["wave"], o["uid"]
+        )
+    });
+    Ok(Some((lines.collect(), map["data"]["clusterId"].to_string())))
+}
+
+/// A damaged one stops the operator with an error that says what to do; once it is deleted, it is rebuilt and nothing goes.
+async fn damaged_and_lost(bed: &Bed) -> Result<()> {
+    let before = stored(bed).await?.context("an inventory")?;
+    let begin = bed.cluster.audit().mark().await?;
+    for data in [json!({"objects": "[{"}), json!({"objects": null})] {
+        let mark = bed.cluster.audit().mark().await?;
+        bed.merge("v1", "ConfigMap", NS, MAP, json!({"data": data})).await?;
+        let ready = bed.until_reason("Ready", "InvalidSpec").await?;
+        let message = ready["message"].to_string();
+        ensure!(message.contains(MAP) && message.contains("delete it"), "no remedy in {message}");
+        let writes = bed
+            .operator_requests(mark)
+            .await?
+            .only(|e| e.resource != "events" && e.subresource != "status");
+        ensure!(writes.is_empty(), "written with a damaged inventory:\n{writes}");
+        bed.delete("v1", "ConfigMap", NS, MAP).await?;
+        until("the inventory to be what it was", PATIENCE, async || {
+            let now = stored(bed).await?;
+            Ok(Probe::when(now.as_ref() == Some(&before), format!("{now:?}")))
+        })
+        .await?;
+        bed.until_ready().await?;
+    }
+    let gone = bed.cluster.audit().since(begin).await?.of(OPERATOR).only(|e| e.verb == "delete");
+    ensure!(gone.is_empty(), "something was deleted:\n{gone}");
+    Ok(())
+}
+
+async fn lost_before_a_deletion(bed: &mut Bed) -> Result<()> {
+    bed.kill_operator();
+    bed.delete("v1", "ConfigMap", NS, MAP).await?;
+    bed.delete(VDO, "VDOConfig", NS, "vdo").await?;
+    bed.start_operator().await?;
+    until("the VDOConfig to be gone", PATIENCE, async || {
+        let config = bed.get(VDO, "VDOConfig", NS, "vdo").await?;
+        Ok(Probe::when(config == Value::Null, condition(&config, "Ready")))
+    })
+    .await?;
+    let left: BTreeSet<String> = bed.owned().await?.iter().map(name).collect();
+    // Who made the namespace is not known any more, and the copy is not ours.
+    let expected = ["ClusterRole /copied", "Namespace /vmware-system-csi"].map(str::to_owned);
+    assert_eq!(left, BTreeSet::from(expected));
+    ensure!(
+        bed.get("v1", "ConfigMap", NS, MAP).await? == Value::Null,
+        "the inventory outlived its VDOConfig"
+    );
+    Ok(())
+}
