@@ -4,6 +4,7 @@ mod compatibility;
 mod condition;
 mod connection;
 mod failure;
+mod file_volumes;
 mod reason;
 mod storage_class;
 mod vdoconfig;
@@ -15,12 +16,13 @@ pub use connection::{
     VsphereCloudConfig, VsphereCloudConfigSpec, VsphereCloudConfigStatus,
 };
 pub use failure::{Class, Failure, chain};
+pub use file_volumes::{FileVolumes, NetPermission, Permission};
 pub use reason::Reason;
 pub use storage_class::{BindingMode, FsType, ReclaimPolicy, StorageClass};
 pub use vdoconfig::{
-    Approval, CloudProvider, ConflictPolicy, ConflictRule, DeletionPolicy, DriftStatus, DriverStatus, FileVolumes, Health, Images,
-    InventoryStatus, KubernetesStatus, ManagementState, MatrixStatus, NetPermission, NextAttempt, NodesStatus, Permission, PlanStatus,
-    Snapshots, StorageProvider, Topology, UpdatePolicy, VDOConfig, VDOConfigSpec, VDOConfigStatus, VcenterStatus, WaitingNode,
+    Approval, CloudProvider, ConflictPolicy, ConflictRule, DeletionPolicy, DriftStatus, DriverStatus, Health, Images, InventoryStatus,
+    KubernetesStatus, ManagementState, MatrixStatus, NextAttempt, NodesStatus, PlanStatus, Snapshots, StorageProvider, Topology,
+    UpdatePolicy, VDOConfig, VDOConfigSpec, VDOConfigStatus, VcenterStatus, WaitingNode,
 };
 
 /// The API group of every custom resource.

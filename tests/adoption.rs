@@ -183,10 +183,7 @@ async fn running(bed: &Bed) -> Result<BTreeMap<String, String>> {
     let mut all = BTreeMap::new();
     for kind in ["DaemonSet", "Deployment"] {
         for object in workloads(bed, kind).await? {
-            all.insert(
-                name(&object),
-                format!("{} {}", object["metadata"]["uid"], object["spec"]),
-            );
+            all.insert(name(&object), format!("{} {}", object["metadata"]["uid"], object["spec"]));
         }
     }
     for mut pod in bed.list("v1", "Pod", "").await? {

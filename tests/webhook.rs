@@ -1,6 +1,13 @@
 //! The certificate of the CSI webhook on a real API server: made, trusted, renewed without a gap, with the time moved in the
 //! Secret that holds its state.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "tests"
+)]
 
 mod bed;
 
@@ -186,7 +193,7 @@ async fn until_used(bed: &Bed, what: &str, authorities: usize, test: impl Fn(&Us
         let ready = condition(&config(bed).await?, "Ready");
         Ok(match used {
             Some(used) if count == authorities && test(&used) => Probe::Ready(used),
-            _ => Probe::not_yet(&json!({"authorities": count, "ready": ready})),
+            _ => Probe::not_yet(json!({"authorities": count, "ready": ready})),
         })
     })
     .await
