@@ -4,6 +4,7 @@ mod compatibility;
 mod condition;
 mod connection;
 mod failure;
+mod file_volumes;
 mod reason;
 mod storage_class;
 mod vdoconfig;
@@ -16,11 +17,12 @@ pub use connection::{
     VsphereCloudConfig, VsphereCloudConfigSpec, VsphereCloudConfigStatus,
 };
 pub use failure::{Class, Failure, chain};
+pub use file_volumes::{FileVolumes, NetPermission, Permission};
 pub use reason::Reason;
 pub use storage_class::{BindingMode, FsType, ReclaimPolicy, StorageClass};
 pub use vdoconfig::{
-    Approval, CloudProvider, ConflictPolicy, ConflictRule, DeletionPolicy, FileVolumes, Images, ManagementState, NetPermission, Permission,
-    Snapshots, StorageProvider, Topology, UpdatePolicy, VDOConfig, VDOConfigSpec,
+    Approval, CloudProvider, ConflictPolicy, ConflictRule, DeletionPolicy, Images, ManagementState, Snapshots, StorageProvider, Topology,
+    UpdatePolicy, VDOConfig, VDOConfigSpec,
 };
 pub use vdoconfig_status::{
     DriftStatus, DriverStatus, Health, InventoryStatus, KubernetesStatus, MatrixStatus, NextAttempt, NodesStatus, PlanStatus,

@@ -41,6 +41,7 @@ pub mod snapshots;
 mod stopwatch;
 mod survey;
 mod upgrade;
+pub mod webhook;
 
 pub use error::ReconcileError;
 pub use evidence::Evidence;

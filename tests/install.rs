@@ -151,7 +151,7 @@ fn decoded(secret: &Value, key: &str) -> Result<String> {
 /// Ten forced resyncs, no request.
 async fn nothing_is_asked_at_rest(bed: &Bed) -> Result<()> {
     let mark = bed.cluster.audit().mark().await?;
-    let before = reconciles(bed).await?;
+    let before = bed.reconciles().await?;
     for round in 0..10 {
         bed.merge(
             "vdo.vmware.com/v1alpha1",
@@ -162,7 +162,7 @@ async fn nothing_is_asked_at_rest(bed: &Bed) -> Result<()> {
         )
         .await?;
         until("the resync to be made", PATIENCE, async || {
-            let now = reconciles(bed).await?;
+            let now = bed.reconciles().await?;
             Ok(Probe::when(now > before + round, format!("{} reconciles so far", now - before)))
         })
         .await?;
@@ -170,27 +170,6 @@ async fn nothing_is_asked_at_rest(bed: &Bed) -> Result<()> {
     let requests = bed.operator_requests(mark).await?;
     ensure!(requests.is_empty(), "at rest the operator asked:\n{requests}");
     Ok(())
-}
-
-/// How many reconciles the operator has counted.
-async fn reconciles(bed: &Bed) -> Result<u64> {
-    let text = fetch(bed, "/metrics").await?;
-    Ok(text
-        .lines()
-        .filter(|l| l.starts_with("vdo_reconcile_total"))
-        .filter_map(|l| l.rsplit(' ').next()?.parse::<u64>().ok())
-        .sum())
-}
-
-async fn fetch(bed: &Bed, path: &str) -> Result<String> {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let mut stream = tokio::net::TcpStream::connect(bed.operator_address()?).await?;
-    stream
-        .write_all(format!("GET {path} HTTP/1.1\r\nHost: operator\r\nConnection: close\r\n\r\n").as_bytes())
-        .await?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text).await?;
-    Ok(text)
 }
 
 /// Conditions, columns, events, metrics.
@@ -244,15 +223,15 @@ async fn what_is_shown(bed: &Bed) -> Result<()> {
         .filter(|e| e["regarding"]["kind"] == "VDOConfig" && e["reason"] == "Healthy")
         .collect();
     assert_eq!(ready.len(), 1, "one event for one transition: {ready:?}");
-    let metrics = fetch(bed, "/metrics").await?;
+    let metrics = bed.fetch("/metrics").await?;
     for line in [
         "vdo_driver_info{driver=\"vsphere-cpi\",version=\"1.34.0\"} 1",
         "vdo_connection_up{connection=\"vc1\"} 1",
     ] {
         assert!(metrics.contains(line), "{line} is not in:\n{metrics}");
     }
-    assert!(fetch(bed, "/readyz").await?.starts_with("HTTP/1.1 200"));
-    assert!(fetch(bed, "/healthz").await?.starts_with("HTTP/1.1 200"));
+    assert!(bed.fetch("/readyz").await?.starts_with("HTTP/1.1 200"));
+    assert!(bed.fetch("/healthz").await?.starts_with("HTTP/1.1 200"));
     Ok(())
 }
 
@@ -457,7 +436,7 @@ async fn a_restart_writes_nothing(bed: &mut Bed) -> Result<()> {
     bed.kill_operator();
     bed.start_operator().await?;
     until("the first reconcile after the restart", PATIENCE, async || {
-        Ok(Probe::when(reconciles(bed).await? > 1, "none yet"))
+        Ok(Probe::when(bed.reconciles().await? > 1, "none yet"))
     })
     .await?;
     let writes = bed.operator_requests(mark).await?.writes();
@@ -491,7 +470,7 @@ async fn secrets_are_nowhere(bed: &Bed) -> Result<()> {
     ];
     let mut places = vec![
         ("the log".to_owned(), std::fs::read_to_string(bed.operator_log())?),
-        ("the metrics".into(), fetch(bed, "/metrics").await?),
+        ("the metrics".into(), bed.fetch("/metrics").await?),
     ];
     for (api_version, kind) in [
         ("vdo.vmware.com/v1alpha1", "VDOConfig"),

@@ -23,7 +23,7 @@ fetch         2  types api matrix chart
 vcenter       2  types api facts driverconfig
 reconcile     3  types api facts yaml manifest health plan matrix chart driverconfig status cluster fetch vcenter
 runtime       3  types api
-controller    3  types api facts manifest status cluster fetch vcenter reconcile runtime
+controller    3  types api facts manifest plan status cluster fetch vcenter reconcile runtime
 cli           3  types api facts yaml manifest health plan matrix chart driverconfig status cluster fetch vcenter reconcile runtime
 bin           3  types api cli controller runtime
 ";

@@ -115,6 +115,7 @@ fn collect() -> Result<Rights, Failure> {
         ("secrets", "kube-system", "vsphere-cloud-secret"),
         ("configmaps", "kube-system", "vsphere-cloud-config"),
         ("secrets", "", "vsphere-config-secret"),
+        ("secrets", "", "vsphere-webhook-certs"),
     ] {
         let place = rights.written.entry(namespace.to_owned()).or_default();
         place.add("", kind, &[name], &["create", "delete", "patch"]);
@@ -169,6 +170,8 @@ fn own(rights: &mut Rights) {
     );
     let home = rights.written.entry(NAMESPACE.to_owned()).or_default();
     home.add("", "secrets", &[], &["list", "watch"]);
+    // The state of the webhook's certificate.
+    home.add("", "secrets", &[vdo::reconcile::webhook::SECRET], &["create", "patch"]);
     home.add("", "configmaps", &[], &["get", "list", "watch", "create", "patch", "delete"]);
     let kube_system = rights.written.entry("kube-system".to_owned()).or_default();
     kube_system.add("", "pods", &[], &["list", "watch"]);

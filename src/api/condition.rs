@@ -27,6 +27,8 @@ pub enum ConditionType {
     ControlPlaneEligible,
     /// Precondition: no node waits for its pod network.
     NetworkReady,
+    /// Precondition of the CSI webhook: its certificate is good for what the API server trusts.
+    WebhookCertificateValid,
     /// Precondition: nobody else runs a driver of the same name.
     NoForeignDriver,
     /// Precondition of snapshots: their definitions and their controller are there.
@@ -72,6 +74,7 @@ impl ConditionType {
         Self::NetworkReady,
         Self::ControlPlaneEligible,
         Self::SnapshotsSupported,
+        Self::WebhookCertificateValid,
         Self::MatrixFresh,
     ];
 
@@ -90,6 +93,7 @@ impl ConditionType {
             Self::NodesInitialized => "NodesInitialized",
             Self::ControlPlaneEligible => "ControlPlaneEligible",
             Self::NetworkReady => "NetworkReady",
+            Self::WebhookCertificateValid => "WebhookCertificateValid",
             Self::NoForeignDriver => "NoForeignDriver",
             Self::SnapshotsSupported => "SnapshotsSupported",
             Self::MatrixFresh => "MatrixFresh",

@@ -232,6 +232,8 @@ reasons! {
     SnapshotDefinitionsMissing,
     /// No controller of volume snapshots is ready.
     SnapshotControllerMissing,
+    /// The certificate of a webhook is expired, for another name, or signed by nobody whom the API server trusts.
+    WebhookCertificateInvalid,
 
     /// The kubelet of a node does not leave it to a cloud provider.
     KubeletNotExternal,

@@ -230,7 +230,7 @@ pub struct StorageProvider {
     pub topology_categories: Vec<String>,
     /// Settings for file volumes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub file_volumes: Option<FileVolumes>,
+    pub file_volumes: Option<super::FileVolumes>,
     /// Settings for snapshots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshots: Option<Snapshots>,
@@ -240,6 +240,10 @@ pub struct StorageProvider {
     /// Whether the node driver for Windows is installed; default: as the driver ships it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub windows: Option<bool>,
+    /// Whether the driver's validating webhook is installed, which refuses storage classes, volumes and claims that the driver
+    /// cannot serve. The operator makes its certificate and renews it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub webhook: bool,
     /// StorageClasses to create; none unless listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
@@ -251,44 +255,6 @@ pub struct StorageProvider {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_object")]
     pub values: Map<String, Value>,
-}
-
-/// Settings for file volumes.
-#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
-#[serde(rename_all = "camelCase")]
-pub struct FileVolumes {
-    /// Who may mount file volumes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub net_permissions: Vec<NetPermission>,
-    /// URLs of the vSAN datastores to place file volumes on.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub vsan_data_store_url: Vec<String>,
-}
-
-/// Who may mount file volumes.
-#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
-#[serde(rename_all = "camelCase")]
-pub struct NetPermission {
-    /// An address, a range or a subnet; * for everybody.
-    pub ips: String,
-    /// What they may do; default: READ_WRITE.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub permissions: Option<Permission>,
-    /// Whether root of the client is treated as nobody.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub root_squash: Option<bool>,
-}
-
-/// What a client may do with a file volume.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Permission {
-    /// Read and write.
-    ReadWrite,
-    /// Read.
-    ReadOnly,
-    /// Nothing.
-    NoAccess,
 }
 
 /// Settings for snapshots.

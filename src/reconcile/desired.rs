@@ -2,6 +2,7 @@
 
 use super::error::ReconcileError;
 use super::select::Asked;
+use super::webhook::{Material, SERVED};
 use crate::api::{CREDENTIALS_ANNOTATION, Permission, StorageProvider, VDOConfigSpec};
 use crate::chart::{self, Chart, Configuration};
 use crate::driverconfig::{self, cpi, csi};
@@ -33,6 +34,8 @@ pub struct Wanted<'a> {
     pub apply_set: &'a str,
     /// The namespace of the VDOConfig.
     pub namespace: &'a str,
+    /// The certificate of the CSI driver's webhook, where that is asked for.
+    pub webhook: Option<&'a Material>,
 }
 
 /// Every object of every driver, stamped, with its wave.
@@ -124,6 +127,11 @@ fn values(wanted: &Wanted<'_>, chart: &Chart) -> Value {
             if let Some(windows) = csi.windows {
                 set(&["windows", "enabled"], windows.into());
             }
+            if let Some(material) = wanted.webhook {
+                set(&["webhook", "enabled"], true.into());
+                set(&["webhook", "secretName"], SERVED.into());
+                set(&["webhook", "caBundle"], STANDARD.encode(&material.bundle).into());
+            }
             if !csi.storage_classes.is_empty() {
                 set(&["storageClasses"], json!(csi.storage_classes));
             }
@@ -160,7 +168,9 @@ fn configuration(wanted: &Wanted<'_>, chart: &Chart, values: &Value, connections
         Configuration::CsiGcfg => {
             let options = csi_options(wanted.cluster_id, &wanted.spec.storage_provider.clone().unwrap_or_default());
             let data = csi::render(&chart.metadata.version, &options, &connections)?;
-            vec![secret(&namespace, SECRET, &data)]
+            let mut secrets = vec![secret(&namespace, SECRET, &data)];
+            secrets.extend(wanted.webhook.map(|material| secret(&namespace, SERVED, &served(material))));
+            secrets
         }
         Configuration::CpiYaml => {
             let topology = wanted.spec.cloud_provider.as_ref().and_then(|c| c.topology.clone());
@@ -189,6 +199,19 @@ fn configuration(wanted: &Wanted<'_>, chart: &Chart, values: &Value, connections
         }
     };
     Ok(objects.into_iter().map(Object::new).collect::<Result<_, _>>()?)
+}
+
+/// What the webhook reads at its start.
+fn served(material: &Material) -> BTreeMap<String, Secret> {
+    const CONFIG: &str =
+        "[WebHookConfig]\nport = \"8443\"\ncert-file = \"/run/secrets/tls/tls.crt\"\nkey-file = \"/run/secrets/tls/tls.key\"\n";
+    [
+        ("tls.crt", Secret::new(material.certificate.clone())),
+        ("tls.key", material.key.clone()),
+        ("webhook.config", Secret::new(CONFIG)),
+    ]
+    .map(|(key, value)| (key.to_owned(), value))
+    .into()
 }
 
 fn secret(namespace: &str, name: &str, data: &BTreeMap<String, Secret>) -> Value {
@@ -269,6 +292,7 @@ mod tests {
             cluster_id: "id",
             apply_set: "set",
             namespace: "ns",
+            webhook: None,
         };
         let values = values(&wanted, chart);
         chart::values::effective(chart, &values)?;

@@ -127,6 +127,9 @@ pub enum ReconcileError {
     /// The plan broke a rule.
     #[error(transparent)]
     Plan(#[from] PlanRejected),
+    /// No keys can be drawn.
+    #[error("the certificate of the CSI webhook cannot be made")]
+    Certificate(#[source] rcgen::Error),
     /// The Kubernetes API did not do what was asked.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
@@ -155,6 +158,7 @@ impl Failure for ReconcileError {
             Self::Manifest(_) => Reason::RenderFailed,
             Self::Inventory(_) => Reason::InvalidSpec,
             Self::Plan(_) => Reason::PlanRejected,
+            Self::Certificate(_) => Reason::WebhookCertificateInvalid,
             Self::Cluster(error) => error.reason(),
         }
     }
@@ -166,7 +170,7 @@ impl Failure for ReconcileError {
                 Class::Wait
             }
             Self::SecretWrongType { .. } | Self::SecretIncomplete { .. } | Self::ForeignDriver { .. } => Class::Wait,
-            Self::NoClusterId | Self::Fetch(_) => Class::Retry,
+            Self::NoClusterId | Self::Fetch(_) | Self::Certificate(_) => Class::Retry,
             Self::Cluster(error) => error.class(),
             Self::ConnectionNotFound { .. }
             | Self::InvalidSpec { .. }

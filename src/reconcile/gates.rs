@@ -3,9 +3,10 @@
 use super::select::Asked;
 use crate::api::Reason;
 use crate::facts::{Cluster, Connection, Node};
-use crate::health::DriverHealth;
+use crate::health::{DriverHealth, Verdict, assess};
+use crate::manifest::Object;
 use crate::plan::{Desired, Hold, Wait};
-use crate::types::{CPI, CSI, DriverName};
+use crate::types::{CPI, CSI, DriverName, ObjectId};
 use std::collections::BTreeMap;
 
 /// How long the workloads of a driver that needs initialised nodes wait for the last of them, in seconds since the cloud
@@ -85,6 +86,34 @@ pub fn hold_lamed(
     })
 }
 
+/// Holds a webhook back until the pods that answer for it are ready: from then on the API server asks it, and refuses what it
+/// would have to ask about in vain. One that is in place already stays and is kept up to date.
+#[must_use]
+pub fn hold_webhook(desired: &[Desired], live: &BTreeMap<ObjectId, Object>) -> Option<Hold> {
+    let webhook = desired.iter().find(|d| d.object.kind() == "ValidatingWebhookConfiguration")?;
+    if live.contains_key(&webhook.object.id()) {
+        return None;
+    }
+    let workloads = desired
+        .iter()
+        .filter(|d| d.driver == webhook.driver && d.object.kind() == "Deployment");
+    let message = workloads
+        .map(|d| match live.get(&d.object.id()).map(assess) {
+            Some((Verdict::Current, _)) => None,
+            Some((Verdict::Waiting(_, message), _)) => Some(message),
+            None => Some(format!("{} is not there yet", d.object)),
+        })
+        .find_map(|waits| waits)?;
+    Some(Hold {
+        from: webhook.wave,
+        waits: vec![Wait {
+            driver: webhook.driver.clone(),
+            reason: Reason::WaitingForPods,
+            message: format!("{} waits for the pods that answer for it: {message}", webhook.object),
+        }],
+    })
+}
+
 /// What each driver that is not healthy waits for.
 #[must_use]
 pub fn unproven(running: &BTreeMap<DriverName, DriverHealth>) -> Vec<Wait> {
@@ -103,7 +132,6 @@ pub fn unproven(running: &BTreeMap<DriverName, DriverHealth>) -> Vec<Wait> {
 mod tests {
     use super::*;
     use crate::health::Pods;
-    use crate::manifest::Object;
     use serde_json::json;
 
     fn workload(driver: &str, wave: u8) -> Desired {
@@ -254,5 +282,40 @@ mod tests {
         ] {
             assert_eq!(held(drivers, nodes, csi_runs, cpi_age), expected);
         }
+    }
+
+    #[test]
+    fn a_webhook_waits_for_its_pods_once() {
+        let object = |kind: &str, status: serde_json::Value| {
+            let value = json!({"apiVersion": "x/v1", "kind": kind, "metadata": {"name": "w", "generation": 1}, "spec": {"replicas": 1}, "status": status});
+            Object::new(value).expect("an object")
+        };
+        let wanted = |kind: &str, wave: u8| Desired {
+            object: object(kind, json!({})),
+            driver: CSI.into(),
+            wave,
+        };
+        let desired = [wanted("Deployment", 5), wanted("ValidatingWebhookConfiguration", 7)];
+        let ready = json!({"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1});
+        let live = |objects: &[Object]| objects.iter().map(|o| (o.id(), o.clone())).collect::<BTreeMap<_, _>>();
+        let say = |live: &BTreeMap<ObjectId, Object>| hold_webhook(&desired, live).map(|hold| (hold.from, hold.waits[0].message.clone()));
+        let waits = |what: &str| {
+            Some((
+                7,
+                format!("ValidatingWebhookConfiguration w waits for the pods that answer for it: {what}"),
+            ))
+        };
+        assert_eq!(say(&live(&[])), waits("Deployment w is not there yet"));
+        assert_eq!(
+            say(&live(&[object("Deployment", json!({"observedGeneration": 1}))])),
+            waits("Deployment w has 0 of 1 pods at its newest revision")
+        );
+        assert_eq!(say(&live(&[object("Deployment", ready)])), None);
+        assert_eq!(
+            say(&live(&[object("ValidatingWebhookConfiguration", json!({}))])),
+            None,
+            "it is in place already"
+        );
+        assert!(hold_webhook(&desired[..1], &live(&[])).is_none(), "without a webhook nothing waits");
     }
 }

@@ -29,7 +29,7 @@ fn kube_system_watch() -> Watch {
     Watch::new("v1", "Namespace", "", Select::Name(KUBE_SYSTEM.into()))
 }
 
-fn by_name(kind: &str, namespace: &str, name: &str) -> Watch {
+pub(super) fn by_name(kind: &str, namespace: &str, name: &str) -> Watch {
     Watch::new("v1", kind, namespace, Select::Name(name.into()))
 }
 

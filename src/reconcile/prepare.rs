@@ -6,7 +6,7 @@ use super::foreign::nobody_else;
 use super::lookups::answered;
 use super::stopwatch::Stopwatch;
 use super::survey::{Survey, watches};
-use super::{Occasion, World, ahead, gates, gather, preconditions, select, snapshots, upgrade};
+use super::{Occasion, World, ahead, gates, gather, preconditions, select, snapshots, upgrade, webhook};
 use crate::api::{Approval, ConflictRule, MatrixStatus, UpdatePolicy};
 use crate::cluster::{Select, Watch, list};
 use crate::driverconfig::csi;
@@ -15,7 +15,7 @@ use crate::manifest::{is_owned, remember_configuration};
 use crate::matrix::{self, Index, Query, Resolution};
 use crate::plan::{self, Desired, Hold, Input, Observed, Plan, Wait};
 use crate::status::{DriverReport, Report};
-use crate::types::{CPI, ObjectId, VcenterVersion};
+use crate::types::{CPI, CSI, ObjectId, VcenterVersion};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::ResourceExt;
@@ -171,7 +171,19 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         charts.insert(driver.clone(), world.library.chart::<ReconcileError>(&pick.chart).await?);
     }
     watch.lap(report, "fetch");
+    let webhook = match webhook::wanted(occasion, charts.get(CSI).map(AsRef::as_ref)) {
+        Some(place) => {
+            let (material, told) = webhook::material(occasion, world, survey, &place).await?;
+            report.preconditions.push(told);
+            Some(material)
+        }
+        None => {
+            report.preconditions.push(webhook::not_asked_for());
+            None
+        }
+    };
     let mut desired = desired(&Wanted {
+        webhook: webhook.as_ref(),
         spec: &config.spec,
         asked: &asked,
         cluster: &survey.cluster,
@@ -196,6 +208,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
     };
     let hold = gates::hold_lamed(&desired, &asked, &connections, &survey.running);
     let hold = hold.or_else(|| gates::hold(&desired, &survey.cluster, &survey.running, survey.age(CPI, occasion.now)));
+    let hold = hold.or_else(|| gates::hold_webhook(&desired, &survey.live));
     let mut prepared = Prepared {
         resolution,
         desired,

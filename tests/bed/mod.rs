@@ -322,6 +322,28 @@ impl Bed {
         Ok((output.status.code().context("killed")?, text(output.stdout)?, text(output.stderr)?))
     }
 
+    /// What the operator answers on its own port, head and body.
+    pub async fn fetch(&self, path: &str) -> Result<String> {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let mut stream = tokio::net::TcpStream::connect(self.operator_address()?).await?;
+        stream
+            .write_all(format!("GET {path} HTTP/1.1\r\nHost: operator\r\nConnection: close\r\n\r\n").as_bytes())
+            .await?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await?;
+        Ok(text)
+    }
+
+    /// How many reconciles the operator has counted.
+    pub async fn reconciles(&self) -> Result<u64> {
+        let text = self.fetch("/metrics").await?;
+        Ok(text
+            .lines()
+            .filter(|l| l.starts_with("vdo_reconcile_total"))
+            .filter_map(|l| l.rsplit(' ').next()?.parse::<u64>().ok())
+            .sum())
+    }
+
     /// What the operator asked the API server in a time, without its watches and its Lease.
     pub async fn operator_requests(&self, since: vdo_testbed::Mark) -> Result<Requests> {
         Ok(self

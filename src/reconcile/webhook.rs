@@ -1,0 +1,313 @@
+//! The certificate of the CSI driver's validating webhook: made, trusted and renewed by the operator, without a gap.
+//!
+//! A Secret beside the VDOConfig is the state; what the chart mounts and what the API server trusts are rendered from it.
+//! Deciding is pure (state × time → action); the effects are drawing keys and one write.
+
+mod decide;
+mod issue;
+mod judge;
+mod state;
+
+pub use decide::{Action, Known, SETTLE, decide};
+pub use issue::{LIFE, issue};
+pub use judge::{Validity, judge};
+pub use state::{Pair, SECRET, State};
+
+use super::error::ReconcileError;
+use super::gather::by_name;
+use super::survey::Survey;
+use super::{Occasion, World};
+use crate::api::{ConditionType, ManagementState, Reason};
+use crate::chart::Chart;
+use crate::health::DriverHealth;
+use crate::manifest::Object;
+use crate::status::Precondition;
+use crate::types::{CSI, Secret};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use kube::ResourceExt;
+use serde_json::json;
+
+/// The Service that the chart puts before the webhook.
+const SERVICE: &str = "vsphere-webhook-svc";
+
+/// The Secret that the chart mounts.
+pub(super) const SERVED: &str = "vsphere-webhook-certs";
+
+const CONDITION: ConditionType = ConditionType::WebhookCertificateValid;
+
+/// What is rendered.
+#[derive(Debug, Clone)]
+pub struct Material {
+    /// The authorities that the API server trusts, PEM.
+    pub bundle: String,
+    /// What the webhook serves with, PEM.
+    pub certificate: String,
+    /// Its key, PEM.
+    pub key: Secret,
+}
+
+/// The webhook is not asked for, or the chart has none.
+pub(super) fn not_asked_for() -> Precondition {
+    Precondition {
+        kind: CONDITION,
+        holds: None,
+        reason: Reason::NotRequested,
+        message: "the webhook of CSI is not asked for".into(),
+    }
+}
+
+/// Whether the webhook is asked for and the chart has one; if so, the namespace that it will be in.
+pub(super) fn wanted(occasion: &Occasion<'_>, chart: Option<&Chart>) -> Option<String> {
+    let storage = occasion.config.spec.storage_provider.as_ref()?;
+    let chart = chart.filter(|chart| storage.webhook && chart.values.get("webhook").is_some())?;
+    let namespace = storage.values.get("namespace").or_else(|| chart.values.get("namespace"))?;
+    Some(namespace.as_str()?.to_owned())
+}
+
+/// The certificate to render, after the next step of its life has been taken; and what there is to say of the one in use.
+///
+/// # Errors
+/// When the Secret cannot be read or written, or no keys can be drawn.
+pub(super) async fn material(
+    occasion: &Occasion<'_>,
+    world: &World,
+    survey: &Survey,
+    namespace: &str,
+) -> Result<(Material, Precondition), ReconcileError> {
+    let own = occasion.config.namespace().unwrap_or_default();
+    let watch = by_name("Secret", &own, SECRET);
+    let found = world.reader.load([watch.clone()]).await?.one(&watch);
+    let state = found.as_ref().and_then(State::read);
+    let live = Live::of(survey);
+    let name = format!("{SERVICE}.{namespace}.svc");
+    let known = state.as_ref().map(|state| {
+        let trusted = |pair: &Pair| live.bundle.as_deref().is_some_and(|bundle| bundle.contains(pair.authority.trim()));
+        Known {
+            current: judge::judge_pair(&state.current, &name, occasion.now),
+            next: state.next.as_ref().map(|next| judge::judge_pair(next, &name, occasion.now)),
+            next_trusted: state.next.as_ref().is_some_and(trusted),
+            previous: state.previous.is_some(),
+            since: state.since,
+            rolled_out: survey.running.get(CSI).is_some_and(|health: &DriverHealth| health.ready),
+        }
+    });
+    let action = decide(known.as_ref(), occasion.now);
+    // A command reads once and writes nothing, and neither does an operator that is paused.
+    let acts = world.reader.cache().is_some() && occasion.config.spec.management_state == ManagementState::Managed;
+    let state = match (state, acts || matches!(action, Action::Issue(_))) {
+        (Some(state), false) => state,
+        (state, _) => act(state, &action, namespace, occasion.now)?,
+    };
+    if acts && action != Action::Keep {
+        let owner = json!({"apiVersion": "vdo.vmware.com/v1alpha1", "kind": "VDOConfig", "name": occasion.config.name_any(), "uid": occasion.config.uid()});
+        let wanted = Object::new(state.write(&own, &owner))?;
+        let live = world.writer.apply(&wanted, true).await?;
+        if let Some(cache) = world.reader.cache() {
+            cache.applied(&wanted, &live);
+        }
+        tracing::info!(secret = %wanted.id(), ?action, "the certificate of the CSI webhook takes its next step");
+    }
+    let precondition = live.verdict(&name, occasion.now);
+    let material = Material {
+        bundle: state.bundle(),
+        certificate: state.current.certificate,
+        key: state.current.key,
+    };
+    Ok((material, precondition))
+}
+
+/// The state after an action.
+fn act(state: Option<State>, action: &Action, namespace: &str, now: Timestamp) -> Result<State, ReconcileError> {
+    let issue = || issue(SERVICE, namespace, now).map_err(ReconcileError::Certificate);
+    let fresh = |current: Pair| State {
+        current,
+        next: None,
+        previous: None,
+        since: now,
+    };
+    Ok(match (state, action) {
+        (None, _) | (Some(_), Action::Issue(_)) => fresh(issue()?),
+        (Some(state), Action::Keep) => state,
+        (Some(state), Action::Stage) => State {
+            next: Some(issue()?),
+            since: now,
+            ..state
+        },
+        (
+            Some(State {
+                current, next: Some(next), ..
+            }),
+            Action::Promote,
+        ) => State {
+            previous: Some(current.authority),
+            ..fresh(next)
+        },
+        (Some(state), Action::Promote) => state,
+        (Some(state), Action::Retire) => fresh(state.current),
+    })
+}
+
+/// What is in the cluster.
+struct Live {
+    bundle: Option<String>,
+    certificate: Option<String>,
+}
+
+impl Live {
+    fn of(survey: &Survey) -> Self {
+        let find = |kind: &str, test: &dyn Fn(&Object) -> bool| survey.live.values().find(|o| o.kind() == kind && test(o));
+        let decoded = |text: &str| String::from_utf8(STANDARD.decode(text).ok()?).ok().filter(|text| !text.is_empty());
+        let webhook = find("ValidatingWebhookConfiguration", &|_| true);
+        let served = find("Secret", &|o| o.name() == SERVED);
+        Self {
+            bundle: webhook.and_then(|o| decoded(o.text("/webhooks/0/clientConfig/caBundle"))),
+            certificate: served.and_then(|o| decoded(o.text("/data/tls.crt"))),
+        }
+    }
+
+    /// What is to be said of the certificate in use.
+    fn verdict(&self, name: &str, now: Timestamp) -> Precondition {
+        let (Some(certificate), Some(bundle)) = (&self.certificate, &self.bundle) else {
+            return Precondition {
+                kind: CONDITION,
+                holds: None,
+                reason: Reason::Progressing,
+                message: "the webhook is not in place yet".into(),
+            };
+        };
+        match judge(certificate, bundle, name, now) {
+            Ok(validity) => Precondition::holds(
+                CONDITION,
+                format!("valid until {}, renewed from {} on", validity.until, validity.renewal()),
+            ),
+            Err(why) => Precondition::fails(
+                CONDITION,
+                Reason::WebhookCertificateInvalid,
+                format!("the certificate of the webhook {why}; the operator replaces it"),
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAME: &str = "vsphere-webhook-svc.ns.svc";
+
+    fn at(day: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000 + day * 86_400).expect("a time")
+    }
+
+    /// Two years, looked at every six hours, with a cluster that is one look behind: whatever is served, as it was or as it
+    /// will be, is trusted by whatever is trusted, as it was or as it will be. An authority is never made twice.
+    #[test]
+    fn two_years_without_a_gap() {
+        let (mut state, mut live): (Option<State>, Option<State>) = (None, None);
+        let mut steps = Vec::new();
+        for look in 0..2 * 365 * 4 {
+            let now = Timestamp::from_second(at(0).as_second() + look * 6 * 3600).expect("a time");
+            let known = state.as_ref().map(|s| Known {
+                current: judge::judge_pair(&s.current, NAME, now),
+                next: s.next.as_ref().map(|next| judge::judge_pair(next, NAME, now)),
+                next_trusted: s
+                    .next
+                    .as_ref()
+                    .is_some_and(|next| live.as_ref().is_some_and(|l| l.bundle().contains(next.authority.trim()))),
+                previous: s.previous.is_some(),
+                since: s.since,
+                rolled_out: live == state,
+            });
+            let action = decide(known.as_ref(), now);
+            let next = act(state.clone(), &action, "ns", now).expect("a state");
+            for served in live.iter().chain([&next]) {
+                for trusting in live.iter().chain([&next]) {
+                    judge(&served.current.certificate, &trusting.bundle(), NAME, now).expect("no gap");
+                }
+            }
+            if action != Action::Keep {
+                steps.push(format!("{action:?}"));
+            }
+            (live, state) = (Some(next.clone()), Some(next));
+        }
+        let turn = ["Stage", "Promote", "Retire"];
+        assert_eq!(steps.len(), 1 + 12 * turn.len(), "{steps:?}");
+        assert!(steps.remove(0).starts_with("Issue"));
+        assert!(
+            steps.iter().zip(turn.iter().cycle()).all(|(step, wanted)| step == wanted),
+            "{steps:?}"
+        );
+    }
+
+    #[test]
+    fn a_state_is_read_as_it_was_written_and_half_of_one_is_none() {
+        let pair = |day: i64| issue(SERVICE, "ns", at(day)).expect("a pair");
+        let state = State {
+            current: pair(0),
+            next: Some(pair(1)),
+            previous: Some(pair(2).authority),
+            since: at(3),
+        };
+        let written = state.write("home", &json!({"uid": "u"}));
+        assert_eq!(State::read(&Object::new(written.clone()).expect("an object")), Some(state.clone()));
+        for key in ["tls.key", "tls.crt", "ca.crt", "since"] {
+            let mut half = written.clone();
+            half["data"].as_object_mut().expect("data").shift_remove(key);
+            assert_eq!(State::read(&Object::new(half).expect("an object")), None, "without {key}");
+        }
+        let debug = format!("{state:?}");
+        assert!(!debug.contains("PRIVATE KEY") && debug.contains("******"), "{debug}");
+    }
+
+    /// What is said of a certificate that is in use; the time is an argument.
+    #[test]
+    fn an_expired_or_wrong_certificate_is_told() {
+        let pair = issue(SERVICE, "ns", at(0)).expect("a pair");
+        let other = issue("other", "ns", at(0)).expect("a pair");
+        let say = |certificate: &str, bundle: &str, day: i64| {
+            let live = Live {
+                bundle: Some(bundle.to_owned()),
+                certificate: Some(certificate.to_owned()),
+            };
+            let found = live.verdict(NAME, at(day));
+            format!("{:?} {}: {}", found.holds, found.reason, found.message)
+        };
+        let (own, theirs) = (pair.authority.as_str(), other.authority.as_str());
+        assert!(
+            say(&pair.certificate, own, 1).starts_with("Some(true) Healthy: valid until 2027-04-15T08:00:00Z, renewed from 2027-03-16"),
+            "{}",
+            say(&pair.certificate, own, 1)
+        );
+        for (found, expected) in [
+            (say(&pair.certificate, own, 91), "expired at 2027-04-15T08:00:00Z"),
+            (say(&pair.certificate, own, -1), "is not valid before 2027-01-15T07:00:00Z"),
+            (say(&pair.certificate, theirs, 1), "is signed by nobody in caBundle"),
+            (
+                say(&other.certificate, theirs, 1),
+                "is not for vsphere-webhook-svc.ns.svc but for other, other.ns, other.ns.svc",
+            ),
+            (say("nonsense", own, 1), "is no certificate in PEM form"),
+            (
+                say(&pair.certificate, "nonsense", 1),
+                "is signed by nobody whom the API server would trust: caBundle is empty or unusable",
+            ),
+        ] {
+            let expected =
+                format!("Some(false) WebhookCertificateInvalid: the certificate of the webhook {expected}; the operator replaces it");
+            assert_eq!(found, expected);
+        }
+        let swapped = Pair {
+            key: other.key.clone(),
+            ..pair.clone()
+        };
+        assert_eq!(judge::judge_pair(&swapped, NAME, at(1)), Err("has the key of another".into()));
+        assert!(judge::judge_pair(&pair, NAME, at(1)).is_ok());
+        let nothing = Live {
+            bundle: None,
+            certificate: Some(pair.certificate),
+        };
+        assert_eq!(nothing.verdict(NAME, at(1)).holds, None);
+    }
+}
