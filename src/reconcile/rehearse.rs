@@ -4,7 +4,7 @@ use super::World;
 use super::error::ReconcileError;
 use super::prepare::Prepared;
 use super::survey::Survey;
-use crate::api::{Class, Failure as _};
+use crate::api::{Failure as _, Reason};
 use crate::cluster::{ClusterError, Rehearsed, Select, Watch, rights};
 use crate::manifest::{Object, changes, is_installer};
 use crate::plan::{Change, Observed, Ownership, Plan, Skip, Step, ownership};
@@ -141,7 +141,7 @@ pub async fn rehearse(world: &World, survey: &Survey, prepared: &mut Prepared, s
             break;
         }
     }
-    if rehearsal.refusals.iter().any(|(_, error)| error.class() != Class::Retry) {
+    if rehearsal.refusals.iter().any(|(_, error)| error.reason() != Reason::ApiUnavailable) {
         // Nothing is written, so the next attempt begins before its first write again. What a server accepted while it was
         // overloaded still counts: else a plan of many steps would hardly ever be accepted as a whole.
         memory.retain(&Plan::default());
