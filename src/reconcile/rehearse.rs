@@ -141,7 +141,8 @@ pub async fn rehearse(world: &World, survey: &Survey, prepared: &mut Prepared, s
             break;
         }
     }
-    if rehearsal.refusals.iter().any(|(_, error)| error.reason() != Reason::ApiUnavailable) {
+    let about_the_step = |error: &ClusterError| !matches!(error.reason(), Reason::ApiUnavailable | Reason::ApplyFailed);
+    if rehearsal.refusals.iter().any(|(_, error)| about_the_step(error)) {
         // Nothing is written, so the next attempt begins before its first write again. What a server accepted while it was
         // overloaded still counts: else a plan of many steps would hardly ever be accepted as a whole.
         memory.retain(&Plan::default());
