@@ -2,6 +2,7 @@
 //!
 //! Layer 2: may use `types`, `api`, `manifest` and `plan`; not `fetch`, not `vcenter`.
 
+mod again;
 mod answers;
 mod cache;
 mod client;

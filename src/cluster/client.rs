@@ -1,8 +1,11 @@
+use super::again::AskAgain;
 use super::answers::Answers;
 use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use std::path::PathBuf;
+use tower::buffer::BufferLayer;
+use tower::retry::RetryLayer;
 
 /// How to find the cluster, with kubectl's meaning.
 #[derive(Debug, Clone, Default)]
@@ -54,14 +57,19 @@ pub async fn connect(options: &KubeOptions) -> Result<(Client, Config), ClientEr
     Ok((from_config(config.clone())?, config))
 }
 
-/// Makes a client that does not retry by itself: by default a call may be repeated for minutes without a word, and every
-/// caller here has its own deadline and its own way of trying again.
+/// Requests that may wait for their turn.
+const QUEUE: usize = 1024;
+
+/// Makes a client that repeats a request only where the server asks for it, and seldom: by default kube repeats a call for
+/// minutes without a word, and every caller here has its own deadline and its own way of trying again.
 ///
 /// # Errors
 /// When the configuration names unusable certificates or a proxy that is not supported.
 pub fn from_config(mut config: Config) -> Result<Client, ClientError> {
     config.default_retry = false;
+    let again = AskAgain::new().map_err(|error| ClientError::Client(kube::Error::Service(error.into())))?;
     let builder = ClientBuilder::try_from(config).map_err(ClientError::Client)?;
     // One service for all clones: a pause that the server asks for is kept by everybody.
-    Ok(builder.with_layer(&Answers::default()).build())
+    let one = builder.with_layer(&Answers::default()).with_layer(&BufferLayer::new(QUEUE));
+    Ok(one.with_layer(&RetryLayer::new(again)).build())
 }
