@@ -190,8 +190,10 @@ fn superset(desired: &[&Desired], input: &Input<'_>) -> Inventory {
         let id = d.object.id();
         let live = input.observed.live.get(&id);
         let known = inventory.objects.get(&id).filter(|_| live.is_some());
-        // Namespaces that were there before us must outlive us; configuration and rights of a driver go with it.
-        let found = id.kind() == "Namespace" && live.is_some_and(|live| !is_owned(live, input.apply_set));
+        // Namespaces that were there before us must outlive us; configuration and rights of a driver go with it. One that bears our
+        // labels but is not in the inventory is left from an earlier installation, and nobody knows who made it.
+        let listed = inventory.objects.contains_key(&id);
+        let found = id.kind() == "Namespace" && live.is_some_and(|live| !listed || !is_owned(live, input.apply_set));
         let entry = Entry {
             api_version: d.object.api_version().to_owned(),
             driver: d.driver.clone(),
