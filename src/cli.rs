@@ -13,7 +13,6 @@ mod answer;
 mod approve;
 pub mod args;
 mod chart;
-mod chart_lint;
 mod completion;
 mod diff;
 mod doctor;

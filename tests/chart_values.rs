@@ -297,3 +297,151 @@ fn images_come_from_where_they_are_now() {
     assert!(moved.iter().all(|image| image.starts_with("registry.k8s.io/")), "{moved:?}");
     assert_eq!(images("vsphere-csi", "3.7.3"), chart::images(&render(&CSI, json!({}))));
 }
+
+/// Registries, references and proxies as people write them.
+#[test]
+fn what_is_no_registry_image_or_proxy_is_refused_with_a_reason() {
+    let registry = |text: &str| json!({"images": {"registry": text}});
+    let manager = |text: &str| json!({"images": {"overrides": {"manager": text}}});
+    let proxy = |text: &str| json!({"proxy": {"https": text}});
+    let no = |text: &str| json!({"proxy": {"no": text}});
+    let memory = |value: Value| json!({"resources": {"limits": {"memory": value}}});
+    let digest = format!("own/manager@sha256:{}", "0".repeat(64));
+    for (values, says) in [
+        (registry("registry.example.com"), ""),
+        (registry("registry.example.com:5000/team/vsphere"), ""),
+        (registry("registry.example.com/vsphere/"), ""),
+        (registry("localhost"), ""),
+        (registry("10.0.0.1:5000"), ""),
+        (registry("[fd00::1]:5000/a"), ""),
+        (registry("https://registry.example.com"), "without a scheme"),
+        (registry("me:secret@registry.example.com"), "without a user and a password"),
+        (registry("registry.example.com/vsphere:v1"), "without a tag"),
+        (registry("registry.example.com/a@sha256:00"), "without a tag"),
+        (registry("mirror"), "docker.io"),
+        (registry("mirror/vsphere"), "docker.io"),
+        (registry("registry.example.com/Team"), "small letters"),
+        (registry("registry..example.com"), "small letters"),
+        (registry("registry_x.example.com"), "small letters"),
+        (registry("registry.example.com//a"), "small letters"),
+        (registry("registry.example.com:port"), "small letters"),
+        (registry(" registry.example.com"), "small letters"),
+        (manager("registry.example.com:5000/own/manager:v1.2.3"), ""),
+        (manager("own/manager:1"), ""),
+        (manager(&digest), ""),
+        (manager(""), ""),
+        (manager("https://registry.example.com/own:1"), "without a scheme"),
+        (manager("registry.example.com:5000/own/manager"), "with a tag or a digest"),
+        (manager("own/manager@sha256:12"), "host/path@sha256:digest"),
+        (manager("Own/manager:1"), "in small letters"),
+        (manager("own/manager:1 "), "in small letters"),
+        (proxy("http://proxy.example.com:3128"), ""),
+        (proxy("http://me:word@proxy.example.com:3128/"), ""),
+        (proxy("proxy.example.com:3128"), ""),
+        (proxy("ftp://proxy.example.com"), "a URL such as"),
+        (proxy("http//proxy.example.com"), "a URL such as"),
+        (proxy("http://proxy example"), "a URL such as"),
+        (no("10.0.0.0/8,.svc, localhost,*.example.com,[fd00::]/8"), ""),
+        (no("https://vcenter.example.com"), "without a scheme"),
+        (no("a;b"), "separated by commas"),
+        (memory(json!("128Mi")), ""),
+        (memory(json!("1e3")), ""),
+        (memory(json!(1000)), ""),
+        (memory(json!("128MB")), "a quantity such as"),
+        (memory(json!(-1)), "a quantity such as"),
+        (json!({"controlPlaneLabels": ["own/manager"]}), ""),
+        (json!({"controlPlaneLabels": ["own/manager=true"]}), "the key of a label"),
+        (json!({"imagePullSecrets": ["My_Secret"]}), "a name of small letters"),
+        (json!({"namespace": "Kube-System"}), "a name of small letters"),
+    ] {
+        let result = chart::render(&CPI, &values, &Context::default());
+        match (result, says) {
+            (Ok(_), "") => {}
+            (Ok(_), says) => panic!("{values} is accepted, not refused for {says:?}"),
+            (Err(error), "") => panic!("{values}: {}", chain(&error)),
+            (Err(error), says) => {
+                let error = chain(&error);
+                assert!(error.contains(says) && error.contains("allowed is"), "{values}: {error}");
+                assert!(!error.contains("secret@"), "{error}");
+            }
+        }
+    }
+    let image = |text: &str| chart::images(&render(&CPI, registry(text)))[0].clone();
+    assert_eq!(image("r.example/a/"), image("r.example/a"));
+}
+
+/// A name that no version of the driver has is a slip; one that other versions have does no harm.
+#[test]
+fn feature_states_are_known_by_name() {
+    let error = refused(&CSI, json!({"featureStates": {"hihg-pv-node-density": true}}));
+    assert!(
+        error.contains("featureStates.hihg-pv-node-density") && error.contains("did you mean high-pv-node-density?"),
+        "{error}"
+    );
+    assert!(error.contains("extraFeatureStates"), "{error}");
+    let states = |values: Value| {
+        let objects = render(&CSI, values);
+        find(&objects, "ConfigMap", "internal-feature-states.csi.vsphere.vmware.com")["data"].clone()
+    };
+    assert_eq!(states(json!({"featureStates": {"list-volumes": true}}))["list-volumes"], "true");
+    let both = states(
+        json!({"featureStates": {"trigger-csi-fullsync": false}, "extraFeatureStates": {"trigger-csi-fullsync": true, "own": false}}),
+    );
+    assert_eq!((&both["trigger-csi-fullsync"], &both["own"]), (&json!("true"), &json!("false")));
+
+    let known = CSI.schema().pointer("/properties/featureStates/propertyNames/enum").cloned();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("charts/vsphere-csi");
+    let versions = matrix::source(&folder).unwrap().versions();
+    let all = versions.iter().flat_map(|version| {
+        let states = chart("vsphere-csi", &version.to_string()).release_data["featureStates"].clone();
+        states.as_object().unwrap().keys().cloned().collect::<Vec<_>>()
+    });
+    let all: std::collections::BTreeSet<String> = all.collect();
+    assert_eq!(known, Some(json!(all)), "the schema lists the feature states of all releases");
+}
+
+/// Only the node plugin reaches into its host, nothing is granted by a wildcard, and the cloud provider has nothing to do with storage.
+#[test]
+fn no_pod_and_no_role_has_more_than_it_needs() {
+    for driver in ["vsphere-cpi", "vsphere-csi"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("charts").join(driver);
+        for version in matrix::source(&folder).unwrap().versions() {
+            let values = match driver {
+                "vsphere-csi" => json!({"webhook": {"enabled": true, "caBundle": "Q0E="}}),
+                _ => json!({}),
+            };
+            let objects = render(&chart(driver, &version.to_string()), values);
+            for object in &objects {
+                let name = object["metadata"]["name"].as_str().unwrap();
+                let place = format!("{driver} {version}: {} {name}", object["kind"]);
+                for rule in object["rules"].as_array().into_iter().flatten() {
+                    assert!(!rule.to_string().contains('*'), "{place}: {rule}");
+                    assert!(
+                        driver != "vsphere-cpi" || !rule["apiGroups"].to_string().contains("storage"),
+                        "{place}: {rule}"
+                    );
+                }
+                let pod = &object["spec"]["template"]["spec"];
+                if pod.is_null() {
+                    continue;
+                }
+                let text = pod.to_string();
+                let on_nodes = name.starts_with("vsphere-csi-node");
+                for key in ["\"privileged\":true", "\"hostPath\"", "SYS_ADMIN"] {
+                    assert!(on_nodes || !text.contains(key), "{place}: {key}");
+                }
+                let in_host_network = pod["hostNetwork"] == true;
+                assert!(
+                    !in_host_network || on_nodes || driver == "vsphere-cpi",
+                    "{place} is in the host network"
+                );
+                for key in ["hostPID", "hostIPC"] {
+                    assert!(pod[key].is_null(), "{place}: {key}");
+                }
+                if !on_nodes {
+                    assert!(text.contains("node-role.kubernetes.io/control-plane"), "{place} runs anywhere");
+                }
+            }
+        }
+    }
+}

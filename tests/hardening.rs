@@ -179,6 +179,37 @@ fn hostile() -> Vec<(&'static str, String, &'static str)> {
             "{% import '/etc/passwd' as p %}".to_owned(),
             "template not found",
         ),
+        ("a file above", "{% include '../x' %}".to_owned(), "template not found"),
+        (
+            "a file of the chart that is no template",
+            "{% include 'release.yaml' %}".to_owned(),
+            "template not found",
+        ),
+        (
+            "a file above by a path",
+            "{% include 'templates/../release.yaml' %}".to_owned(),
+            "template not found",
+        ),
+        (
+            "a file by a variable",
+            "{% set p = '/etc/' ~ 'passwd' %}{% include p %}".to_owned(),
+            "template not found",
+        ),
+        (
+            "a file by a value",
+            "{% include values.namespace %}".to_owned(),
+            "template not found",
+        ),
+        (
+            "a file from a list",
+            "{% include ['../x', '/etc/passwd'] %}".to_owned(),
+            "not found",
+        ),
+        (
+            "a file from outside by name",
+            "{% from '../../x' import y %}".to_owned(),
+            "template not found",
+        ),
     ]
 }
 
@@ -252,6 +283,13 @@ fn hostile_templates_end_with_an_error_and_little_memory() {
         most.into_inner()
     );
     assert!(hostile().len() >= 40);
+}
+
+/// `ignore missing` forgives what is not there; it must not find what is not the chart's.
+#[test]
+fn what_is_outside_is_missing_even_when_that_is_forgiven() {
+    let template = "{% include '/etc/passwd' ignore missing %}\n{% include '../Chart.yaml' ignore missing %}\n";
+    assert_eq!(outcome(template, "").unwrap_or_default(), Vec::<Value>::new());
 }
 
 #[test]
@@ -341,6 +379,8 @@ fn our_charts_have_nothing_to_find() {
 
 #[test]
 fn mistakes_in_charts_are_found() {
+    // every switch of the release has to be read somewhere
+    const ALL_READ: &str = "{% set rules = release.extraRules %}";
     let pod = |rest: &str| {
         format!(
             "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: a, namespace: b}}\nspec: {{template: {{spec: {{{rest} containers: [{{image: 'x/y:1'}}]}}}}}}\n"
@@ -365,38 +405,49 @@ fn mistakes_in_charts_are_found() {
         ("x: {{ values.nope }}\n".to_owned(), "undefined value"),
     ];
     for (template, expected) in cases {
-        let findings = chart::lint(&with_template(&template, "").unwrap());
+        let findings = chart::lint(&with_template(&template, ALL_READ).unwrap());
         assert!(findings.len() == 1 && findings[0].contains(expected), "{template}: {findings:?}");
     }
-    let mut chart = with_template(&pod("volumes: [{configMap: {name: maybe, optional: true}}],"), "").unwrap();
+    let mut chart = with_template(&pod("volumes: [{configMap: {name: maybe, optional: true}}],"), ALL_READ).unwrap();
     assert_eq!(chart::lint(&chart), Vec::<String>::new());
     chart.values["images"]["new"] = json!(1);
     let findings = chart::lint(&chart);
     assert!(findings[0].contains("values.images.new: has no schema"), "{findings:?}");
 }
 
-/// The places of a chart's values that take any text: by path, with what has to be around it.
-fn free_text(schema: &Value, whole: &Value, path: &[String], found: &mut Vec<Vec<String>>) {
+/// The places of a chart's values that are not made of others, by path: `any` is a key of the user's own, `[]` an item.
+fn places(schema: &Value, whole: &Value, path: &[String], found: &mut Vec<Vec<String>>) {
     let target = schema
         .get("$ref")
         .and_then(Value::as_str)
         .map_or(schema, |target| whole.pointer(&target[1..]).unwrap());
-    let is_text = target["type"] == "string" || target["type"].as_array().is_some_and(|all| all.contains(&json!("string")));
-    let free = ["pattern", "enum", "const", "maxLength", "format"]
-        .iter()
-        .all(|key| target.get(*key).is_none());
-    if is_text && free {
-        found.push(path.to_vec());
-    }
     let below = |name: &str| path.iter().cloned().chain([name.to_owned()]).collect::<Vec<_>>();
     for (name, inner) in target["properties"].as_object().into_iter().flatten() {
-        free_text(inner, whole, &below(name), found);
+        places(inner, whole, &below(name), found);
     }
-    if target["additionalProperties"].is_object() {
-        free_text(&target["additionalProperties"], whole, &below("any"), found);
+    match &target["additionalProperties"] {
+        inner @ Value::Object(_) => places(inner, whole, &below(&own_key(target)), found),
+        Value::Bool(true) => found.push(below("any")),
+        _ => {}
     }
     if target["items"].is_object() {
-        free_text(&target["items"], whole, &below("[]"), found);
+        places(&target["items"], whole, &below("[]"), found);
+    } else if !["properties", "additionalProperties"].iter().any(|key| target.get(*key).is_some()) {
+        found.push(path.to_vec());
+    }
+}
+
+/// A key of a map whose keys are the user's.
+fn own_key(schema: &Value) -> String {
+    let listed = schema.pointer("/propertyNames/enum/0").and_then(Value::as_str);
+    listed.unwrap_or("any").to_owned()
+}
+
+/// Everything on, so that every value has its places.
+fn switched_on(driver: &str) -> Value {
+    match driver {
+        "vsphere-csi" => json!({"webhook": {"enabled": true, "caBundle": "Q0E="}, "topology": {"enabled": true}}),
+        _ => json!({"skipNodeDeletion": true}),
     }
 }
 
@@ -422,69 +473,177 @@ fn leaves(path: String, value: &Value, out: &mut Vec<(String, Value)>) {
     }
 }
 
+/// What text may be in some place at all: the first of these that the schema takes there.
+const PLAIN: [&str; 9] = [
+    "plainmark",
+    "/plainmark",
+    "D:\\plainmark",
+    "plainmark.example:1",
+    "plain.example/mark:1",
+    "ds:///plainmark",
+    "plain/mark",
+    "3141592",
+    "cGxhaW5tYXJr",
+];
+
+const HOSTILE: [&str; 20] = [
+    "\"",
+    "'",
+    "\n---\nkind: Pwned\n",
+    "{{ 7 * 7 }}{% endif %}",
+    ": ",
+    " # x",
+    "a: b",
+    "\u{1f600}",
+    "\0",
+    "\r\n\t",
+    "- x",
+    "&a *a",
+    "!!int 7",
+    "yes",
+    "0644",
+    "null",
+    "\u{85}\u{2028}\u{feff}\u{7f}",
+    "}]\\",
+    "$(X)",
+    "|\n  x",
+];
+
+type Leaves = Vec<(String, Value)>;
+
+fn rendered(chart: &Chart, values: &Value) -> Result<Leaves, String> {
+    let mut all = switched_on(chart.metadata.name.as_str());
+    chart::values::merge(&mut all, values);
+    let objects = chart::render(chart, &all, &Context::default()).map_err(|error| chain(&error))?;
+    let mut out = Vec::new();
+    leaves(String::new(), &Value::from(objects), &mut out);
+    Ok(out)
+}
+
+/// What a text becomes where `plain` became `text`: as it is, or with the doubled separators of Windows flags.
+fn replaced(old: &str, plain: &str, text: &str) -> String {
+    let doubled = |text: &str| text.replace('\\', "\\\\");
+    if old.contains(plain) {
+        old.replace(plain, text)
+    } else {
+        old.replace(&doubled(plain), &doubled(text))
+    }
+}
+
+/// That the second render is the first one with `text` in place of `plain`, in names as in values.
+fn same_but_for(before: &Leaves, after: &Leaves, plain: &str, text: &str, place: &str) {
+    assert_eq!(before.len(), after.len(), "{place}");
+    for ((old_path, old), (new_path, new)) in before.iter().zip(after) {
+        assert!(
+            *new_path == replaced(old_path, plain, text),
+            "{place}: {old_path} became another place"
+        );
+        match old.as_str() {
+            Some(old) => assert!(*new == replaced(old, plain, text), "{place} at {old_path}"),
+            None => assert!(old == new, "{place} changed {old_path}"),
+        }
+    }
+}
+
+fn newest_charts() -> Vec<Chart> {
+    let newest = |source: chart::Source| {
+        let version = source.versions().last().unwrap().clone();
+        chart::open(&chart::package(&source, &version).unwrap()).unwrap()
+    };
+    embedded::sources().into_values().map(newest).collect()
+}
+
 #[test]
 fn any_text_in_any_value_stays_in_its_own_places() {
-    const PLAIN: &str = "plainmark";
-    let hostile = [
-        "\"",
-        "'",
-        "\n---\nkind: Pwned\n",
-        "{{ 7 * 7 }}{% endif %}",
-        ": ",
-        " # x",
-        "a: b",
-        "\u{1f600}",
-        "\0",
-        "\r\n\t",
-        "- x",
-        "&a *a",
-        "!!int 7",
-        "yes",
-        "0644",
-        "null",
-        "\u{85}\u{2028}\u{feff}\u{7f}",
-        "}]\\",
-        "$(X)",
-        "|\n  x",
-    ];
     let large = "x\n".repeat(1 << 19);
-    let (places, large_ones) = (AtomicU64::new(0), AtomicU64::new(0));
-    for source in embedded::sources().into_values() {
-        let version = source.versions().last().unwrap().clone();
-        let chart = chart::open(&chart::package(&source, &version).unwrap()).unwrap();
+    let (taken, refused, large_ones) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    for chart in newest_charts() {
         let mut paths = Vec::new();
-        free_text(chart.schema(), chart.schema(), &[], &mut paths);
-        assert!(paths.len() >= 5, "{}: {paths:?}", chart.label());
+        places(chart.schema(), chart.schema(), &[], &mut paths);
+        assert!(paths.len() >= 20, "{}: {paths:?}", chart.label());
         side_by_side(paths, |path| {
-            let render = |text: &str| {
-                chart::render(&chart, &values_with(&path, text), &Context::default()).map(|objects| {
-                    let mut out = Vec::new();
-                    leaves(String::new(), &Value::from(objects), &mut out);
-                    out
-                })
-            };
-            let before = render(PLAIN).unwrap_or_else(|error| panic!("{path:?}: {}", chain(&error)));
-            for text in hostile.into_iter().chain([large.as_str()]) {
-                let after = match render(text) {
-                    Ok(after) => after,
+            let place = path.join(".").replace("[]", "0");
+            let plain = PLAIN
+                .iter()
+                .find_map(|plain| Some((*plain, rendered(&chart, &values_with(&path, plain)).ok()?)));
+            let tails: Vec<String> = HOSTILE[..8]
+                .iter()
+                .map(|tail| format!("{}{tail}", plain.as_ref().map_or("", |plain| plain.0)))
+                .collect();
+            let texts = HOSTILE
+                .iter()
+                .copied()
+                .chain(tails.iter().map(String::as_str))
+                .chain([large.as_str()]);
+            for text in texts {
+                match (rendered(&chart, &values_with(&path, text)), &plain) {
+                    (Ok(after), Some((plain, before))) => {
+                        same_but_for(before, &after, plain, text, &place);
+                        taken.fetch_add(1, Ordering::Relaxed);
+                        large_ones.fetch_add(u64::from(text.len() > 1000), Ordering::Relaxed);
+                    }
+                    (Ok(_), None) => panic!("{place} takes {:?} and none of {PLAIN:?}", text.get(..20)),
                     // what stands in several places can be too much when it is a mebibyte
-                    Err(error) if text.len() > 1000 && chain(&error).contains("MiB") => continue,
-                    Err(error) => panic!("{path:?}: {}", chain(&error)),
-                };
-                large_ones.fetch_add(u64::from(text.len() > 1000), Ordering::Relaxed);
-                assert_eq!(before.len(), after.len(), "{path:?} with {:?}", text.get(..20));
-                for ((old_path, old), (new_path, new)) in before.iter().zip(&after) {
-                    assert_eq!(old_path, new_path);
-                    match old.as_str().filter(|old| old.contains(PLAIN)) {
-                        Some(old) => assert!(*new == old.replace(PLAIN, text), "{path:?} at {old_path}"),
-                        None => assert!(old == new, "{path:?} changed {old_path}"),
+                    (Err(error), _) if text.len() > 1000 && error.contains("MiB") => {}
+                    (Err(error), _) => {
+                        assert!(error.contains(&format!("{place}: ")), "{place} with {:?}: {error}", text.get(..20));
+                        refused.fetch_add(1, Ordering::Relaxed);
                     }
                 }
             }
-            places.fetch_add(1, Ordering::Relaxed);
         });
     }
-    let (places, large_ones) = (places.into_inner(), large_ones.into_inner());
-    println!("{places} values, {large_ones} of them with a mebibyte");
-    assert!(large_ones * 2 > places, "only {large_ones} of {places} values take a mebibyte");
+    let (taken, refused, large_ones) = (taken.into_inner(), refused.into_inner(), large_ones.into_inner());
+    println!("{taken} texts in their places, {refused} refused by name, {large_ones} mebibytes");
+    assert!(taken > 300 && refused > 500 && large_ones >= 5, "{taken} {refused} {large_ones}");
+}
+
+/// The maps whose keys are the user's.
+fn open_maps(schema: &Value, whole: &Value, path: &[String], found: &mut Vec<(Vec<String>, Value)>) {
+    let target = schema
+        .get("$ref")
+        .and_then(Value::as_str)
+        .map_or(schema, |target| whole.pointer(&target[1..]).unwrap());
+    let sample = match target.pointer("/additionalProperties/type") {
+        Some(kind) if kind == "boolean" => json!(true),
+        _ => json!("1"),
+    };
+    if target["additionalProperties"].is_object() || target["additionalProperties"] == true {
+        found.push((path.to_vec(), sample));
+    }
+    for (name, inner) in target["properties"].as_object().into_iter().flatten() {
+        let below: Vec<String> = path.iter().cloned().chain([name.clone()]).collect();
+        open_maps(inner, whole, &below, found);
+    }
+}
+
+#[test]
+fn any_text_as_a_key_stays_a_key() {
+    let mut taken = 0;
+    for chart in newest_charts() {
+        let mut maps = Vec::new();
+        open_maps(chart.schema(), chart.schema(), &[], &mut maps);
+        assert!(maps.len() >= 3, "{}: {maps:?}", chart.label());
+        for (path, sample) in maps {
+            let with = |key: &str| {
+                let inner = json!({key: sample});
+                path.iter().rev().fold(inner, |value, name| json!({name: value}))
+            };
+            let place = path.join(".");
+            let Ok(before) = rendered(&chart, &with("plainmark")) else {
+                assert_eq!(place, "featureStates", "it takes no key of the user's");
+                continue;
+            };
+            for key in HOSTILE {
+                match rendered(&chart, &with(key)) {
+                    Ok(after) => {
+                        same_but_for(&before, &after, "plainmark", key, &place);
+                        taken += 1;
+                    }
+                    Err(error) => assert!(error.contains(&place), "{place} with {key:?}: {error}"),
+                }
+            }
+        }
+    }
+    assert!(taken >= 100, "only {taken}");
 }

@@ -103,7 +103,9 @@ fn scalar(text: &str) -> Result<Value, YamlError> {
 
 #[test]
 fn scalars_mean_what_they_mean_to_kubectl() {
-    for (text, expected) in as_kubectl() {
+    let all = as_kubectl();
+    assert!(all.len() >= 60, "only {}", all.len());
+    for (text, expected) in all {
         assert_eq!(scalar(text), Ok(expected), "{text}");
     }
 }
@@ -142,6 +144,42 @@ fn errors_name_line_and_column() {
             YamlError::Write(message) => panic!("{message}"),
         }
     }
+}
+
+#[test]
+fn a_second_document_where_one_is_read_is_named_in_our_words() {
+    match yaml::load_value("a: 1\n---\nb: 2\n").unwrap_err() {
+        YamlError::Read { line, message, .. } => {
+            assert!(line >= 2, "line {line}");
+            assert_eq!(message, "a second document begins here, and only one is expected");
+        }
+        YamlError::Write(message) => panic!("{message}"),
+    }
+}
+
+#[test]
+fn keys_and_items_are_found_with_their_lines() {
+    let text =
+        "# a comment\na: 1\nb:\n  c:\n  - d: 1\n    e: |\n      f: no key\n  - {g: 2}\n\"h.i\": {j: 1,\n  k: 2}\nl: &x\n  m: 1\nn: *x\n";
+    for (path, line) in [
+        (&["a"][..], Some(2)),
+        (&["b"], Some(3)),
+        (&["b", "c"], Some(4)),
+        (&["b", "c", "0"], Some(5)),
+        (&["b", "c", "0", "e"], Some(6)),
+        (&["b", "c", "0", "e", "f"], Some(6)),
+        (&["b", "c", "1", "g"], Some(8)),
+        (&["b", "c", "2"], Some(4)),
+        (&["h.i", "k"], Some(10)),
+        (&["l", "m"], Some(12)),
+        (&["n"], Some(13)),
+        (&["z"], None),
+        (&[], None),
+    ] {
+        let path: Vec<String> = path.iter().map(|step| (*step).to_owned()).collect();
+        assert_eq!(yaml::line_of(text, &path), line, "{path:?}");
+    }
+    assert_eq!(yaml::line_of("a: [", &["a".to_owned()]), None);
 }
 
 #[test]
@@ -298,9 +336,7 @@ fn read_by_kubectl(kubectl: &Path, text: &str) -> Result<Value, String> {
 #[test]
 fn the_recorded_scalars_are_what_kubectl_reads() {
     let Some(kubectl) = kubectl() else { return };
-    let known = as_kubectl();
-    assert!(known.len() >= 60, "only {}", known.len());
-    let all: Vec<(&str, Value)> = known
+    let all: Vec<(&str, Value)> = as_kubectl()
         .into_iter()
         .chain(unlike_kubectl().into_iter().map(|row| (row.0, row.1)))
         .collect();

@@ -110,6 +110,15 @@ impl<'a> Page<'a> {
         if let Some(choices) = schema.get("anyOf").and_then(Value::as_array) {
             return choices.iter().map(|choice| self.allowed(choice)).collect::<Vec<_>>().join(" or ");
         }
+        // of several rules the last one says the whole
+        let whole = schema.get("allOf").and_then(Value::as_array).and_then(|parts| parts.last());
+        let title = whole.unwrap_or(schema).get("title").and_then(Value::as_str);
+        if let Some(title) = title {
+            return title.to_owned();
+        }
+        if let Some(names) = schema.pointer("/propertyNames/enum").and_then(Value::as_array) {
+            return format!("map with the keys {}", list(names));
+        }
         let kind = match schema.get("type") {
             Some(Value::String(kind)) => kind.replace("array", "list").replace("object", "map"),
             Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),

@@ -22,7 +22,7 @@ pub const FILE_LIMIT: usize = 1 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     /// It is larger than the limits.
-    #[error("the package is too large: {what} is limited to {limit}")]
+    #[error("the package is too large: {what} is limited to {}", amount(*limit))]
     TooLarge {
         /// What is too large.
         what: &'static str,
@@ -49,6 +49,14 @@ pub enum ArchiveError {
     /// The files do not make a chart.
     #[error("the package is not a chart of this project")]
     Chart(#[from] ChartError),
+}
+
+/// A limit as people say it: bytes in MiB, small numbers as they are.
+fn amount(limit: usize) -> String {
+    match limit >> 20 {
+        0 => limit.to_string(),
+        mebibytes => format!("{mebibytes} MiB"),
+    }
 }
 
 /// Opens a package: unpacks it in memory, within limits, and reads the chart in it.

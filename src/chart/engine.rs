@@ -38,7 +38,7 @@ pub(super) fn environment(chart: &Chart, values: &Value) -> Result<Environment<'
     builtins::add(&mut environment, &meter);
     environment.add_filter("text", text);
     environment.add_function("fail", |message: String| -> Result<String, Error> {
-        Err(Error::new(ErrorKind::InvalidOperation, message))
+        Err(Error::new(ErrorKind::InvalidOperation, message).with_source(Said))
     });
     let images = chart.release.images.clone();
     let settings = values.get("images").cloned();
@@ -50,6 +50,11 @@ pub(super) fn environment(chart: &Chart, values: &Value) -> Result<Environment<'
     });
     Ok(environment)
 }
+
+/// Marks an error that a chart's author foresaw: its message is for the user, and the place in the template is not.
+#[derive(Debug, thiserror::Error)]
+#[error("the chart refuses it")]
+pub(super) struct Said;
 
 /// `true` and `1` as text, for places where Kubernetes wants a string.
 #[expect(clippy::needless_pass_by_value, reason = "the signature of a filter")]

@@ -1,3 +1,4 @@
+use super::model::Chart;
 use super::release::ImageSource;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -35,6 +36,38 @@ pub(super) fn reference(images: &BTreeMap<String, ImageSource>, settings: Option
         Some(digest) if asked("useDigests") => format!("{reference}@{digest}"),
         _ => reference,
     })
+}
+
+/// Images that nobody can pull from where a render takes them, because their registry was shut down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unavailable {
+    /// The registry, with a path where only a part of it is gone.
+    pub registry: String,
+    /// The references.
+    pub images: Vec<String>,
+    /// Whether each of them was published again elsewhere: the value `images.useRepublished` takes them from there.
+    pub republished: bool,
+}
+
+/// Which images of a render come from a registry that the chart knows to be shut down.
+#[must_use]
+pub fn unavailable(chart: &Chart, images: &[String]) -> Vec<Unavailable> {
+    let closed = chart.metadata.annotations.get("vdo.vmware.com/closed-registries");
+    let registries = closed.into_iter().flat_map(|all| all.split(',')).map(str::trim);
+    let is_again = |image: &String| {
+        let mut sources = chart.release.images.values();
+        sources.any(|source| source.republished.is_some() && source.reference() == *image)
+    };
+    let of = |registry: &str| {
+        let below = format!("{registry}/");
+        let gone: Vec<String> = images.iter().filter(|image| image.starts_with(&below)).cloned().collect();
+        (!gone.is_empty()).then(|| Unavailable {
+            registry: registry.to_owned(),
+            republished: gone.iter().all(is_again),
+            images: gone,
+        })
+    };
+    registries.filter_map(of).collect()
 }
 
 #[cfg(test)]

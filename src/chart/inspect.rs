@@ -2,7 +2,7 @@
 
 use super::model::Chart;
 use super::render::render;
-use super::{Context, document};
+use super::{Context, document, suggest};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
@@ -48,11 +48,60 @@ const GIVEN: [(&str, &str); 8] = [
 pub fn lint(chart: &Chart) -> Vec<String> {
     let mut findings = Vec::new();
     undescribed("values", &chart.values, &chart.schema, &chart.schema, &mut findings);
+    switches_of(chart, &mut findings);
     match render(chart, &Value::Null, &Context::default()) {
         Ok(objects) => objects_of(&objects, &mut findings),
-        Err(error) => findings.push(with_sources(&error)),
+        Err(error) => {
+            let whole = with_sources(&error);
+            let label = format!("{}: ", chart.label());
+            findings.push(whole.strip_prefix(&label).unwrap_or(&whole).to_owned());
+        }
     }
     findings
+}
+
+/// Switches of the release that nothing describes, or that no template reads.
+fn switches_of(chart: &Chart, findings: &mut Vec<String>) {
+    /// What the engine itself reads.
+    const OWN: [&str; 4] = ["version", "date", "upstream", "images"];
+    let schema = chart.release_schema.as_ref().unwrap_or(&Value::Null);
+    let read: BTreeSet<Vec<&str>> = chart
+        .templates
+        .values()
+        .flat_map(|text| text.lines())
+        .flat_map(suggest::paths)
+        .filter(|path| path.len() > 1 && path[0] == "release")
+        .map(|path| path[1..].to_vec())
+        .collect();
+    let mut switches = Vec::new();
+    paths_of(&chart.release_data, schema, &mut Vec::new(), &mut switches);
+    for path in switches.iter().filter(|path| !OWN.contains(&path[0].as_str())) {
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        if schema.is_null() {
+            findings.push(format!(
+                "release.{}: nothing says what it may be; describe it in release.schema.json",
+                path.join(".")
+            ));
+        }
+        if !read.iter().any(|read| read.starts_with(&path) || path.starts_with(read)) {
+            findings.push(format!("release.{}: no template reads it", path.join(".")));
+        }
+    }
+}
+
+/// The paths of the switches in a release. What is below a map with names of its own, such as feature states, is not one.
+fn paths_of(release: &Value, schema: &Value, at: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
+    for (key, value) in release.as_object().into_iter().flatten() {
+        at.push(key.clone());
+        let inner = schema.pointer("/properties").and_then(|all| all.get(key)).unwrap_or(&Value::Null);
+        let named = inner.get("properties").is_some();
+        if value.is_object() && named {
+            paths_of(value, inner, at, found);
+        } else {
+            found.push(at.clone());
+        }
+        at.pop();
+    }
 }
 
 /// What is wrong with rendered objects.

@@ -1,6 +1,7 @@
 use super::lint;
 use super::metadata::Metadata;
 use super::prepared::Prepared;
+use super::problem;
 use super::release::Release;
 use crate::types::DriverVersion;
 use crate::yaml::{self, YamlError};
@@ -19,6 +20,8 @@ pub struct Chart {
     pub release: Release,
     /// The release as the templates see it.
     pub release_data: Value,
+    /// `release.schema.json`: what a release file of this chart may say.
+    pub(super) release_schema: Option<Value>,
     /// `values.yaml`: the defaults.
     pub values: Value,
     /// `values.schema.json`.
@@ -67,6 +70,14 @@ pub enum ChartError {
         chart: DriverVersion,
         /// In `release.yaml`.
         release: DriverVersion,
+    },
+    /// The release file says what `release.schema.json` does not allow.
+    #[error("the release file of version {version} is not accepted: {problems}")]
+    Release {
+        /// The version.
+        version: DriverVersion,
+        /// Which switches, and what is allowed.
+        problems: String,
     },
     /// A template uses what charts are not offered, or is not a template.
     #[error("{file}:{line}: {message}\n    {text}")]
@@ -139,10 +150,22 @@ impl Chart {
         } else {
             Vec::new()
         };
+        let release_data = value(files, "release.yaml")?;
+        let release_schema = match files.get("release.schema.json") {
+            Some(_) => Some(value(files, "release.schema.json")?),
+            None => None,
+        };
+        if let Some(schema) = &release_schema {
+            release_fits(schema, &release_data).map_err(|problems| ChartError::Release {
+                version: release.version.clone(),
+                problems,
+            })?;
+        }
         Ok(Self {
             metadata,
             release,
-            release_data: value(files, "release.yaml")?,
+            release_data,
+            release_schema,
             values: value(files, "values.yaml")?,
             schema: value(files, "values.schema.json")?,
             templates,
@@ -162,6 +185,16 @@ impl Chart {
     #[must_use]
     pub fn label(&self) -> String {
         format!("{} {}", self.metadata.name, self.metadata.version)
+    }
+}
+
+fn release_fits(schema: &Value, release: &Value) -> Result<(), String> {
+    let validator = super::prepared::compiled(schema).map_err(|error| format!("release.schema.json is not a JSON schema: {error}"))?;
+    let problems = problem::all(&validator, schema, release, &Value::Null);
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(problem::list(&problems))
     }
 }
 

@@ -91,7 +91,11 @@ fn filled(source: &str, version: &DriverVersion, date: Option<&str>) -> Option<S
 }
 
 fn belongs(path: &str) -> bool {
-    path.starts_with("templates/") || matches!(path, "values.yaml" | "values.schema.json" | "deviations.yaml")
+    path.starts_with("templates/")
+        || matches!(
+            path,
+            "values.yaml" | "values.schema.json" | "release.schema.json" | "deviations.yaml"
+        )
 }
 
 fn is_plain(name: &str) -> bool {

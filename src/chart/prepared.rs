@@ -14,6 +14,12 @@ pub(super) struct Prepared {
     templates: OnceLock<Environment<'static>>,
 }
 
+/// A schema, compiled; or why it is none.
+pub(super) fn compiled(schema: &Value) -> Result<Validator, String> {
+    let options = jsonschema::options().with_draft(jsonschema::Draft::Draft202012);
+    options.build(schema).map_err(|error| error.to_string())
+}
+
 impl PartialEq for Prepared {
     /// It follows from the rest of the chart.
     fn eq(&self, _: &Self) -> bool {
@@ -30,10 +36,7 @@ impl fmt::Debug for Prepared {
 impl Prepared {
     /// The schema of the values, compiled; or why it is none.
     pub(super) fn validator(&self, schema: &Value) -> Result<&Validator, String> {
-        let compile = || {
-            let options = jsonschema::options().with_draft(jsonschema::Draft::Draft202012);
-            options.build(schema).map(Arc::new).map_err(|error| error.to_string())
-        };
+        let compile = || compiled(schema).map(Arc::new);
         self.validator.get_or_init(compile).as_deref().map_err(Clone::clone)
     }
 

@@ -47,3 +47,11 @@ pub struct ImageSource {
     #[serde(default)]
     pub republished: Option<Box<ImageSource>>,
 }
+
+impl ImageSource {
+    /// As the driver's manifest names it, without a digest.
+    #[must_use]
+    pub fn reference(&self) -> String {
+        format!("{}/{}:{}", self.registry, self.repository, self.tag)
+    }
+}

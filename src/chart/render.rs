@@ -21,6 +21,14 @@ pub enum RenderError {
         #[source]
         source: ValuesError,
     },
+    /// The chart refuses what it was asked for, in its author's words.
+    #[error("{chart}: {message}")]
+    Refused {
+        /// The chart.
+        chart: String,
+        /// Why.
+        message: String,
+    },
     /// A template failed.
     #[error("{chart}: {file}:{line}: {message}\n    {text}")]
     Template {
@@ -180,6 +188,15 @@ fn failure(chart: &Chart, path: &str, variables: &Map<String, Value>, error: &mi
             deepest = inner;
         }
         next = source.source();
+    }
+    if let Some(message) = deepest
+        .detail()
+        .filter(|_| deepest.source().is_some_and(|source| source.is::<engine::Said>()))
+    {
+        return RenderError::Refused {
+            chart: chart.label(),
+            message: message.to_owned(),
+        };
     }
     let file = deepest.name().unwrap_or(path);
     let line = deepest.line().unwrap_or(0);

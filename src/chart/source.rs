@@ -27,4 +27,17 @@ impl Source {
         versions.sort();
         versions
     }
+
+    /// Files among the releases that are none, because their names are no versions.
+    #[must_use]
+    pub fn strangers(&self) -> Vec<&str> {
+        let is_release = |path: &str| {
+            path.strip_suffix(".yaml")
+                .is_some_and(|version| version.parse::<DriverVersion>().is_ok())
+        };
+        let all = self.files.keys();
+        all.filter(|path| path.strip_prefix("releases/").is_some_and(|name| !is_release(name)))
+            .map(String::as_str)
+            .collect()
+    }
 }

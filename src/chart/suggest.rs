@@ -44,7 +44,7 @@ fn unknown(path: &[&str], own: &[&str], variables: &Map<String, Value>) -> Optio
 }
 
 /// Names with dots between them, outside of string literals.
-fn paths(line: &str) -> Vec<Vec<&str>> {
+pub(super) fn paths(line: &str) -> Vec<Vec<&str>> {
     let code = line.split(['"', '\'']).step_by(2);
     let word = |c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '.');
     let split = code.flat_map(move |part| part.split(word));

@@ -310,6 +310,9 @@ pub struct ChartLint {
     /// The folder of a chart, or a package
     #[arg(value_name = "DIR|TGZ")]
     pub path: PathBuf,
+    /// The format.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// Arguments of `version`.

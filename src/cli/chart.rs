@@ -1,18 +1,23 @@
 //! `vdoctl chart`: charts without a cluster.
 
 mod compare;
+mod file;
+mod folder;
+mod lint;
 mod open;
+mod values;
 
 use super::answer::document;
 use super::args::{Chart as Args, ChartPackage, ChartRender, ChartVerb, ChartWith, Format, Global};
-use super::{Answer, CliError, Exit, chart_lint, style};
+use super::{Answer, CliError, Exit, style};
 use crate::chart::{self, Chart};
+use crate::plan;
 use crate::types::KubernetesVersion;
 use crate::yaml;
 use open::Opened;
 use serde_json::{Value, json};
-use std::io::Read as _;
 use std::path::Path;
+use values::Values;
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     match &args.verb {
@@ -20,13 +25,12 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         ChartVerb::Images(args) => images(args, global).await,
         ChartVerb::Compare(args) => compare::run(args, global).await,
         ChartVerb::Package(args) => package(args).await,
-        ChartVerb::Lint(args) => chart_lint::run(args),
+        ChartVerb::Lint(args) => lint::run(args),
     }
 }
 
 async fn render(args: &ChartRender, global: &Global) -> Result<Answer, CliError> {
-    let (_, objects) = rendered(&args.with, global).await?;
-    objects_answer(args.output.or_yaml(), &objects)
+    objects_answer(args.output.or_yaml(), &rendered(&args.with, global).await?.objects)
 }
 
 /// Objects as YAML documents, as a List, or as a table of their names.
@@ -50,18 +54,35 @@ pub(super) fn objects_answer(format: Format, objects: &[Value]) -> Result<Answer
 }
 
 async fn images(args: &ChartRender, global: &Global) -> Result<Answer, CliError> {
-    let (chart, objects) = rendered(&args.with, global).await?;
+    let Rendered { chart, objects, .. } = rendered(&args.with, global).await?;
     let images = chart::images(&objects);
-    Answer::formatted(
+    let gone = chart::unavailable(&chart, &images);
+    let unavailable: Vec<&String> = gone.iter().flat_map(|gone| &gone.images).collect();
+    let answer = Answer::formatted(
         args.output.or_table(),
         || {
             document(
                 "ImageList",
-                json!({"driver": chart.metadata.name, "version": chart.metadata.version, "images": images}),
+                json!({"driver": chart.metadata.name, "version": chart.metadata.version, "images": images, "unavailable": unavailable}),
             )
         },
         || images.iter().map(|image| format!("{image}\n")).collect(),
-    )
+    )?;
+    Ok(gone.iter().fold(answer, |answer, gone| answer.say(warning(gone))))
+}
+
+/// What to do about images that cannot be pulled.
+fn warning(gone: &chart::Unavailable) -> String {
+    let what = match gone.images.as_slice() {
+        [one] => format!("{one} cannot be pulled: {} was shut down.", gone.registry),
+        all => format!("{} images cannot be pulled: {} was shut down.", all.len(), gone.registry),
+    };
+    let remedy = if gone.republished {
+        "Take what was published again elsewhere with --set images.useRepublished=true, or your own copy with --set images.registry=REGISTRY."
+    } else {
+        "Nobody has published this version again: a registry with your own copy is needed, --set images.registry=REGISTRY."
+    };
+    format!("{what} {remedy}")
 }
 
 async fn package(args: &ChartPackage) -> Result<Answer, CliError> {
@@ -80,8 +101,15 @@ async fn package(args: &ChartPackage) -> Result<Answer, CliError> {
     Ok(Answer::text("").say(format!("wrote {}: {line}", args.output.display())))
 }
 
-/// The chart and its objects.
-async fn rendered(args: &ChartWith, global: &Global) -> Result<(Chart, Vec<Value>), CliError> {
+/// A chart with what it rendered.
+struct Rendered {
+    chart: Chart,
+    /// What the user asked for; the defaults are not in it.
+    values: Value,
+    objects: Vec<Value>,
+}
+
+async fn rendered(args: &ChartWith, global: &Global) -> Result<Rendered, CliError> {
     let opened = open::open(&args.chart).await?;
     let kubernetes = kubernetes(args, &opened)?;
     let context = chart::Context {
@@ -93,8 +121,16 @@ async fn rendered(args: &ChartWith, global: &Global) -> Result<(Chart, Vec<Value
         connections: Vec::new(),
         namespace: global.namespace.clone(),
     };
-    let objects = chart::render(&opened.chart, &values(args)?, &context).map_err(|error| CliError::of(Exit::Refused, &error))?;
-    Ok((opened.chart, objects))
+    let values = Values::read(args)?;
+    let mut objects = chart::render(&opened.chart, &values.all, &context).map_err(|error| values.refused(&error))?;
+    // as they can be applied: a namespace before what lives in it
+    let role = opened.chart.metadata.role;
+    objects.sort_by_key(|object| plan::wave(object["kind"].as_str().unwrap_or_default(), role));
+    Ok(Rendered {
+        chart: opened.chart,
+        values: values.all,
+        objects,
+    })
 }
 
 /// The version to render for: the newest that is supported, unless another one is named.
@@ -104,51 +140,4 @@ fn kubernetes(args: &ChartWith, opened: &Opened) -> Result<KubernetesVersion, Cl
         .clone()
         .map_or_else(newest, Ok)
         .map_err(|error| CliError::internal(&error))
-}
-
-/// The values of all files in their order, then the single settings.
-fn values(args: &ChartWith) -> Result<Value, CliError> {
-    let mut values = json!({});
-    for path in &args.values {
-        let wrong = |problem: String| CliError::new(Exit::Refused, format!("values file {}: {problem}", path.display()), "");
-        let text = read(path).map_err(|error| CliError {
-            exit: Exit::NotFound,
-            ..wrong(error.to_string())
-        })?;
-        let file = if text.trim().is_empty() {
-            Value::Null
-        } else {
-            yaml::load_value(&text).map_err(|error| wrong(error.to_string()))?
-        };
-        match file {
-            Value::Null => {}
-            Value::Object(_) => overlay(&mut values, file),
-            _ => return Err(wrong("it is not a map; write key: value".into())),
-        }
-    }
-    for setting in &args.set {
-        overlay(&mut values, setting.values());
-    }
-    Ok(values)
-}
-
-/// Like the merge of a chart, but a null stays a null until the chart sees it: it takes a default away.
-fn overlay(base: &mut Value, over: Value) {
-    match (base, over) {
-        (Value::Object(base), Value::Object(over)) => {
-            for (key, value) in over {
-                overlay(base.entry(key).or_insert(Value::Null), value);
-            }
-        }
-        (base, over) => *base = over,
-    }
-}
-
-fn read(path: &Path) -> std::io::Result<String> {
-    if path != Path::new("-") {
-        return std::fs::read_to_string(path);
-    }
-    let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text)?;
-    Ok(text)
 }

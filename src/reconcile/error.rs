@@ -205,7 +205,7 @@ fn fetch(error: &crate::fetch::FetchError) -> Reason {
 
 fn render(error: &crate::chart::RenderError) -> Reason {
     match error {
-        crate::chart::RenderError::Values { .. } => Reason::InvalidValues,
+        crate::chart::RenderError::Values { .. } | crate::chart::RenderError::Refused { .. } => Reason::InvalidValues,
         _ => Reason::RenderFailed,
     }
 }

@@ -3,7 +3,7 @@
 use super::super::answer::document;
 use super::super::args::{ChartCompare, Global};
 use super::super::{Answer, CliError, Exit};
-use super::{read, rendered, values};
+use super::{Rendered, file, rendered};
 use crate::chart::compare::{self, Deviation, Difference, Kind};
 use crate::chart::{self, Chart};
 use crate::yaml;
@@ -25,9 +25,9 @@ impl Found {
 }
 
 pub(in super::super) async fn run(args: &ChartCompare, global: &Global) -> Result<Answer, CliError> {
-    let (chart, objects) = rendered(&args.with, global).await?;
+    let Rendered { chart, values, objects } = rendered(&args.with, global).await?;
     let original = manifests(args)?;
-    let found = found(&chart, &values(&args.with)?, &original, &objects)?;
+    let found = found(&chart, &values, &original, &objects)?;
     let summary = format!(
         "{}: {} objects compared with {} of the driver: {} differences, {} of them intended",
         chart.label(),
@@ -63,12 +63,13 @@ fn found(chart: &Chart, values: &Value, original: &[Value], objects: &[Value]) -
 fn manifests(args: &ChartCompare) -> Result<Vec<Value>, CliError> {
     let mut all = Vec::new();
     for path in &args.files {
-        let wrong = |exit, problem: String| CliError::new(exit, format!("manifest {}: {problem}", path.display()), "");
-        let text = read(path).map_err(|error| wrong(Exit::NotFound, error.to_string()))?;
-        let documents = yaml::load_all(&text).map_err(|error| wrong(Exit::Refused, error.to_string()))?;
+        let remedy = "Name the files as the driver ships them.";
+        let wrong = |problem: String| CliError::new(Exit::Refused, format!("the manifest {}: {problem}", path.display()), remedy);
+        let text = file::text("the manifest", path)?;
+        let documents = yaml::load_all(&text).map_err(|error| wrong(error.to_string()))?;
         for (index, document) in documents.into_iter().enumerate() {
             let id = chart::object_id(&document);
-            id.map_err(|error| wrong(Exit::Refused, format!("document {} is not a Kubernetes object: {error}", index + 1)))?;
+            id.map_err(|error| wrong(format!("document {} is not a Kubernetes object: {error}", index + 1)))?;
             all.push(document);
         }
     }

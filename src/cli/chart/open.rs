@@ -3,11 +3,11 @@
 use super::super::args::ChartName;
 use super::super::failure::capital;
 use super::super::{CliError, Exit, matrix};
-use crate::chart::{self, Chart, Source};
+use crate::chart::{self, Chart};
 use crate::fetch::Store;
 use crate::matrix::{Driver, Entry, Index};
 use crate::types::{Digest, DriverVersion};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A chart that was named, as a package and unpacked.
 pub(super) struct Opened {
@@ -49,38 +49,9 @@ pub(super) async fn open(name: &ChartName) -> Result<Opened, CliError> {
 fn package(folder: &Path, name: &ChartName, index: &Index) -> Result<Vec<u8>, CliError> {
     let driver = matrix::driver(index, &name.driver).map_or(name.driver.as_str(), |(driver, _)| driver);
     let path = folder.join(driver);
-    let source = read(&path).map_err(|error| {
-        CliError::new(
-            Exit::NotFound,
-            format!("the chart source {} cannot be read: {error}", path.display()),
-            "Name with --charts the folder that holds a folder for each driver.",
-        )
-    })?;
+    let source = super::folder::read(&path, "Name with --charts the folder that holds a folder for each driver.")?;
     let version: DriverVersion = name.version.parse().map_err(|error| CliError::of(Exit::Usage, &error))?;
     chart::package(&source, &version).map_err(|error| CliError::of(Exit::Refused, &error))
-}
-
-/// Every file below a folder. Links are not followed and hidden files are left out.
-fn read(root: &Path) -> std::io::Result<Source> {
-    let mut source = Source::default();
-    let mut folders: Vec<PathBuf> = vec![root.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder)? {
-            let entry = entry?;
-            let (path, kind) = (entry.path(), entry.file_type()?);
-            if entry.file_name().to_string_lossy().starts_with('.') {
-                continue;
-            }
-            if kind.is_dir() {
-                folders.push(path);
-            } else if kind.is_file() {
-                let below = path.strip_prefix(root).map_err(std::io::Error::other)?;
-                let below = below.to_string_lossy().replace('\\', "/");
-                source.files.insert(below, std::fs::read(&path)?);
-            }
-        }
-    }
-    Ok(source)
 }
 
 /// The entry of the matrix that was named; a wrong name is answered with what there is.

@@ -1,0 +1,38 @@
+//! Files that a command line names.
+
+use super::super::{CliError, Exit};
+use std::io::{ErrorKind, Read as _};
+use std::path::Path;
+
+/// The most that is read of one file: many times the largest manifest there is.
+const LIMIT: u64 = 16 << 20;
+
+/// The text of a file; `-` is stdin. `what` says what the file is for.
+pub(super) fn text(what: &str, path: &Path) -> Result<String, CliError> {
+    String::from_utf8(bytes(what, path)?).map_err(|_| {
+        let problem = format!("{what} {} is not UTF-8 text", path.display());
+        CliError::new(Exit::Refused, problem, "Save it as UTF-8 and run the command again.")
+    })
+}
+
+/// The bytes of a file; `-` is stdin.
+pub(super) fn bytes(what: &str, path: &Path) -> Result<Vec<u8>, CliError> {
+    let wrong = |exit, problem: &str, remedy: &str| Err(CliError::new(exit, format!("{what} {} {problem}", path.display()), remedy));
+    let mut bytes = Vec::new();
+    let read = if path == Path::new("-") {
+        std::io::stdin().take(LIMIT + 1).read_to_end(&mut bytes)
+    } else {
+        std::fs::File::open(path).and_then(|file| file.take(LIMIT + 1).read_to_end(&mut bytes))
+    };
+    match read {
+        Ok(_) if bytes.len() as u64 > LIMIT => wrong(Exit::Refused, "is larger than 16 MiB", "Name a smaller one."),
+        Ok(_) => Ok(bytes),
+        Err(error) if error.kind() == ErrorKind::NotFound => wrong(
+            Exit::NotFound,
+            "does not exist",
+            "Check the path; it is taken from the folder you are in.",
+        ),
+        Err(error) if error.kind() == ErrorKind::IsADirectory => wrong(Exit::Refused, "is a folder", "Name a file in it."),
+        Err(error) => wrong(Exit::Refused, &format!("cannot be read: {error}"), "Check that you may read it."),
+    }
+}
