@@ -4,6 +4,8 @@
 
 #[path = "confusion/faults.rs"]
 mod faults;
+#[path = "confusion/inside.rs"]
+mod inside;
 #[path = "confusion/world.rs"]
 mod world;
 

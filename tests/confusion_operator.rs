@@ -6,9 +6,13 @@ mod bed;
 
 use anyhow::{Context, Result, ensure};
 use bed::{Bed, NS, PATIENCE, condition};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
+use std::process::Command;
+use vdo::facts::{Host, Inventory, Machine, Needs, Node};
+use vdo::health::{machines_status, match_machines};
 use vdo_testbed::soap::{Act, Greeting, Rule, SoapOptions, SoapProxy};
-use vdo_testbed::{Probe, Validity, until};
+use vdo_testbed::{Binaries, Part, Probe, Validity, until};
 
 /// A connection, what is wrong with it, and what the operator must say.
 struct Case {
@@ -234,5 +238,96 @@ async fn the_operator_tells_them_apart() -> Result<()> {
         let failed: u64 = proxy.logins().values().map(|logins| logins.failed).sum();
         ensure!(failed <= 1, "{}: {failed} logins failed", case.name);
     }
+    people_see_which_one_is_wrong(&bed, &cases)?;
+    bed.kill_operator();
+    a_cluster_of_five_thousand_nodes_fits(&bed).await
+}
+
+/// `kubectl get vsc`: a line for each connection, with its reason.
+fn people_see_which_one_is_wrong(bed: &Bed, cases: &[Case]) -> Result<()> {
+    let output = Command::new(Binaries::ensure(&[Part::Kubectl])?.path(Part::Kubectl))
+        .arg("--kubeconfig")
+        .arg(bed.cluster.kubeconfig())
+        .args(["get", "vsc", "-n", NS])
+        .output()?;
+    let text = String::from_utf8(output.stdout)?;
+    println!("{text}");
+    let mut lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let heading = lines.next().context("a heading")?;
+    ensure!(
+        heading == ["NAME", "ADDRESS", "READY", "VERSION", "USER", "REASON", "AGE"],
+        "{heading:?}"
+    );
+    let rows: Vec<Vec<&str>> = lines.collect();
+    for case in cases {
+        let row = rows.iter().find(|row| row[0] == case.name).with_context(|| case.name)?;
+        ensure!(row.contains(&case.reason) && !row.contains(&"True"), "{row:?}");
+    }
+    Ok(())
+}
+
+/// The worst that a status may have to hold: five thousand nodes with long names and every fault there is. The API server takes it.
+async fn a_cluster_of_five_thousand_nodes_fits(bed: &Bed) -> Result<()> {
+    let long = "a-node-with-a-name-as-long-as-somebody-may-make-it-in-a-domain-that-is-long-as-well.prod.example.com";
+    let nodes: Vec<Node> = (0..5000)
+        .map(|at| Node {
+            name: format!("{long}-{at:04}"),
+            provider_id: "vsphere://another".into(),
+            system_uuid: format!("{at:08x}-0000-0000-0000-000000000000"),
+            ..Node::default()
+        })
+        .collect();
+    let machine = |at: usize| Machine {
+        id: format!("vm-{at}"),
+        path: format!("/Europe/A folder/Another folder/A datacenter/vm/Production/Kubernetes/{long}-{at:04}"),
+        uuid: format!("{at:08x}-0000-0000-0000-000000000000"),
+        hardware: "vmx-13".into(),
+        power: "suspended".into(),
+        host: "host-1".into(),
+        snapshot: true,
+        controllers: Some(vec!["VirtualLsiLogicController".into()]),
+        ..Machine::default()
+    };
+    let host = Host {
+        name: format!("esx.{long}"),
+        version: "6.5.0".into(),
+        state: "notResponding".into(),
+        ..Host::default()
+    };
+    let inventory = Inventory {
+        machines: (0..5000).map(machine).collect(),
+        hosts: [("host-1".to_owned(), host)].into(),
+        ..Inventory::default()
+    };
+    let reports = match_machines(&nodes, &inventory, &[], &Needs::default());
+    let status = machines_status(&reports);
+    ensure!(
+        (status.nodes, status.found, status.with_problems) == (5000, 5000, 5000),
+        "{} nodes",
+        status.nodes
+    );
+    ensure!(
+        status.list.len() == 100 && status.list[0].reasons.len() >= 8,
+        "{:?}",
+        status.list[0]
+    );
+    let connection = bed.connection("large");
+    bed.apply(&connection).await?;
+    let change = json!({"status": {"machines": status}});
+    println!("the status of 5000 sick nodes: {} KiB", change.to_string().len() >> 10);
+    let api = bed.api("vdo.vmware.com/v1alpha1", "VsphereCloudConfig", NS);
+    api.patch_status("large", &PatchParams::default(), &Patch::Merge(&change)).await?;
+    let stored = bed.get("vdo.vmware.com/v1alpha1", "VsphereCloudConfig", NS, "large").await?;
+    ensure!(
+        stored["status"]["machines"]["nodes"] == 5000,
+        "{}",
+        stored["status"]["machines"]["nodes"]
+    );
+    ensure!(
+        stored["status"]["machines"]["list"]
+            .as_array()
+            .is_some_and(|list| list.len() == 100),
+        "the list is not whole"
+    );
     Ok(())
 }

@@ -279,6 +279,25 @@ async fn after_an_installation() -> Result<()> {
         "{before:?} {after:?}"
     );
 
+    // Who only looks rehearses nothing, even where there is something to do; a diff does.
+    bed.apply(&bed.secret(bed.vcenter.password())).await?;
+    bed.until_condition("VsphereCloudConfig", "vc1", "Authenticated", "Healthy").await?;
+    bed.kill_operator();
+    let more =
+        json!({"storageProvider": {"values": {"snapshots": {"enabled": false}}, "clusterDistribution": "Upstream"}, "cloudProvider": {}});
+    bed.apply(&bed.config(more)).await?;
+    let mut rehearsed = Vec::new();
+    for command in ["doctor", "diff"] {
+        let mark = bed.cluster.audit().mark().await?;
+        let (_, out, talk) = bed.vdoctl(&[command])?;
+        let tried = bed.cluster.audit().since(mark).await?.only(|entry| entry.tries());
+        println!("{command}: {} requests with dryRun\n{out}{talk}", tried.len());
+        rehearsed.push(tried.len());
+    }
+    ensure!(rehearsed[0] == 0 && rehearsed[1] > 0, "{rehearsed:?}");
+    bed.start_operator().await?;
+    bed.until_ready().await?;
+
     // Somebody with few rights sees what is missing, not a wall.
     bed.apply(&json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "guest", "namespace": NS}}))
         .await?;

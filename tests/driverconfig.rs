@@ -1,7 +1,11 @@
 //! What the drivers read is what was meant: files are read back by readers that share no code with the writers.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+#[path = "secrets/shapes.rs"]
+mod shapes;
+
 use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
 use std::collections::BTreeMap;
 use vdo::driverconfig::cpi::{self, CpiConfig, CpiOptions, IpFamily};
 use vdo::driverconfig::csi::{self, Access, CsiOptions, NetPermission, SnapshotLimits};
@@ -168,6 +172,55 @@ proptest! {
             prop_assert_eq!(names, meant.datacenters.clone());
         }
     }
+}
+
+/// Ten thousand passwords, and the crafted ones, reach both drivers byte by byte: the CSI driver's file through its own parser, the cloud
+/// provider's Secret through the rules of its credential manager. What cannot be expressed is refused and named, never changed.
+#[test]
+fn ten_thousand_passwords() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let random = (0..10_000).map(|_| text().new_tree(&mut runner).unwrap().current());
+    let passwords: Vec<String> = random.chain(shapes::all()).collect();
+    let expressible = |password: &&String| !password.contains('\r');
+    let refused = passwords.iter().filter(|password| !expressible(password)).count();
+    let mut options = CsiOptions::new("cluster");
+    options.topology_categories = vec!["zone".into()];
+    let connections: Vec<Connection> = passwords
+        .iter()
+        .filter(expressible)
+        .enumerate()
+        .map(|(at, password)| Connection {
+            password: Secret::new(password),
+            ..connection(&format!("vc{at}"), &format!("vc{at}.example.com"))
+        })
+        .collect();
+    let files: Vec<String> = connections
+        .chunks(csi::MAX_VCENTERS)
+        .map(|some| csi_text("3.7.3", &options, some))
+        .collect();
+    let read = vdo_testbed::parsed_many(vdo_testbed::Grammar::Csi, &files).unwrap();
+    let mut exact = 0;
+    for (some, read) in connections.chunks(csi::MAX_VCENTERS).zip(&read) {
+        let secret = cpi::render(&cpi_options(), some).unwrap().secret;
+        let of_cpi = read_cpi_secret(&secret);
+        for meant in some {
+            let password = meant.password.expose();
+            assert_eq!(read["VirtualCenter"][&meant.server]["password"], password, "CSI");
+            assert_eq!(of_cpi[&meant.server].1, password, "CPI");
+            exact += 1;
+        }
+    }
+    for password in passwords.iter().filter(|password| password.contains('\r')) {
+        let mut meant = connection("vc1", "vcenter.example.com");
+        meant.password = Secret::new(password);
+        let error = csi::render(&version("3.7.3"), &options, &[meant]).unwrap_err();
+        assert!(error.to_string().contains("carriage return"), "{error}");
+    }
+    println!(
+        "{exact} of {} passwords byte-exact in both files, {refused} refused by name",
+        passwords.len()
+    );
+    assert!(exact >= 10_000 && refused > 0);
 }
 
 fn both_yaml_readers(text: &str) -> [serde_json::Value; 2] {

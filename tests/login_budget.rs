@@ -5,7 +5,7 @@ mod bed;
 
 use anyhow::{Result, ensure};
 use bed::{Bed, NS, PATIENCE, condition};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 use vdo_testbed::soap::{Act, Lockout, Rule, SoapOptions, SoapProxy};
 use vdo_testbed::{Logins, Probe, until};
@@ -144,6 +144,59 @@ async fn killed_during_the_attempt() -> Result<()> {
             "{} attempts, {all:?}",
             shared.calls("Login")
         );
+    }
+    Ok(())
+}
+
+/// The service for tags takes the same password and counts on its own: it refuses once, and nobody asks again before the Secret changes,
+/// however often the operator starts. What needs no tags is told as ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_service_for_tags_refuses_once() -> Result<()> {
+    const LOGIN: &str = "POST /rest/com/vmware/cis/session";
+    let mut shared = Shared::start(bed::NEXT_PASSWORD).await?;
+    shared
+        .bed
+        .apply(&shared.bed.config(json!({"storageProvider": {"topologyCategories": ["zone"]}})))
+        .await?;
+    shared.proxy.rule(Rule::on(LOGIN, Act::Status(401, vec![], "{}".into())));
+    let told = async |shared: &Shared, reason: &str| -> Result<()> {
+        until(&format!("all connections to say {reason} of their tags"), PATIENCE, async || {
+            let all = shared.objects().await?;
+            let right =
+                |o: &&Value| condition(o, "TopologyConsistent")["reason"] == reason && condition(o, "Authenticated")["status"] == "True";
+            let count = all.iter().filter(right).count();
+            Ok(Probe::when(count == CONNECTIONS, format!("{count} do")))
+        })
+        .await
+    };
+    for restart in 0..10 {
+        let before = shared.calls("DestroyView");
+        shared.bed.start_operator().await?;
+        told(&shared, "TagLoginRefused").await?;
+        shared.until_called("DestroyView", before + 40).await?;
+        shared.bed.kill_operator();
+        ensure!(
+            shared.calls(LOGIN) == 1,
+            "{} logins after {} starts",
+            shared.calls(LOGIN),
+            restart + 1
+        );
+    }
+    for object in shared.objects().await? {
+        let storage = condition(&object, "StorageFound");
+        ensure!(
+            storage["status"] == "True" && condition(&object, "Ready")["status"] == "True",
+            "{storage}"
+        );
+    }
+    // Another version of the Secret is tried at once, once for all.
+    shared.proxy.no_more_rules();
+    shared.bed.start_operator().await?;
+    shared.bed.apply(&shared.bed.secret(shared.bed.vcenter.password())).await?;
+    told(&shared, "TopologyCategoryNotFound").await?;
+    ensure!(shared.calls(LOGIN) == 2, "{} logins", shared.calls(LOGIN));
+    if let Some(mut operator) = shared.bed.operator.take() {
+        operator.stop(PATIENCE);
     }
     Ok(())
 }

@@ -76,7 +76,8 @@ impl Bed {
                 }],
                 zone_and_region: Some(("zone".into(), "region".into())),
                 categories: vec!["zone".into()],
-                several: false,
+                others: 0,
+                ..Needs::default()
             },
             nodes: NODES
                 .iter()

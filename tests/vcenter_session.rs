@@ -10,6 +10,7 @@ use std::time::Duration;
 use vdo::facts::{Credentials, ManagedObject};
 use vdo::types::{Secret, Trust};
 use vdo::vcenter::{Endpoint, ProbeError, Session, SessionError};
+use vdo_testbed::soap::{Act, Rule, SoapOptions, SoapProxy};
 use vdo_testbed::{Logins, Vcenter, VcenterOptions};
 
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -292,6 +293,111 @@ async fn privileges_policies_and_tags() -> Result<()> {
     // Once for SOAP, once for REST, and twice by the test itself; never again for more questions.
     let all: u64 = vcenter.logins().await?.values().map(|logins| logins.succeeded).sum();
     assert_eq!(all, 4, "{:?}", vcenter.logins().await?);
+    Ok(())
+}
+
+/// The service for tags in both of its dialects: one login of its own, none left behind; a refusal there harms nothing else.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_service_for_tags() -> Result<()> {
+    prepare();
+    let vcenter = Vcenter::start(VcenterOptions::with_vms([("vm-1", "10.0.0.1")])).await?;
+    vcenter.tag("zone", "a", "ClusterComputeResource", "DC0_C0").await?;
+    for (modern, session_path) in [(false, "/rest/com/vmware/cis/session"), (true, "/api/session")] {
+        let options = SoapOptions {
+            modern,
+            ..SoapOptions::default()
+        };
+        let proxy = SoapProxy::start(&vcenter, options).await?;
+        let open = async || {
+            let endpoint = Endpoint {
+                server: proxy.host().into(),
+                port: proxy.port(),
+                trust: Trust::CaBundle(proxy.ca_pem().into()),
+            };
+            let credentials = Credentials {
+                user: vcenter.user().into(),
+                password: Secret::new(vcenter.password()),
+            };
+            Session::open(endpoint, credentials, DEADLINE).await
+        };
+        let calls = |what: &str| proxy.calls().get(&format!("{what} {session_path}")).copied().unwrap_or_default();
+        let failed = || proxy.logins().values().map(|logins| logins.failed).sum::<u64>();
+        let session = open().await?;
+        let inventory = session.inventory().await?;
+        let cluster = inventory
+            .places
+            .values()
+            .find(|place| place.path.ends_with("DC0_C0"))
+            .context("a cluster")?;
+        let objects = [cluster.object.clone()];
+        let wanted = [(cluster.object.id.clone(), [("zone".to_owned(), "a".to_owned())].into())].into();
+        for _ in 0..3 {
+            assert_eq!(session.tags(&["zone"].into(), &objects).await?.attached, wanted, "modern: {modern}");
+        }
+        assert_eq!((calls("POST"), proxy.sessions().live), (1, 2));
+        // All sessions end, as after an idle night: each is had again once.
+        proxy.end_sessions();
+        assert_eq!(session.tags(&["zone"].into(), &objects).await?.attached, wanted);
+        assert_eq!((calls("POST"), failed()), (2, 0));
+        assert_eq!(session.inventory().await?.machines.len(), 1);
+        session.close().await;
+        assert_eq!((calls("DELETE"), proxy.sessions().live), (1, 0), "{:?}", proxy.calls());
+
+        let session = open().await?;
+        let login = format!("POST {session_path}");
+        proxy.rule(Rule::on(&login, Act::Status(401, vec![], "{}".into())));
+        let error = session.tags(&["zone"].into(), &objects).await.unwrap_err();
+        assert!(
+            matches!(error, SessionError::TagsRefused { .. }) && !error.is_rejection(),
+            "{error:?}"
+        );
+        assert_eq!((session.inventory().await?.machines.len(), failed()), (1, 1));
+        proxy.no_more_rules();
+        let listed = if modern {
+            "GET /api/cis/tagging/category"
+        } else {
+            "GET /rest/com/vmware/cis/tagging/category"
+        };
+        proxy.rule(Rule::on(listed, Act::Status(403, vec![], "{}".into())));
+        let error = session.tags(&["zone"].into(), &objects).await.unwrap_err();
+        assert!(matches!(error, SessionError::Forbidden { .. }), "{error:?}");
+        session.close().await;
+        assert_eq!(proxy.sessions().live, 0, "a session was left behind");
+    }
+    Ok(())
+}
+
+/// Three hundred random passwords log in byte by byte: what was sent is read by the simulator's own parser.
+#[tokio::test(flavor = "multi_thread")]
+async fn random_passwords_log_in() -> Result<()> {
+    use proptest::prelude::*;
+    use proptest::strategy::ValueTree as _;
+    prepare();
+    let any = prop_oneof!["[ -~]{1,60}", "[<>&;'\"\\]\\[!#x0-9 \t\n\r-]{1,24}", "\\PC{1,30}"];
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let passwords: Vec<String> = (0..300).map(|_| any.new_tree(&mut runner).unwrap().current()).collect();
+    let user = |at: usize| format!("user-{at}@x");
+    let vcenter = Vcenter::start(VcenterOptions {
+        more_users: passwords
+            .iter()
+            .enumerate()
+            .map(|(at, password)| (user(at), password.clone()))
+            .collect(),
+        ..VcenterOptions::with_vms([("vm-1", "10.0.0.1")])
+    })
+    .await?;
+    for (at, password) in passwords.iter().enumerate() {
+        let session = open(&vcenter, &user(at), password).await.with_context(|| format!("{password:?}"))?;
+        session.close().await;
+    }
+    let all = vcenter.logins().await?;
+    assert!(
+        all.values().all(|logins| logins.failed == 0) && all.len() == passwords.len(),
+        "{all:?}"
+    );
+    let error = open(&vcenter, &user(0), "bell\u{7}").await.unwrap_err();
+    assert!(matches!(error, SessionError::Unsendable { .. }), "{error:?}");
+    assert_eq!(vcenter.logins().await?, all, "what cannot be sent was sent");
     Ok(())
 }
 

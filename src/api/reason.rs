@@ -103,6 +103,8 @@ reasons! {
     PasswordExpired,
     /// The vCenter knows the user but lets it not log in, because it has no permission there.
     LoginRefused,
+    /// The vCenter lets the user in, but its service for tags refuses the same login.
+    TagLoginRefused,
     /// The vCenter has ended the session and did not give another.
     SessionLost,
     /// The user may not read the inventory of the vCenter.

@@ -8,9 +8,10 @@ mod before;
 mod check;
 mod installed;
 mod screen;
+mod wrap;
 
 use super::answer::document;
-use super::args::{Doctor as Args, DoctorVerb, Global};
+use super::args::{Doctor as Args, DoctorVerb, Format, Global};
 use super::session::Session;
 use super::{Answer, CliError, Exit};
 use crate::facts::Node;
@@ -89,12 +90,17 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         installed::look(args, global).await?
     };
     let exit = worst(&found.subjects, &found.exits);
-    let text = || match args.what {
-        Some(DoctorVerb::Nodes) => screen::nodes(&found),
-        Some(DoctorVerb::Privileges { .. }) => screen::privileges(&found),
-        _ => screen::checks(&found),
+    let format = args.output().or_table();
+    let layout = screen::Layout {
+        columns: terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into()),
+        wide: format == Format::Wide,
     };
-    let mut answer = Answer::formatted(args.output().or_table(), || json(&found, exit), text)?.exit(exit);
+    let text = || match args.what {
+        Some(DoctorVerb::Nodes) => screen::nodes(&found, layout),
+        Some(DoctorVerb::Privileges { .. }) => screen::privileges(&found, layout),
+        _ => screen::checks(&found, layout),
+    };
+    let mut answer = Answer::formatted(format, || json(&found, exit), text)?.exit(exit);
     answer.talk.extend(found.talk);
     Ok(answer)
 }

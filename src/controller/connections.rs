@@ -48,11 +48,11 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
     } else {
         None
     };
-    let distinct = memory
+    let among = memory
         .coverage
         .as_ref()
-        .map(|own| connection::distinct_stage(own, &context.memory.coverages()));
-    let mut status = connection::fold(&object, &inputs, look.as_ref(), distinct, &Time(now()));
+        .map(|own| connection::among(own, &context.memory.coverages()));
+    let mut status = connection::fold(&object, &inputs, look.as_ref(), among, &Time(now()));
     if look.is_some() {
         let pause = memory.due_in(&asking);
         // When it is asked every few seconds, or once more after a restart, that alone is no news: each write wakes everybody.

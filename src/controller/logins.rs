@@ -5,9 +5,10 @@ use super::memory::Connection;
 use super::{Context, now};
 use crate::api::{CredentialStatus, VsphereCloudConfig};
 use crate::reconcile::connection::{self, Inputs, Login, Question};
-use crate::reconcile::login::{self, Decision, Key};
+use crate::reconcile::login::{self, Decision, Key, TagRefusals};
 use crate::vcenter::{Endpoint, Session, SessionError, VcenterFacts};
 use futures::future::join_all;
+use jiff::Timestamp;
 use kube::ResourceExt;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +23,16 @@ struct Entry {
     /// What came of it in this process, which is newer than what any watch shows.
     record: Option<CredentialStatus>,
     /// Sessions by the way that leads there: the same vCenter may be trusted in several.
-    sessions: Vec<(Endpoint, Session)>,
+    sessions: Vec<Open>,
+    /// What came of logins at the service for tags.
+    tags: Option<TagRefusals>,
+}
+
+/// A session that is kept.
+struct Open {
+    endpoint: Endpoint,
+    session: Session,
+    since: Timestamp,
 }
 
 impl Logins {
@@ -47,7 +57,7 @@ impl Logins {
             .collect();
         join_all(all.iter().map(|entry| async {
             let entry = entry.lock().await;
-            join_all(entry.sessions.iter().map(|(_, session)| session.close())).await;
+            join_all(entry.sessions.iter().map(|open| open.session.close())).await;
         }))
         .await;
     }
@@ -73,15 +83,32 @@ pub(super) async fn look(
     };
     let entry = context.logins.entry(&key);
     let mut entry = entry.lock().await;
-    if !entry.sessions.iter().any(|(at, _)| *at == endpoint)
+    // The old session ends before the new one begins: there is never more than one.
+    let known = entry.sessions.iter().position(|open| open.endpoint == endpoint);
+    if let Some(at) = known.filter(|at| login::is_old(entry.sessions[*at].since, now())) {
+        entry.sessions.remove(at).session.close().await;
+    }
+    if !entry.sessions.iter().any(|open| open.endpoint == endpoint)
         && let Some(told) = log_in(context, object, inputs, facts, memory, others, &key, &mut entry).await
     {
         return told;
     }
-    let Some(at) = entry.sessions.iter().position(|(at, _)| *at == endpoint) else {
+    let Some(at) = entry.sessions.iter().position(|open| open.endpoint == endpoint) else {
         return Login::NotTried;
     };
-    match connection::read(&entry.sessions[at].1, question).await {
+    let refusals = entry.tags.unwrap_or_else(|| {
+        let own = TagRefusals::recorded(&key, std::slice::from_ref(object), now());
+        if own == TagRefusals::default() {
+            TagRefusals::recorded(&key, others, now())
+        } else {
+            own
+        }
+    });
+    let may = refusals.allow(now());
+    let read = connection::read(&entry.sessions[at].session, question, may).await;
+    let refused = may && read.as_ref().is_ok_and(connection::Seen::tags_refused);
+    entry.tags = Some(if refused { refusals.and_one(now()) } else { refusals });
+    match read {
         Ok(seen) => Login::In(Box::new(seen)),
         Err(error) => {
             if error.is_rejection() || matches!(error, SessionError::Lost { .. }) {
@@ -130,7 +157,11 @@ async fn log_in(
                 verified: Some(key.version.clone()),
                 ..key.untried()
             });
-            entry.sessions.push((endpoint, session));
+            entry.sessions.push(Open {
+                endpoint,
+                session,
+                since: now(),
+            });
             None
         }
         Err(error) => {

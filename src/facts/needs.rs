@@ -44,8 +44,8 @@ pub struct Needs {
     pub policies: Vec<WantedPolicy>,
     /// The tag categories of the zone and the region for the cloud provider.
     pub zone_and_region: Option<(String, String)>,
-    /// Whether the CSI driver uses other connections, too: what is named and is not here may be there.
-    pub several: bool,
+    /// How many other connections the CSI driver uses: what is named and is not here may be there.
+    pub others: usize,
     /// The tag categories of the CSI driver.
     pub categories: Vec<String>,
 }

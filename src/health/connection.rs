@@ -1,4 +1,4 @@
-use super::{NodeReport, Privileges, SharedDatastores};
+use super::{Among, NodeReport, Privileges, SharedDatastores};
 use crate::api::{AboutStatus, CertificateStatus, ConditionType, Reason};
 use serde::Serialize;
 
@@ -27,6 +27,13 @@ impl ConnectionReport {
     #[must_use]
     pub fn first_failure(&self) -> Option<&Stage> {
         self.stages.iter().find(|stage| stage.status != Some(true) && !stage.informs())
+    }
+
+    /// Tells what only shows among other connections, too.
+    pub fn stand(&mut self, among: Among) {
+        let stages = std::mem::take(&mut self.stages);
+        self.stages = stages.into_iter().map(|stage| among.instead_of(stage)).collect();
+        self.stages.push(among.distinct);
     }
 
     /// A stage by its condition.
@@ -157,6 +164,15 @@ impl Finding {
     }
 }
 
+/// A word for a command line: in quotes where a shell would take it apart.
+pub(super) fn shell(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '-' | '_' | '%' | '@' | ':');
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 /// At most five names, and how many more there are.
 pub(super) fn some<T: AsRef<str>>(names: &[T]) -> String {
     const SHOWN: usize = 5;
@@ -169,6 +185,20 @@ pub(super) fn some<T: AsRef<str>>(names: &[T]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_can_be_pasted() {
+        for (word, shown) in [
+            ("/DC0/vm/w-1", "/DC0/vm/w-1"),
+            ("/DC 0/vm/w", "'/DC 0/vm/w'"),
+            ("it's", r"'it'\''s'"),
+            ("X\\k8s", "'X\\k8s'"),
+            ("$(id)", "'$(id)'"),
+            ("", "''"),
+        ] {
+            assert_eq!(shell(word), shown);
+        }
+    }
 
     #[test]
     fn the_first_finding_speaks_and_what_informs_blocks_nothing() {

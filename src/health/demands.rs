@@ -25,6 +25,8 @@ struct Rule {
     #[serde(default)]
     which: Which,
     privileges: Vec<String>,
+    #[serde(default)]
+    inferred: bool,
     evidence: String,
 }
 
@@ -60,6 +62,8 @@ pub struct Demand {
     pub(super) features: BTreeSet<Feature>,
     pub(super) role: String,
     pub(super) evidence: String,
+    /// No document of a driver names it.
+    pub(super) inferred: bool,
     /// Objects of one rule of which one is enough, by rule; `None` where each counts.
     pub(super) choice: Option<usize>,
     /// The account cannot see the object at all, so there is nothing to ask about.
@@ -84,6 +88,7 @@ pub fn demands(needs: &Needs, encrypted: bool, inventory: &Inventory, nodes: &[N
                     features: BTreeSet::new(),
                     role: rule.role.clone(),
                     evidence: rule.evidence.clone(),
+                    inferred: rule.inferred,
                     choice,
                     unseen: !seen,
                 });

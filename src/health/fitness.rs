@@ -1,6 +1,7 @@
+use super::connection::shell;
 use super::{Finding, NodeReport};
 use crate::api::Reason;
-use crate::facts::{Inventory, Machine, Node};
+use crate::facts::{Feature, Inventory, Machine, Needs, Node};
 use std::net::IpAddr;
 
 /// The oldest hardware version that the drivers work with.
@@ -21,15 +22,16 @@ pub(super) fn missing(node: &Node) -> Finding {
 }
 
 /// What keeps the drivers from working with a machine, the worst first.
-pub(super) fn findings(node: &Node, report: &NodeReport, machine: &Machine, inventory: &Inventory) -> Vec<Finding> {
+pub(super) fn findings(node: &Node, report: &NodeReport, machine: &Machine, inventory: &Inventory, needs: &Needs) -> Vec<Finding> {
     let mut all = Vec::new();
     let path = if machine.path.is_empty() { &machine.id } else { &machine.path };
+    let quoted = shell(path);
     let mut add = |reason, what: String, remedy: String| all.push(Finding::new(reason, format!("node {}: {what}", node.name), remedy));
     if machine.power != "poweredOn" && !machine.power.is_empty() {
         add(
             Reason::MachinePoweredOff,
             format!("machine {path} is {}", machine.power),
-            format!("Power it on, or remove the node: govc vm.power -on {path}."),
+            format!("Power it on, or remove the node: govc vm.power -on {quoted}."),
         );
     }
     let number = machine.hardware.strip_prefix("vmx-").and_then(|text| text.parse::<u32>().ok());
@@ -40,7 +42,7 @@ pub(super) fn findings(node: &Node, report: &NodeReport, machine: &Machine, inve
                 "machine {path} has hardware version {}; the drivers need vmx-{HARDWARE}",
                 machine.hardware
             ),
-            format!("Power it off and upgrade it: govc vm.upgrade -version={HARDWARE} -vm {path}."),
+            format!("Power it off and upgrade it: govc vm.upgrade -version={HARDWARE} -vm {quoted}."),
         );
     }
     if machine.disk_uuid != Some(true) {
@@ -48,7 +50,7 @@ pub(super) fn findings(node: &Node, report: &NodeReport, machine: &Machine, inve
         add(
             Reason::DiskUuidDisabled,
             format!("machine {path} has disk.EnableUUID {state}; volumes cannot be mounted there"),
-            format!("Power it off and set it: govc vm.change -vm {path} -e disk.enableUUID=TRUE."),
+            format!("Power it off and set it: govc vm.change -vm {quoted} -e disk.enableUUID=TRUE."),
         );
     }
     let off = machine.power == "poweredOff";
@@ -78,7 +80,16 @@ pub(super) fn findings(node: &Node, report: &NodeReport, machine: &Machine, inve
                 ),
             );
         }
-        if !machine.addresses.iter().any(|address| usable(address)) {
+        let usable: Vec<IpAddr> = machine.addresses.iter().filter_map(|address| usable(address)).collect();
+        // It is configured for its default, IPv4, and leaves a node as it is without an address of that family.
+        let for_provider = |address: &IpAddr| address.is_ipv4() || !needs.features.contains(&Feature::CloudProvider);
+        if let Some(first) = usable.first().filter(|_| !usable.iter().any(for_provider)) {
+            add(
+                Reason::GuestAddressMissing,
+                format!("machine {path} has IPv6 addresses only, such as {first}; the cloud provider looks for an IPv4 address"),
+                "Give the machine an IPv4 address on one of its adapters.".into(),
+            );
+        } else if usable.is_empty() {
             add(
                 Reason::GuestAddressMissing,
                 format!("VMware Tools report no usable address of machine {path}"),
@@ -123,7 +134,7 @@ pub(super) fn findings(node: &Node, report: &NodeReport, machine: &Machine, inve
         add(
             Reason::SnapshotsPresent,
             format!("machine {path} has a snapshot, which a node must not have"),
-            format!("Remove it: govc snapshot.remove -vm {path} '*'."),
+            format!("Remove it: govc snapshot.remove -vm {quoted} '*'."),
         );
     }
     if machine
@@ -140,13 +151,14 @@ pub(super) fn findings(node: &Node, report: &NodeReport, machine: &Machine, inve
     all
 }
 
-/// Whether other machines can reach it there.
-fn usable(address: &str) -> bool {
-    match address.parse::<IpAddr>() {
-        Ok(IpAddr::V4(address)) => !address.is_loopback() && !address.is_link_local() && !address.is_unspecified(),
-        Ok(IpAddr::V6(address)) => !address.is_loopback() && !address.is_unicast_link_local() && !address.is_unspecified(),
-        Err(_) => false,
-    }
+/// The address, if other machines can reach it there.
+fn usable(address: &str) -> Option<IpAddr> {
+    let address: IpAddr = address.parse().ok()?;
+    let link_local = match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    };
+    (!address.is_loopback() && !address.is_unspecified() && !link_local).then_some(address)
 }
 
 fn too_old(version: &str) -> bool {
@@ -198,12 +210,20 @@ mod tests {
     }
 
     fn told(node: &Node, machine: Machine, host: Host) -> Vec<(Reason, String)> {
+        let needs = Needs {
+            features: [Feature::CloudProvider].into(),
+            ..Needs::default()
+        };
+        told_with(&needs, node, machine, host)
+    }
+
+    fn told_with(needs: &Needs, node: &Node, machine: Machine, host: Host) -> Vec<(Reason, String)> {
         let inventory = Inventory {
             machines: vec![machine],
             hosts: [("host-1".to_owned(), host)].into(),
             ..Inventory::default()
         };
-        let reports = match_machines(std::slice::from_ref(node), &inventory, &[]);
+        let reports = match_machines(std::slice::from_ref(node), &inventory, &[], needs);
         assert!(reports[0].is_found());
         let remedies_end = reports[0].findings.iter().all(|f| f.remedy.ends_with('.'));
         assert!(remedies_end, "{reports:?}");
@@ -214,7 +234,7 @@ mod tests {
     #[test]
     fn what_a_machine_lacks() {
         type Change = fn(&mut Machine);
-        let rows: [(Change, &[Reason]); 19] = [
+        let rows: [(Change, &[Reason]); 21] = [
             (|_| {}, &[]),
             (|m| m.power = "suspended".into(), &[Reason::MachinePoweredOff]),
             // Of a machine that is off, Tools say nothing; that is no fault of its own.
@@ -236,6 +256,8 @@ mod tests {
                 &[Reason::GuestAddressMissing],
             ),
             (|m| m.addresses.push("fe80::1".into()), &[]),
+            (|m| m.addresses.push("2001:db8::1".into()), &[]),
+            (|m| m.addresses = vec!["2001:db8::1".into()], &[Reason::GuestAddressMissing]),
             (|m| m.snapshot = true, &[Reason::SnapshotsPresent]),
             (
                 |m| m.controllers = Some(vec!["VirtualLsiLogicController".into()]),
@@ -257,6 +279,10 @@ mod tests {
                 .collect();
             assert_eq!(told, expected, "{changed:?}");
         }
+        // Without the cloud provider, the family does not matter.
+        let mut six = machine();
+        six.addresses = vec!["2001:db8::1".into()];
+        assert_eq!(told_with(&Needs::default(), &node(""), six, host("8.0.3", "connected")), []);
         for (version, state, expected) in [
             ("6.5.0", "connected", &[Reason::HostVersionTooOld][..]),
             ("6.7.0", "connected", &[]),

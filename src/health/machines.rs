@@ -2,14 +2,14 @@ use super::connection::some;
 use super::fitness::{findings, missing};
 use super::{Finding, NodeReport};
 use crate::api::Reason;
-use crate::facts::{Inventory, Machine, Node};
+use crate::facts::{Inventory, Machine, Needs, Node};
 use std::collections::BTreeMap;
 
 /// Finds the machine of each node: by BIOS UUID in both orders of its bytes, by instance UUID, by name, by address, in this
 /// order. Where several fit, none is chosen. A datacenter list that is not empty leaves the machines of others out. Nodes
 /// with findings come first.
 #[must_use]
-pub fn match_machines(nodes: &[Node], inventory: &Inventory, datacenters: &[String]) -> Vec<NodeReport> {
+pub fn match_machines(nodes: &[Node], inventory: &Inventory, datacenters: &[String], needs: &Needs) -> Vec<NodeReport> {
     let wanted = |machine: &Machine| {
         datacenters.is_empty() || machine.datacenter.is_empty() || datacenters.iter().any(|name| is_in(&machine.datacenter, name))
     };
@@ -39,7 +39,7 @@ pub fn match_machines(nodes: &[Node], inventory: &Inventory, datacenters: &[Stri
                     let rivals: Vec<&str> = owners[one].iter().filter(|name| **name != node.name).copied().collect();
                     if rivals.is_empty() {
                         report.at = Some(*one);
-                        report.findings = findings(node, &report, &inventory.machines[*one], inventory);
+                        report.findings = findings(node, &report, &inventory.machines[*one], inventory, needs);
                     } else {
                         report.candidates = vec![path(one)];
                         report.findings.push(Finding::new(
@@ -196,7 +196,10 @@ mod tests {
             assert_eq!(r.at.is_none(), !findings.is_empty());
             format!("{} {} by {}: {}", r.node, r.machine, r.by, findings.join("; "))
         };
-        match_machines(nodes, &inventory, &datacenters).into_iter().map(line).collect()
+        match_machines(nodes, &inventory, &datacenters, &Needs::default())
+            .into_iter()
+            .map(line)
+            .collect()
     }
 
     #[test]

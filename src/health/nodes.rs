@@ -206,7 +206,7 @@ mod tests {
             machines,
             ..Inventory::default()
         };
-        let reports = match_machines(&nodes, &inventory, &[]);
+        let reports = match_machines(&nodes, &inventory, &[], &crate::facts::Needs::default());
         assert_eq!(
             (reports[0].node.as_str(), reports[0].findings[0].reason),
             ("n4999", Reason::NodeNotFound)

@@ -1,7 +1,7 @@
 use super::connection::some;
-use super::{Finding, Stage};
+use super::{Absent, Finding, Stage};
 use crate::api::{ConditionType, Reason};
-use crate::types::DriverName;
+use crate::types::{CSI, DriverName};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What one connection covers, to be held against others.
@@ -17,6 +17,68 @@ pub struct Coverage {
     pub datacenters: BTreeSet<String>,
     /// The nodes that were found, with the paths of their machines.
     pub nodes: BTreeMap<String, String>,
+    /// What the CSI driver's settings name and is not here.
+    pub absent: Vec<Absent>,
+    /// How many other connections the CSI driver uses.
+    pub others: usize,
+    /// The stage of the storage as this connection alone shows it; `None` where it could not be told.
+    pub storage: Option<Stage>,
+}
+
+/// What only shows when a connection is held against the others.
+#[derive(Debug, Clone)]
+pub struct Among {
+    /// Whether a driver meets the same things twice.
+    pub distinct: Stage,
+    /// Whether what is named for the storage is there or in another one's vCenter; `None` where that could not be told.
+    pub storage: Option<Stage>,
+}
+
+impl Among {
+    /// The stage that is told instead of the one that the connection shows alone. What could not be looked at now is not known better
+    /// because it was known before.
+    #[must_use]
+    pub fn instead_of(&self, own: Stage) -> Stage {
+        match (own.kind, &self.storage) {
+            (ConditionType::StorageFound, Some(stage)) if own.reason != Reason::NotChecked => stage.clone(),
+            _ => own,
+        }
+    }
+}
+
+/// The stage of the storage of one connection, in the light of all. What is named must be in one vCenter of the driver: it is
+/// missing when it is in none of them, and as long as one of them has not been seen, it may be there.
+#[must_use]
+pub fn storage_among(own: &Coverage, all: &[impl AsRef<Coverage>]) -> Option<Stage> {
+    let stage = own.storage.clone()?;
+    let others: Vec<&Coverage> = all
+        .iter()
+        .map(AsRef::as_ref)
+        .filter(|other| other.connection != own.connection && other.drivers.contains(CSI))
+        .collect();
+    if own.others == 0 || others.len() < own.others {
+        return Some(stage);
+    }
+    let nowhere = |absent: &&Absent| {
+        others
+            .iter()
+            .all(|other| other.absent.iter().any(|there| there.name == absent.name))
+    };
+    let mut findings: Vec<Finding> = own.absent.iter().filter(nowhere).map(|absent| absent.finding.clone()).collect();
+    if findings.is_empty() {
+        return Some(stage);
+    }
+    for finding in &mut findings {
+        finding.message = format!(
+            "{}; nor is it in the vCenters of the {} other connections",
+            finding.message,
+            others.len()
+        );
+    }
+    if stage.status == Some(false) {
+        findings.extend(stage.findings);
+    }
+    Some(Stage::of(ConditionType::StorageFound, "", findings))
 }
 
 /// Whether a driver meets the same vCenter, datacenter or machine by two connections. One vCenter with two accounts is as it
@@ -92,6 +154,39 @@ mod tests {
                 .iter()
                 .map(|node| ((*node).to_owned(), format!("/{vcenter}/vm/{node}")))
                 .collect(),
+            ..Coverage::default()
+        }
+    }
+
+    /// A datastore that one vCenter has is there for all; one that none has is missing everywhere; what nobody could look at is not
+    /// called missing.
+    #[test]
+    fn what_is_named_must_be_somewhere() {
+        let lacking = |connection: &str, names: &[&str]| {
+            let absent = |name: &&str| Absent {
+                name: (*name).to_owned(),
+                finding: Finding::new(Reason::DatastoreNotFound, format!("there is no datastore {name}"), "Mend it."),
+            };
+            Coverage {
+                absent: names.iter().map(absent).collect(),
+                others: 2,
+                storage: Some(Stage::passed(ConditionType::StorageFound, "ok")),
+                ..coverage(connection, connection, &["csi"], &[], &[])
+            }
+        };
+        let own = lacking("a", &["x", "y"]);
+        for (others, expected) in [
+            (vec![], "Healthy ok"),
+            (vec![lacking("b", &["x", "y"])], "Healthy ok"),
+            (vec![lacking("b", &["x"]), lacking("c", &["y"])], "Healthy ok"),
+            (
+                vec![lacking("b", &["x", "y"]), lacking("c", &["y"])],
+                "DatastoreNotFound there is no datastore y; nor is it in the vCenters of the 2 other connections",
+            ),
+        ] {
+            let all: Vec<std::sync::Arc<Coverage>> = others.into_iter().chain([own.clone()]).map(std::sync::Arc::new).collect();
+            let stage = storage_among(&own, &all).expect("a stage");
+            assert_eq!(format!("{} {}", stage.reason, stage.message), expected);
         }
     }
 

@@ -1,4 +1,4 @@
-use super::connection::some;
+use super::connection::{shell, some};
 use super::demands::shown_as;
 use super::{Demand, Finding, Stage};
 use crate::api::{ConditionType, PrivilegesStatus, Reason};
@@ -39,6 +39,9 @@ pub struct MissingPrivilege {
     pub role: String,
     /// Where it is written that it is needed.
     pub evidence: String,
+    /// Whether that is only inferred: no document of a driver names it, so it is told and nothing is held up by it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub inferred: bool,
 }
 
 /// Privileges that an account has on an object and that no feature in use needs.
@@ -82,6 +85,7 @@ pub fn judge(demands: &[Demand], granted: &Granted, inventory: &Inventory) -> Pr
                 features: BTreeSet::new(),
                 role: demand.role.clone(),
                 evidence: demand.evidence.clone(),
+                inferred: demand.inferred,
             });
         entry.features.extend(&demand.features);
     }
@@ -123,7 +127,8 @@ pub fn lamed(missing: &[MissingPrivilege], needs: &Needs) -> BTreeSet<DriverName
             cpi.into_iter().chain(csi).collect()
         }
     };
-    missing.iter().flat_map(|m| &m.features).flat_map(of).map(str::to_owned).collect()
+    let certain = missing.iter().filter(|missing| !missing.inferred);
+    certain.flat_map(|m| &m.features).flat_map(of).map(str::to_owned).collect()
 }
 
 /// The privileges as a status shows them: all are counted, the first are listed.
@@ -144,9 +149,10 @@ pub fn privileges_status(privileges: &Privileges, needs: &Needs) -> PrivilegesSt
 /// The stage of the privileges. Each privilege is told once for each kind of object.
 #[must_use]
 pub fn authorized_stage(privileges: &Privileges) -> Stage {
-    let mut groups: BTreeMap<(&str, &str), Vec<&MissingPrivilege>> = BTreeMap::new();
+    let mut groups: BTreeMap<(bool, &str, &str), Vec<&MissingPrivilege>> = BTreeMap::new();
     for missing in &privileges.missing {
-        groups.entry((&missing.object.kind, &missing.privilege)).or_default().push(missing);
+        let group = (missing.inferred, missing.object.kind.as_str(), missing.privilege.as_str());
+        groups.entry(group).or_default().push(missing);
     }
     let findings = groups.values().map(|group| finding(&privileges.principal, group)).collect();
     let passed = match privileges.checked {
@@ -156,7 +162,14 @@ pub fn authorized_stage(privileges: &Privileges) -> Stage {
             privileges.principal
         ),
     };
-    Stage::of(ConditionType::Authorized, passed, findings)
+    let stage = Stage::of(ConditionType::Authorized, passed, findings);
+    match privileges.missing.iter().all(|missing| missing.inferred) {
+        true => Stage {
+            status: Some(true),
+            ..stage
+        },
+        false => stage,
+    }
 }
 
 fn finding(principal: &str, group: &[&MissingPrivilege]) -> Finding {
@@ -167,15 +180,18 @@ fn finding(principal: &str, group: &[&MissingPrivilege]) -> Finding {
     Finding::new(
         Reason::PrivilegesMissing,
         format!(
-            "{principal} lacks {} ({}) on {} {}, needed for {features}",
+            "{principal} lacks {} ({}) on {} {}, {} for {features}",
             first.privilege,
             first.shown_as,
             first.object.kind,
-            some(&paths)
+            some(&paths),
+            if first.inferred { "probably needed" } else { "needed" }
         ),
         format!(
-            "Give it a role with this privilege there, merged with the role that it may have there already: govc permissions.set -principal '{principal}' -role {} -propagate=false '{}'.",
-            first.role, first.path
+            "Give it a role with this privilege there, merged with the role that it may have there already: govc permissions.set -principal {} -role {} -propagate=false {}.",
+            shell(principal),
+            first.role,
+            shell(&first.path)
         ),
     )
 }
@@ -228,6 +244,24 @@ mod tests {
             (1, "System.Read on HostSystem /DC0/host/C0/h1")
         );
         assert_eq!(status.drivers, [CPI, CSI]);
+    }
+
+    /// What no document names is told and holds up nothing.
+    #[test]
+    fn what_is_only_inferred() {
+        let inventory = inventory();
+        let block = needs(&[Feature::Block]);
+        let demands = demands(&block, true, &inventory, &nodes());
+        let mut granted = Granted::default();
+        for (objects, privileges) in questions(&demands) {
+            let held: BTreeSet<String> = privileges.into_iter().filter(|one| !one.starts_with("Cryptographer")).collect();
+            granted.granted.extend(objects.into_iter().map(|object| (object.id, held.clone())));
+        }
+        let found = judge(&demands, &granted, &inventory);
+        let stage = authorized_stage(&found);
+        assert_eq!((stage.status, stage.reason), (Some(true), Reason::PrivilegesMissing), "{stage:?}");
+        assert!(stage.message.contains("probably needed for encryption"), "{stage:?}");
+        assert!(lamed(&found.missing, &block).is_empty());
     }
 
     /// The driver leaves out datastores that it must not use: one is enough, unless somebody names it.

@@ -21,36 +21,47 @@ pub struct SharedDatastores {
     pub emptied_by: String,
 }
 
-/// Holds the datastores and policies that are named against those that exist. Policies that could not be read are none that are
-/// missing, and what is not here may be in another vCenter that the driver uses.
+/// Something that is named and is not in this vCenter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Absent {
+    /// Its URL or name.
+    pub name: String,
+    /// What is told where it is nowhere else.
+    pub finding: Finding,
+}
+
+/// What is named and is not here. Policies that could not be read are none that are missing.
 #[must_use]
-pub fn storage_findings(needs: &Needs, inventory: &Inventory, policies: Option<&[Policy]>) -> Vec<Finding> {
-    let datastores = needs.datastores.iter().filter_map(|wanted| {
-        let found = inventory.datastores.iter().find(|datastore| same_url(&datastore.url, &wanted.url));
-        match found {
-            None if needs.several => None,
-            None => Some(no_datastore(&wanted.url, &wanted.named_in, &inventory.datastores)),
-            Some(datastore) => unusable(datastore, wanted.vsan, &wanted.named_in),
-        }
+pub fn absent(needs: &Needs, inventory: &Inventory, policies: Option<&[Policy]>) -> Vec<Absent> {
+    let here = |url: &str| inventory.datastores.iter().any(|datastore| same_url(&datastore.url, url));
+    let datastores = needs.datastores.iter().filter(|wanted| !here(&wanted.url)).map(|wanted| Absent {
+        name: wanted.url.clone(),
+        finding: no_datastore(&wanted.url, &wanted.named_in, &inventory.datastores),
     });
     let missing = needs.policies.iter().filter_map(|wanted| {
         let policies = policies?;
-        if needs.several || policies.iter().any(|policy| policy.name == wanted.name) {
-            return None;
-        }
-        let names: Vec<&str> = policies.iter().map(|policy| policy.name.as_str()).collect();
-        Some(Finding::new(
-            Reason::StoragePolicyNotFound,
-            format!(
-                "there is no storage policy {:?}, as {} says; {}",
-                wanted.name,
-                wanted.named_in,
-                hint(&wanted.name, &names)
-            ),
-            "Correct the name, or give the user StorageProfile.View on the root folder.",
-        ))
+        let here = policies.iter().any(|policy| policy.name == wanted.name);
+        (!here).then(|| Absent {
+            name: wanted.name.clone(),
+            finding: no_policy(&wanted.name, &wanted.named_in, policies),
+        })
     });
     datastores.chain(missing).collect()
+}
+
+/// Holds the datastores and policies that are named against those that exist. What is not here may be in another vCenter that the
+/// driver uses: whether it is, only all of them together can tell.
+#[must_use]
+pub fn storage_findings(needs: &Needs, inventory: &Inventory, policies: Option<&[Policy]>) -> Vec<Finding> {
+    let unusable = needs.datastores.iter().filter_map(|wanted| {
+        let found = inventory.datastores.iter().find(|datastore| same_url(&datastore.url, &wanted.url));
+        unusable(found?, wanted.vsan, &wanted.named_in)
+    });
+    let absent = match needs.others {
+        0 => absent(needs, inventory, policies),
+        _ => vec![],
+    };
+    absent.into_iter().map(|absent| absent.finding).chain(unusable).collect()
 }
 
 /// Whether two URLs name one datastore: the slash at the end is often left out.
@@ -64,6 +75,15 @@ fn no_datastore(url: &str, named_in: &str, existing: &[Datastore]) -> Finding {
         Reason::DatastoreNotFound,
         format!("there is no datastore {url:?}, as {named_in} says; {}", hint(url, &urls)),
         "Copy the URL from the datastore's summary in vCenter (govc datastore.info NAME), or give the user the role Read-only there.",
+    )
+}
+
+fn no_policy(name: &str, named_in: &str, existing: &[Policy]) -> Finding {
+    let names: Vec<&str> = existing.iter().map(|policy| policy.name.as_str()).collect();
+    Finding::new(
+        Reason::StoragePolicyNotFound,
+        format!("there is no storage policy {name:?}, as {named_in} says; {}", hint(name, &names)),
+        "Correct the name, or give the user StorageProfile.View on the root folder.",
     )
 }
 
@@ -212,7 +232,7 @@ mod tests {
             ..Inventory::default()
         };
         let findings = storage_findings(&needs, &inventory, None);
-        let several = Needs { several: true, ..needs };
+        let several = Needs { others: 1, ..needs };
         assert!(
             storage_findings(&several, &inventory, None)
                 .iter()

@@ -1,4 +1,4 @@
-use super::connection::some;
+use super::connection::{shell, some};
 use super::{Finding, NodeReport, Stage};
 use crate::api::{ConditionType, Reason};
 use crate::facts::{Inventory, ManagedObject, Needs, Node, Tagging};
@@ -52,7 +52,10 @@ pub fn topology(
         let finding = Finding::new(
             Reason::TopologyCategoryNotFound,
             format!("there is no tag category {category:?} in the vCenter"),
-            format!("Create it, or correct the name in the VDOConfig: govc tags.category.create -m=false {category}."),
+            format!(
+                "Create it, or correct the name in the VDOConfig: govc tags.category.create -m=false {}.",
+                shell(category)
+            ),
         );
         add((*category).to_owned(), finding, "");
     }
@@ -138,7 +141,11 @@ fn says(way: &[&str], categories: &[&str], inventory: &Inventory, tagging: &Tagg
             says.findings.push(Finding::new(
                 Reason::TopologyTagMissing,
                 format!("host {host} and all that it lies in have no tag of category {category}"),
-                format!("Attach one to the host, its cluster or its datacenter: govc tags.attach -c {category} TAG {host}."),
+                format!(
+                    "Attach one to the host, its cluster or its datacenter: govc tags.attach -c {} TAG {}.",
+                    shell(category),
+                    shell(host)
+                ),
             ));
         }
     }

@@ -27,12 +27,12 @@ pub use stages::{class, reason};
 
 use super::error::ReconcileError;
 use super::gather::{self, Found};
-use crate::api::{AboutStatus, CredentialStatus, VsphereCloudConfig};
+use crate::api::{AboutStatus, ConditionType, CredentialStatus, VsphereCloudConfig};
 use crate::cluster::Reader;
 use crate::facts::{Credentials, Needs, Node};
 use crate::fetch::Library;
-use crate::health::{ConnectionReport, datacenters_of};
-pub use crate::health::{Coverage, distinct_stage};
+pub use crate::health::Coverage;
+use crate::health::{Among, ConnectionReport, absent, datacenters_of, distinct_stage, storage_among};
 use crate::matrix::Index;
 use crate::types::Trust;
 use crate::vcenter::{self, Endpoint, ProbeError, SessionError, VcenterFacts};
@@ -131,7 +131,7 @@ pub async fn probe(object: &VsphereCloudConfig, inputs: &Inputs) -> Probe {
 pub async fn examine(endpoint: &Endpoint, credentials: &Credentials, question: Question, now: Timestamp) -> ConnectionReport {
     let answer = vcenter::facts(endpoint, DEADLINE).await;
     let login = if answer.is_ok() {
-        read_once(endpoint.clone(), credentials.clone(), &question).await
+        read_once(endpoint.clone(), credentials.clone(), &question, true).await
     } else {
         Login::NotTried
     };
@@ -161,17 +161,33 @@ pub fn coverage(connection: &str, look: &Look) -> Option<Coverage> {
     let facts = answer.as_ref().as_ref().ok()?;
     let wanted = &look.question.datacenters;
     let machines = &seen.inventory.machines;
+    let needs = &look.question.needs;
+    let storage = report(look, true, Timestamp::UNIX_EPOCH)
+        .stage(ConditionType::StorageFound)
+        .cloned();
     Some(Coverage {
         connection: connection.to_owned(),
         vcenter: facts.instance_uuid.clone(),
-        drivers: look.question.needs.drivers.clone(),
+        drivers: needs.drivers.clone(),
         datacenters: datacenters_of(wanted, &seen.inventory.datacenters),
         nodes: seen
             .nodes
             .iter()
             .filter_map(|node| Some((node.node.clone(), machines.get(node.at?)?.path.clone())))
             .collect(),
+        absent: absent(needs, &seen.inventory, seen.policies.as_ref().ok().map(Vec::as_slice)),
+        others: needs.others,
+        storage,
     })
+}
+
+/// Holds a connection against all: what only shows then (pure).
+#[must_use]
+pub fn among(own: &Coverage, all: &[impl AsRef<Coverage>]) -> Among {
+    Among {
+        distinct: distinct_stage(own, all),
+        storage: storage_among(own, all),
+    }
 }
 
 /// Where the vCenter of a connection is; `None` when its trust is unusable.

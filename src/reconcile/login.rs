@@ -4,7 +4,7 @@
 //! connection with the same account at the same vCenter counts it.
 
 use super::Found;
-use crate::api::{CredentialStatus, Reason, VsphereCloudConfig};
+use crate::api::{ConditionType, Conditions, CredentialStatus, Reason, VsphereCloudConfig};
 use crate::vcenter::{SessionError, VcenterFacts};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -113,15 +113,68 @@ pub fn until(record: &CredentialStatus) -> Option<Timestamp> {
     record.last_tried.as_ref()?.0.checked_add(pause).ok()
 }
 
+/// What came of logins at the service for tags, which takes the same password and counts on its own: the refusals of one version of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TagRefusals {
+    count: usize,
+    last: Option<Timestamp>,
+}
+
+impl TagRefusals {
+    /// As these connections say it in their conditions. When it was is not known to the minute: it counts as now.
+    #[must_use]
+    pub fn recorded(key: &Key, connections: &[VsphereCloudConfig], now: Timestamp) -> Self {
+        let told = connections
+            .iter()
+            .filter_map(|connection| connection.status.as_ref())
+            .any(|status| {
+                let credential = status.credential.as_ref();
+                let same = credential.is_some_and(|c| (&c.secret, &c.user, &c.version) == (&key.secret, &key.user, &key.version))
+                    && status.about.as_ref().is_some_and(|about| about.instance_uuid == key.vcenter);
+                let topology = Conditions::find(&status.conditions, ConditionType::TopologyConsistent);
+                same && topology.is_some_and(|topology| topology.reason == Reason::TagLoginRefused.as_str())
+            });
+        if told { Self::default().and_one(now) } else { Self::default() }
+    }
+
+    /// One more.
+    #[must_use]
+    pub fn and_one(self, now: Timestamp) -> Self {
+        Self {
+            count: self.count.saturating_add(1),
+            last: Some(now),
+        }
+    }
+
+    /// Whether another login may be made there.
+    #[must_use]
+    pub fn allow(&self, now: Timestamp) -> bool {
+        let Some(last) = self.last else { return true };
+        let pause = REFUSED[self.count.clamp(1, REFUSED.len()) - 1];
+        now.duration_since(last) >= pause
+    }
+}
+
+/// How long a session is used before it is had anew: a vCenter does not end one when the password changes, so only a login shows that the
+/// password still is the right one. A little less than the usual pause between two looks.
+const RENEWED: SignedDuration = SignedDuration::from_mins(8);
+
+/// Whether a session of this age is old enough to be had anew.
+#[must_use]
+pub fn is_old(opened: Timestamp, now: Timestamp) -> bool {
+    now.duration_since(opened) >= RENEWED
+}
+
 /// The reason under which a failed login or session is published.
 #[must_use]
 pub fn reason(error: &SessionError) -> Reason {
     match error {
         SessionError::Connection(error) => super::connection::reason(error),
-        SessionError::InvalidLogin { .. } => Reason::InvalidCredentials,
+        SessionError::InvalidLogin { .. } | SessionError::Unsendable { .. } => Reason::InvalidCredentials,
         SessionError::Locked { .. } => Reason::AccountLocked,
         SessionError::Expired { .. } => Reason::PasswordExpired,
         SessionError::Refused { .. } => Reason::LoginRefused,
+        SessionError::TagsRefused { .. } => Reason::TagLoginRefused,
         SessionError::Lost { .. } => Reason::SessionLost,
         SessionError::Forbidden { .. } => Reason::InventoryForbidden,
         SessionError::TimedOut { .. } => Reason::TimedOut,
@@ -213,6 +266,51 @@ mod tests {
             };
             assert_eq!(told, expected, "{records:?} after {seconds} s");
         }
+    }
+
+    /// A refusal by the service for tags is remembered by whoever shares the login, through restarts, and tried again after growing pauses.
+    #[test]
+    fn refused_by_the_service_for_tags() {
+        let minutes = |n: i64| at(60 * n);
+        let mut refusals = TagRefusals::default();
+        assert!(refusals.allow(at(0)));
+        for pause in [15, 60, 360, 360] {
+            refusals = refusals.and_one(minutes(0));
+            assert!(!refusals.allow(minutes(pause - 1)) && refusals.allow(minutes(pause)), "{pause}");
+        }
+        let connection = |reason: Reason, version: &str| {
+            let mut conditions = Conditions::new(vec![], None, Time(at(0)));
+            conditions.set(ConditionType::TopologyConsistent, None, reason, "told");
+            let status = crate::api::VsphereCloudConfigStatus {
+                about: Some(crate::api::AboutStatus {
+                    instance_uuid: "uuid".into(),
+                    ..Default::default()
+                }),
+                credential: Some(CredentialStatus {
+                    version: version.into(),
+                    ..record(0, None, None)
+                }),
+                conditions: conditions.finish(),
+                ..Default::default()
+            };
+            VsphereCloudConfig {
+                status: Some(status),
+                ..VsphereCloudConfig::new("vc", Default::default())
+            }
+        };
+        for (reason, version, allowed) in [
+            (Reason::TagLoginRefused, "7", false),
+            (Reason::TagLoginRefused, "6", true),
+            (Reason::Healthy, "7", true),
+        ] {
+            let known = [connection(reason, version)];
+            assert_eq!(
+                TagRefusals::recorded(&key(), &known, at(0)).allow(at(1)),
+                allowed,
+                "{reason} {version}"
+            );
+        }
+        assert!(!is_old(at(0), at(479)) && is_old(at(0), at(480)));
     }
 
     #[test]

@@ -89,6 +89,10 @@ impl Caller<'_> {
             modern = true;
             answer = self.exchange(&Call::Login, None, modern).await?;
         }
+        if answer.status == 401 {
+            let (address, user) = (self.address(), self.session.credentials.user.clone());
+            return Err(SessionError::TagsRefused { address, user });
+        }
         let value = self.content(&Call::Login, &answer, modern)?;
         tags::opened(&value, modern).ok_or_else(|| self.malformed("it gives no session".into()))
     }
@@ -119,7 +123,8 @@ impl Caller<'_> {
         let (address, user) = (self.address(), self.session.credentials.user.clone());
         match answer.status {
             200..=299 => tags::content(answer, modern).map_err(|because| self.malformed(because)),
-            401 => Err(SessionError::InvalidLogin { address, user }),
+            // A session that was just begun, or had to be had again.
+            401 => Err(SessionError::TagsRefused { address, user }),
             403 => Err(SessionError::Forbidden {
                 address,
                 user,

@@ -17,10 +17,11 @@ const MAX_PAGES: usize = 1000;
 const MAX_DEPTH: usize = 64;
 
 /// What is read of each kind of object.
-const KINDS: [(&str, &[&str]); 6] = [
+const KINDS: [(&str, &[&str]); 7] = [
     ("Datacenter", &["name", "parent"]),
     ("Folder", &["name", "parent"]),
     ("ComputeResource", &["name", "parent"]),
+    ("VirtualApp", &["name", "parent", "parentFolder"]),
     (
         "HostSystem",
         &[
@@ -48,6 +49,7 @@ const KINDS: [(&str, &[&str]); 6] = [
         &[
             "name",
             "parent",
+            "parentVApp",
             "config.template",
             "config.uuid",
             "config.instanceUuid",
@@ -229,7 +231,9 @@ impl Gathered {
     }
 
     fn take(&mut self, item: &Item) {
-        let (name, parent) = (item.text("name"), item.text("parent"));
+        // A machine in a vApp lies in no folder but the vApp's; that one's own parent is a resource pool, if it is not in another vApp.
+        let places = ["parentFolder", "parentVApp", "parent"].map(|path| item.text(path));
+        let (name, parent) = (item.text("name"), places.into_iter().find(|id| !id.is_empty()).unwrap_or_default());
         match item.object.kind.as_str() {
             "VirtualMachine" if item.text("config.template") != "true" => self.machines.push((machine(item, name), parent)),
             "VirtualMachine" => {}
@@ -280,7 +284,7 @@ impl Gathered {
         inventory
     }
 
-    /// The path from the root, and that of the datacenter on it. A machine in a vApp has no parent that can be followed.
+    /// The path from the root, and that of the datacenter on it; the name alone where the way to it cannot be seen.
     fn way(&self, name: &str, parent: &str, is_datacenter_itself: bool) -> (String, String) {
         let mut names = vec![name];
         let mut datacenter = is_datacenter_itself.then_some(0);
@@ -385,6 +389,11 @@ mod tests {
         }
     }
 
+    fn also(mut item: Item, path: &str, text: &str) -> Item {
+        item.values.insert(path.into(), xml::parse(&element("val", text)).expect("XML"));
+        item
+    }
+
     #[test]
     fn paths_through_nested_folders() {
         let mut gathered = Gathered::new(ManagedObject {
@@ -393,7 +402,10 @@ mod tests {
         });
         for item in [
             item("VirtualMachine", "vm-1", "node", "group-v2"),
-            item("VirtualMachine", "vm-2", "in an app", ""),
+            item("VirtualMachine", "vm-2", "no parent", ""),
+            also(item("VirtualMachine", "vm-4", "in an app", ""), "parentVApp", "app-2"),
+            also(item("VirtualApp", "app-1", "App", "pool-7"), "parentFolder", "group-v2"),
+            item("VirtualApp", "app-2", "Inner", "app-1"),
             item("VirtualMachine", "vm-3", "unseen", "group-v9"),
             item("Datastore", "datastore-1", "fast", "group-s1"),
             item("Folder", "group-s1", "datastore", "datacenter-2"),
@@ -410,7 +422,12 @@ mod tests {
         let paths: Vec<_> = found.machines.iter().map(|m| (m.path.as_str(), m.datacenter.as_str())).collect();
         assert_eq!(
             paths,
-            [("/Europe/DC%2f0/vm/node", "/Europe/DC%2f0"), ("in an app", ""), ("unseen", "")]
+            [
+                ("/Europe/DC%2f0/vm/App/Inner/in an app", "/Europe/DC%2f0"),
+                ("/Europe/DC%2f0/vm/node", "/Europe/DC%2f0"),
+                ("no parent", ""),
+                ("unseen", "")
+            ]
         );
         assert_eq!(found.datastores[0].path, "/Europe/DC%2f0/datastore/fast");
         assert_eq!(found.ancestry("group-v2"), ["group-v2", "datacenter-2", "group-d3", "group-d1"]);

@@ -18,6 +18,14 @@ pub enum SessionError {
         /// The user.
         user: String,
     },
+    /// User or password cannot be written in the language that a vCenter speaks, so they were not sent.
+    #[error("the user name or the password of {user:?} holds a control character, which cannot be sent to {address}")]
+    Unsendable {
+        /// Host and port.
+        address: String,
+        /// The user.
+        user: String,
+    },
     /// Too many wrong passwords, or an administrator did it.
     #[error("the account {user:?} is locked, says {address}")]
     Locked {
@@ -37,6 +45,14 @@ pub enum SessionError {
     /// The user is known and has no rights at all.
     #[error("{address} knows {user:?} but does not let it log in, because it has no permission there")]
     Refused {
+        /// Host and port.
+        address: String,
+        /// The user.
+        user: String,
+    },
+    /// The service that keeps the tags does not accept the login that the vCenter has accepted.
+    #[error("{address} lets {user:?} in, but its service for tags refuses the same user name and password")]
+    TagsRefused {
         /// Host and port.
         address: String,
         /// The user.
@@ -91,7 +107,7 @@ impl SessionError {
     pub fn is_rejection(&self) -> bool {
         matches!(
             self,
-            Self::InvalidLogin { .. } | Self::Locked { .. } | Self::Expired { .. } | Self::Refused { .. }
+            Self::InvalidLogin { .. } | Self::Unsendable { .. } | Self::Locked { .. } | Self::Expired { .. } | Self::Refused { .. }
         )
     }
 
@@ -103,9 +119,13 @@ impl SessionError {
             Self::InvalidLogin { .. } => {
                 "Correct username and password in the Secret; the user name needs its domain, for example k8s@vsphere.local."
             }
+            Self::Unsendable { .. } => "Set a password without control characters, and write it into the Secret.",
             Self::Locked { .. } => "Unlock the account in vCenter under Administration, Single Sign On, or wait until it unlocks itself.",
             Self::Expired { .. } => "Set a new password in vCenter, and write it into the Secret.",
             Self::Refused { .. } => "Give the user a role on the vCenter's inventory; Read-only is enough to log in.",
+            Self::TagsRefused { .. } => {
+                "Look whether the account may sign in to the vSphere Client, and whether the vAPI endpoint of the vCenter works; a changed Secret is tried at once."
+            }
             Self::Lost { .. } => "None needed if it happens once; else look in vCenter for what ends sessions.",
             Self::Forbidden { .. } => "Give the user the role Read-only on the root folder, with propagation.",
             Self::Fault { .. } | Self::TimedOut { .. } => "Check the health of the vCenter; it is asked again later.",

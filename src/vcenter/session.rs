@@ -2,7 +2,7 @@
 
 use super::caller::Caller;
 use super::exchange::{Answer, Pipe};
-use super::method::{Method, VIM, element, reference};
+use super::method::{Method, VIM, element, is_sendable, reference};
 use super::refusal::{Fault, SessionError};
 use super::soap::SOAP;
 use super::tags::{self, Call};
@@ -139,20 +139,40 @@ impl Session {
         twice!(self, caller => tags::read(caller, categories, objects))
     }
 
+    /// What is told of tags while no login is made for them.
+    #[must_use]
+    pub fn tags_refused(&self) -> SessionError {
+        SessionError::TagsRefused {
+            address: self.endpoint.address(),
+            user: self.credentials.user.clone(),
+        }
+    }
+
     /// Makes the session usable after an error, if it can be: by one more login, or because only a connection was lost.
     async fn recover(&self, live: &mut Option<Live>, error: SessionError) -> Result<(), SessionError> {
         match error {
-            // Without the old session: while it lives, it would be refused a second login.
-            SessionError::Lost { .. } => *live = None,
+            SessionError::Lost { .. } => {}
             // An idle connection may have been closed just now; the session outlives it.
+            SessionError::Connection(ProbeError::Broken { .. }) if live.is_some() => return Ok(()),
             SessionError::Connection(ProbeError::Broken { .. }) => {}
             other => return Err(other),
         }
-        if live.is_none() {
-            tracing::info!(server = %self.endpoint.address(), user = self.credentials.user, "the session has ended; logging in again");
-            *live = Some(self.login().await?);
+        tracing::info!(server = %self.endpoint.address(), user = self.credentials.user, "the session has ended; logging in again");
+        // Without the old session: while it lives, it would be refused a second login. That of the service for tags is another one.
+        let old = live.take();
+        match self.login().await {
+            Ok(new) => {
+                let rest = old.and_then(|old| old.rest);
+                *live = Some(Live { rest, ..new });
+                Ok(())
+            }
+            Err(error) => {
+                if let Some(old) = old.filter(|old| old.rest.is_some()) {
+                    logout(self.endpoint.clone(), old).await;
+                }
+                Err(error)
+            }
         }
-        Ok(())
     }
 
     /// Ends the session.
@@ -179,6 +199,10 @@ impl Session {
                 address,
                 user: user.clone(),
             });
+        }
+        if !is_sendable(user) || !is_sendable(password.expose()) {
+            let user = user.clone();
+            return Err(SessionError::Unsendable { address, user });
         }
         let (mut pipe, service) = self.connect().await?;
         let arguments = element("userName", user) + &element("password", password.expose());

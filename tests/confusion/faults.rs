@@ -1,13 +1,10 @@
-//! The faults.
+//! The faults on the way into a vCenter; those inside are in `inside`.
 
-use crate::world::{Case, Change, Elsewhere, Setting, locks, no_ca, node};
+use crate::inside;
+use crate::world::{Case, Change, Elsewhere, Other, Setting, locks, no_ca};
 use std::time::Duration;
-use vdo::api::ConditionType::{
-    self, Authenticated, Authorized, Connected, CredentialsFound, DatacentersFound, IsVCenter, NodesFound, Resolved, StorageFound,
-    TopologyConsistent, Trusted,
-};
+use vdo::api::ConditionType::{self, Authenticated, Connected, CredentialsFound, IsVCenter, Resolved, Trusted};
 use vdo::api::Reason::{self, *};
-use vdo::facts::{WantedDatastore, WantedPolicy};
 use vdo::reconcile::ReconcileError;
 use vdo::types::{Secret, Thumbprint, Trust};
 use vdo_testbed::Validity;
@@ -21,9 +18,9 @@ const LAUGHS: &str = concat!(
     r#"<!ENTITY d "&c;&c;&c;&c;&c;&c;&c;&c;&c;&c;"><!ENTITY e "&d;&d;&d;&d;&d;&d;&d;&d;&d;&d;"><!ENTITY f "&e;&e;&e;&e;&e;&e;&e;&e;&e;&e;">]><l>&f;</l>"#
 );
 const FILE: &str = r#"<?xml version="1.0"?><!DOCTYPE l [<!ENTITY x SYSTEM "file:///etc/passwd">]><l>&x;</l>"#;
-const OVERLOADED: &str = "<html><body><h1>503 Service Unavailable</h1></body></html>";
+pub const OVERLOADED: &str = "<html><body><h1>503 Service Unavailable</h1></body></html>";
 
-fn case(
+pub fn case(
     name: &'static str,
     stage: ConditionType,
     reason: Reason,
@@ -40,11 +37,11 @@ fn case(
 }
 
 /// A fault that is one rule of the proxy.
-fn rule(name: &'static str, stage: ConditionType, reason: Reason, says: &'static str, method: &'static str, act: Act) -> Case {
+pub fn rule(name: &'static str, stage: ConditionType, reason: Reason, says: &'static str, method: &'static str, act: Act) -> Case {
     case(name, stage, reason, says, move |s| s.rules.push(Rule::on(method, act.clone())))
 }
 
-fn status(code: u16, body: &str) -> Act {
+pub fn status(code: u16, body: &str) -> Act {
     Act::Status(code, vec![("content-type", "text/html".into())], body.into())
 }
 
@@ -74,7 +71,24 @@ pub fn none() -> Vec<Case> {
         well("a zone that is the same everywhere", |s| {
             s.changes = vec![Change::Tag("k8s-zone", "a", "HostSystem", "DC0_C0_H0")];
             s.needs.categories = vec!["k8s-zone".into()];
-            labels(s).insert("topology.csi.vmware.com/k8s-zone".into(), "a".into());
+            inside::labels(s).insert("topology.csi.vmware.com/k8s-zone".into(), "a".into());
+        }),
+        well("a machine in a vApp", |s| {
+            s.spec.datacenters = vec!["DC0".into()];
+            s.changes = vec![Change::Set("VirtualMachine", "vm-1", "vapp", "app")];
+        }),
+        well("an IPv6 address beside the IPv4 one", |s| {
+            s.changes = vec![Change::Set("VirtualMachine", "vm-1", "address", "10.0.0.1,2001:db8::1")];
+        }),
+        well("a datastore that only the other vCenter has", |s| {
+            s.needs.others = 1;
+            s.other = Some(Other {
+                elsewhere: true,
+                ..Other::default()
+            });
+            // Other nodes live there.
+            s.nodes.clear();
+            inside::wants(s, "ds:///vmfs/volumes/there/", false);
         }),
         well("a connection that was idle for too long", |s| {
             s.rules.push(Rule::on("CreateContainerView", Act::Close).times(1));
@@ -84,19 +98,8 @@ pub fn none() -> Vec<Case> {
 
 /// One fault each.
 pub fn all() -> Vec<Case> {
-    let parts = [
-        network(),
-        certificates(),
-        others(),
-        credentials(),
-        logins(),
-        inventory(),
-        storage(),
-        privileges(),
-        machines(),
-        topology(),
-    ];
-    parts.into_iter().flatten().collect()
+    let parts = [network(), certificates(), others(), credentials(), logins()];
+    parts.into_iter().flatten().chain(inside::all()).collect()
 }
 
 fn network() -> Vec<Case> {
@@ -169,6 +172,13 @@ fn certificates() -> Vec<Case> {
         case("a CA bundle without certificates", Trusted, CaBundleInvalid, "CA", |s| {
             s.trust = Some(Ok(Trust::CaBundle("hello".into())))
         }),
+        case(
+            "a certificate that ends in ten days",
+            Trusted,
+            CertificateExpiresSoon,
+            "Renew it",
+            |s| s.proxy.validity = Validity::EndsSoon,
+        ),
     ]
 }
 
@@ -211,6 +221,12 @@ fn others() -> Vec<Case> {
             BadAnswer,
             "not a vCenter version",
             replace("<version>8.0.3<", "<version>eight<"),
+        ),
+        about(
+            "a version that no driver knows",
+            VersionNotInMatrix,
+            "5.5.0",
+            replace("<version>8.0.3<", "<version>5.5.0<"),
         ),
         about("an answer that is cut off", BadAnswer, "broke", Act::Truncate(300)),
         about("100 MB", BadAnswer, "larger than", Act::Flood(100 << 20)),
@@ -344,298 +360,6 @@ fn logins() -> Vec<Case> {
             "sessions",
             "CreateContainerView",
             Act::Fault("NotAuthenticated", "The session is not authenticated.", ""),
-        ),
-    ]
-}
-
-fn inventory() -> Vec<Case> {
-    vec![
-        rule(
-            "a user who may not read",
-            DatacentersFound,
-            InventoryForbidden,
-            "Read-only",
-            "CreateContainerView",
-            Act::Fault(
-                "NoPermission",
-                "",
-                r#"<object type="Folder">group-d1</object><privilegeId>System.View</privilegeId>"#,
-            ),
-        ),
-        case("a datacenter that is misspelt", DatacentersFound, DatacenterNotFound, "DC0", |s| {
-            s.spec.datacenters = vec!["DCO".into()]
-        }),
-        case("a datacenter in another folder", DatacentersFound, DatacenterNotFound, "DC0", |s| {
-            s.spec.datacenters = vec!["/Europe/DC0".into()]
-        }),
-        case("a node that is no machine", NodesFound, NodeNotFound, "elsewhere", |s| {
-            s.nodes.push(node("elsewhere"))
-        }),
-    ]
-}
-
-/// The labels of the first node.
-fn labels(s: &mut Setting) -> &mut std::collections::BTreeMap<String, String> {
-    &mut std::sync::Arc::make_mut(&mut s.nodes[0].place).labels
-}
-
-/// A fault that is a change in the vCenter.
-fn change(name: &'static str, stage: ConditionType, reason: Reason, says: &'static str, changes: &'static [Change]) -> Case {
-    case(name, stage, reason, says, move |s| s.changes = changes.to_vec())
-}
-
-fn storage() -> Vec<Case> {
-    let class = "StorageClass fast";
-    let datastore = |name, reason, says, url: &'static str, vsan, changes: &'static [Change]| {
-        case(name, StorageFound, reason, says, move |s| {
-            s.changes = changes.to_vec();
-            s.needs.datastores.push(WantedDatastore {
-                url: url.into(),
-                named_in: class.into(),
-                vsan,
-            });
-        })
-    };
-    const URL: &str = "ds:///vmfs/volumes/here/";
-    const HERE: Change = Change::Set("Datastore", "LocalDS_0", "url", URL);
-    vec![
-        datastore(
-            "a datastore that does not exist",
-            DatastoreNotFound,
-            class,
-            "ds:///vmfs/volumes/nowhere/",
-            false,
-            &[],
-        ),
-        datastore(
-            "a datastore that no host reaches",
-            DatastoreUnusable,
-            "LocalDS_0",
-            URL,
-            false,
-            &[HERE, Change::Set("Datastore", "LocalDS_0", "accessible", "false")],
-        ),
-        datastore(
-            "a datastore in maintenance",
-            DatastoreUnusable,
-            "maintenance",
-            URL,
-            false,
-            &[HERE, Change::Set("Datastore", "LocalDS_0", "maintenance", "inMaintenance")],
-        ),
-        datastore(
-            "a datastore for files that is no vSAN",
-            DatastoreNotVsan,
-            "vSAN",
-            URL,
-            true,
-            &[HERE, Change::Set("Datastore", "LocalDS_0", "type", "VMFS")],
-        ),
-        case(
-            "a storage policy that does not exist",
-            StorageFound,
-            StoragePolicyNotFound,
-            "gold",
-            move |s| {
-                s.needs.policies.push(WantedPolicy {
-                    name: "gold".into(),
-                    named_in: class.into(),
-                });
-            },
-        ),
-        change(
-            "no datastore that all hosts reach",
-            StorageFound,
-            NoSharedDatastore,
-            "DC0_C0_H",
-            &[
-                Change::Hosts(2),
-                Change::Set("VirtualMachine", "vm-1", "host", "DC0_C0_H0"),
-                Change::Set("VirtualMachine", "vm-2", "host", "DC0_C0_H1"),
-                Change::Set("Datastore", "LocalDS_0", "unmount", "DC0_C0_H1"),
-            ],
-        ),
-    ]
-}
-
-fn privileges() -> Vec<Case> {
-    let lacks = |name, says, changes| change(name, Authorized, PrivilegesMissing, says, changes);
-    vec![
-        lacks("no search for volumes", "Cns.Searchable", &[Change::Deny("Cns.Searchable", None)]),
-        lacks(
-            "no look at storage policies",
-            "StorageProfile.View",
-            &[Change::Deny("StorageProfile.View", None)],
-        ),
-        lacks(
-            "no files on datastores",
-            "Datastore.FileManagement",
-            &[Change::Deny("Datastore.FileManagement", None)],
-        ),
-        lacks(
-            "no disks for machines",
-            "VirtualMachine.Config.AddRemoveDevice",
-            &[Change::Deny("VirtualMachine.Config.AddRemoveDevice", None)],
-        ),
-        lacks(
-            "no disks for one machine",
-            "vm-2",
-            &[Change::Deny(
-                "VirtualMachine.Config.AddExistingDisk",
-                Some(("VirtualMachine", "vm-2")),
-            )],
-        ),
-        lacks(
-            "no reading of one host",
-            "DC0_C0_H0",
-            &[Change::Deny("System.Read", Some(("HostSystem", "DC0_C0_H0")))],
-        ),
-    ]
-}
-
-fn machines() -> Vec<Case> {
-    let machine = |name, reason, says, changes| change(name, NodesFound, reason, says, changes);
-    const VM: &str = "VirtualMachine";
-    vec![
-        case("two machines of one name and address", NodesFound, NodeAmbiguous, "vm-1", |s| {
-            s.changes = vec![
-                Change::Set(VM, "vm-2", "host-name", "vm-1"),
-                Change::Set(VM, "vm-2", "address", "10.0.0.1"),
-            ];
-            s.nodes.truncate(1);
-        }),
-        case("a clone with the same UUID", NodesFound, NodeAmbiguous, "vm-1", |s| {
-            let uuid = "422e4956-ad22-1139-6d72-59cc8f26bc90";
-            s.changes = vec![Change::Set(VM, "vm-1", "uuid", uuid), Change::Set(VM, "vm-2", "uuid", uuid)];
-            s.nodes.truncate(1);
-            s.nodes[0].system_uuid = uuid.into();
-        }),
-        machine(
-            "a machine that is off",
-            MachinePoweredOff,
-            "vm-1",
-            &[Change::Set(VM, "vm-1", "power", "poweredOff")],
-        ),
-        machine(
-            "hardware version 13",
-            HardwareVersionTooOld,
-            "vmx-13",
-            &[Change::Set(VM, "vm-1", "hardware", "vmx-13")],
-        ),
-        machine(
-            "disk.EnableUUID off",
-            DiskUuidDisabled,
-            "disk.EnableUUID",
-            &[Change::Set(VM, "vm-1", "disk-uuid", "false")],
-        ),
-        machine(
-            "disk.EnableUUID never set",
-            DiskUuidDisabled,
-            "disk.EnableUUID",
-            &[Change::Set(VM, "vm-1", "disk-uuid", "")],
-        ),
-        machine(
-            "Tools that do not run",
-            ToolsNotRunning,
-            "vm-1",
-            &[Change::Set(VM, "vm-1", "tools", "guestToolsNotRunning")],
-        ),
-        machine(
-            "no address inside",
-            GuestAddressMissing,
-            "vm-1",
-            &[Change::Set(VM, "vm-1", "address", "")],
-        ),
-        machine(
-            "only an address that nobody can use",
-            GuestAddressMissing,
-            "vm-1",
-            &[Change::Set(VM, "vm-1", "address", "169.254.1.1")],
-        ),
-        machine(
-            "a snapshot",
-            SnapshotsPresent,
-            "snapshot",
-            &[Change::Set(VM, "vm-1", "snapshot", "true")],
-        ),
-        machine(
-            "a controller of another kind",
-            ParavirtualScsiMissing,
-            "vm-1",
-            &[Change::Set(VM, "vm-1", "scsi", "lsilogic")],
-        ),
-        machine(
-            "ESXi 6.5",
-            HostVersionTooOld,
-            "6.5.0",
-            &[Change::Set("HostSystem", "DC0_C0_H0", "version", "6.5.0")],
-        ),
-        machine(
-            "a host that is away",
-            HostDisconnected,
-            "DC0_C0_H0",
-            &[Change::Set("HostSystem", "DC0_C0_H0", "state", "notResponding")],
-        ),
-        case("a host name in other letters", NodesFound, GuestNameDiffers, "VM-1", |s| {
-            s.changes = vec![Change::Set(VM, "vm-1", "host-name", "VM-1")];
-            s.nodes[0].addresses = vec!["10.0.0.1".into()];
-        }),
-        case("no host name inside", NodesFound, GuestNameMissing, "vm-1", |s| {
-            s.changes = vec![Change::Set(VM, "vm-1", "host-name", "")];
-            s.nodes[0].addresses = vec!["10.0.0.1".into()];
-        }),
-        case(
-            "a provider ID of another machine",
-            NodesFound,
-            ProviderIdDiffers,
-            "vsphere://",
-            |s| {
-                s.nodes[0].provider_id = "vsphere://11111111-2222-3333-4444-555555555555".into();
-            },
-        ),
-    ]
-}
-
-fn topology() -> Vec<Case> {
-    let zones = |name, reason, says, changes: &'static [Change], label: Option<&'static str>| {
-        case(name, TopologyConsistent, reason, says, move |s| {
-            s.changes = changes.to_vec();
-            s.needs.features.insert(vdo::facts::Feature::Topology);
-            s.needs.categories = vec!["k8s-zone".into()];
-            if let Some(zone) = label {
-                labels(s).insert("topology.csi.vmware.com/k8s-zone".into(), zone.into());
-            }
-        })
-    };
-    const HOST: Change = Change::Tag("k8s-zone", "a", "HostSystem", "DC0_C0_H0");
-    vec![
-        zones(
-            "a tag category that does not exist",
-            TopologyCategoryNotFound,
-            "k8s-zone",
-            &[Change::Tag("other", "a", "HostSystem", "DC0_C0_H0")],
-            None,
-        ),
-        zones(
-            "a host without a tag",
-            TopologyTagMissing,
-            "k8s-zone",
-            &[Change::Tag("k8s-zone", "a", "Datastore", "LocalDS_0")],
-            None,
-        ),
-        zones(
-            "two tags of one category",
-            TopologyTagAmbiguous,
-            "k8s-zone",
-            &[HOST, Change::Tag("k8s-zone", "b", "HostSystem", "DC0_C0_H0")],
-            None,
-        ),
-        zones(
-            "a label that the tags contradict",
-            TopologyLabelDiffers,
-            "k8s-zone",
-            &[HOST],
-            Some("elsewhere"),
         ),
     ]
 }

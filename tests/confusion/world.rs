@@ -1,14 +1,18 @@
-//! Where the faults happen: a vCenter that is as it should be, a proxy before it, and a connection that leads there.
+//! Where the faults happen: a vCenter that is as it should be, a proxy before it, and a connection that leads there. A fault that is a
+//! change in the vCenter has one of its own, in the same process.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ObjectMeta;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 use vdo::api::{ConditionType, Reason, VsphereCloudConfig, VsphereCloudConfigSpec};
 use vdo::facts::{Credentials, Feature, Needs, Node};
-use vdo::reconcile::connection::{Inputs, Permission, Question, fold, once};
+use vdo::fetch::{Library, Store};
+use vdo::matrix::Index;
+use vdo::reconcile::connection::{Inputs, Look, Permission, Question, among, coverage, fold, known_index, once};
 use vdo::reconcile::{Found, ReconcileError};
 use vdo::types::{CPI, CSI, Secret, Trust};
 use vdo_testbed::soap::{Lockout, Rule, SoapOptions, SoapProxy};
@@ -41,6 +45,17 @@ pub struct Setting {
     pub needs: Needs,
     /// Changes in the vCenter, which then is one of its own.
     pub changes: Vec<Change>,
+    /// Another connection of the same drivers.
+    pub other: Option<Other>,
+}
+
+/// Another connection, and where it leads.
+#[derive(Clone, Default)]
+pub struct Other {
+    /// Whether to another vCenter, which has machines of the same names.
+    pub elsewhere: bool,
+    /// The datacenters that it looks at.
+    pub datacenters: Vec<String>,
 }
 
 /// A change in a vCenter.
@@ -54,6 +69,10 @@ pub enum Change {
     Tag(&'static str, &'static str, &'static str, &'static str),
     /// So many hosts in the cluster.
     Hosts(usize),
+    /// So many datacenters, each in a folder of its own and with one machine.
+    Datacenters(usize),
+    /// Another vCenter altogether.
+    Elsewhere,
 }
 
 /// What is at the port instead of the proxy.
@@ -67,12 +86,15 @@ pub enum Elsewhere {
 
 pub struct World {
     vcenter: Vcenter,
+    index: Option<Arc<Index>>,
 }
 
 impl World {
     pub async fn start() -> Result<Self> {
         let vcenter = Vcenter::start(options()).await?;
-        Ok(Self { vcenter })
+        let index = known_index(&Library::new(Store::Embedded)).await;
+        ensure!(index.is_some(), "there is no matrix");
+        Ok(Self { vcenter, index })
     }
 
     /// Injects a fault and looks.
@@ -99,12 +121,13 @@ impl World {
                 ..Needs::default()
             },
             changes: Vec::new(),
+            other: None,
         };
         (case.set)(&mut setting);
         let own = if setting.changes.is_empty() {
             None
         } else {
-            Some(changed(&setting.changes).await?)
+            Some(self.changed(&setting.changes).await?)
         };
         let vcenter = own.as_ref().unwrap_or(&self.vcenter);
         let proxy = SoapProxy::start(vcenter, setting.proxy.clone()).await?;
@@ -153,10 +176,19 @@ impl World {
             nodes: setting.nodes,
             alone: true,
             surplus: false,
-            index: None,
+            index: self.index.clone(),
         };
-        let look = once(&object, &inputs, question, Permission::Given).await;
-        let status = fold(&object, &inputs, Some(&look), None, &Time(Timestamp::UNIX_EPOCH));
+        let look = once(&object, &inputs, question.clone(), Permission::Given).await;
+        let among = match &setting.other {
+            None => None,
+            Some(other) => {
+                let own = coverage("vc1", &look).context("the first connection shows nothing")?;
+                let there = self.look_of(other, &proxy, question).await?;
+                let there = coverage("vc2", &there).context("the other connection shows nothing")?;
+                Some(among(&own, &[Arc::new(own.clone()), Arc::new(there)]))
+            }
+        };
+        let status = fold(&object, &inputs, Some(&look), among, &Time(now()));
         Ok(Seen {
             conditions: status.conditions,
             failed: proxy.logins().values().map(|logins| logins.failed).sum::<u64>(),
@@ -164,30 +196,70 @@ impl World {
             allowed_failures: u64::try_from(setting.failures)? + 1,
         })
     }
+
+    /// What another connection shows, through the same proxy or at another vCenter.
+    async fn look_of(&self, other: &Other, proxy: &SoapProxy, question: Question) -> Result<Look> {
+        let elsewhere = match other.elsewhere {
+            false => None,
+            true => {
+                let own = Change::Set("Datastore", "LocalDS_0", "url", "ds:///vmfs/volumes/there/");
+                Some(self.changed(&[Change::Elsewhere, own]).await?)
+            }
+        };
+        let (port, ca) = elsewhere
+            .as_ref()
+            .map_or((proxy.port(), proxy.ca_pem()), |vcenter| (vcenter.port(), vcenter.ca_pem()));
+        let mut object = VsphereCloudConfig::new("vc2", VsphereCloudConfigSpec::default());
+        (object.spec.vc_ip, object.spec.port) = ("localhost".into(), port.into());
+        let inputs = Inputs {
+            trust: Ok(Trust::CaBundle(ca.into())),
+            credentials: Ok(Found {
+                credentials: Credentials {
+                    user: self.vcenter.user().into(),
+                    password: Secret::new(self.vcenter.password()),
+                },
+                secret: "vmware-system-vdo/vc2-credentials".into(),
+                version: "1".into(),
+            }),
+        };
+        let question = Question {
+            datacenters: other.datacenters.clone(),
+            ..question
+        };
+        Ok(once(&object, &inputs, question, Permission::Given).await)
+    }
+
+    /// A vCenter with these changes.
+    async fn changed(&self, changes: &[Change]) -> Result<Vcenter> {
+        let mut options = options();
+        for change in changes {
+            match change {
+                Change::Hosts(hosts) => options.hosts = *hosts,
+                Change::Datacenters(count) => options.large = Some((*count, 1)),
+                Change::Elsewhere => options.instance_uuid = "5c7d5a43-6f0e-4b0e-8a8e-52a1d1e0c0de".into(),
+                Change::Set(..) | Change::Tag(..) | Change::Deny(..) => {}
+            }
+        }
+        let vcenter = self.vcenter.beside(options).await?;
+        for change in changes {
+            match change {
+                Change::Set(kind, name, key, value) => vcenter.set(kind, name, &[(key, value)]).await?,
+                Change::Tag(category, tag, kind, name) => vcenter.tag(category, tag, kind, name).await?,
+                Change::Deny(privilege, None) => vcenter.deny(vcenter.user(), &[privilege]).await?,
+                Change::Deny(privilege, Some((kind, name))) => {
+                    let object = vcenter.id(kind, name).await?;
+                    vcenter.deny_on(vcenter.user(), &object, &[privilege]).await?;
+                }
+                Change::Hosts(_) | Change::Datacenters(_) | Change::Elsewhere => {}
+            }
+        }
+        Ok(vcenter)
+    }
 }
 
-/// A vCenter with these changes.
-async fn changed(changes: &[Change]) -> Result<Vcenter> {
-    let mut options = options();
-    for change in changes {
-        if let Change::Hosts(hosts) = change {
-            options.hosts = *hosts;
-        }
-    }
-    let vcenter = Vcenter::start(options).await?;
-    for change in changes {
-        match change {
-            Change::Set(kind, name, key, value) => vcenter.set(kind, name, &[(key, value)]).await?,
-            Change::Tag(category, tag, kind, name) => vcenter.tag(category, tag, kind, name).await?,
-            Change::Deny(privilege, None) => vcenter.deny(vcenter.user(), &[privilege]).await?,
-            Change::Deny(privilege, Some((kind, name))) => {
-                let object = vcenter.id(kind, name).await?;
-                vcenter.deny_on(vcenter.user(), &object, &[privilege]).await?;
-            }
-            Change::Hosts(_) => {}
-        }
-    }
-    Ok(vcenter)
+#[expect(clippy::disallowed_methods, reason = "a test has a clock")]
+fn now() -> Timestamp {
+    Timestamp::now()
 }
 
 fn options() -> VcenterOptions {
@@ -303,7 +375,7 @@ impl fmt::Display for Seen {
 }
 
 /// The stages, in their order.
-const STAGES: [ConditionType; 11] = [
+const STAGES: [ConditionType; 12] = [
     ConditionType::Resolved,
     ConditionType::Connected,
     ConditionType::Trusted,
@@ -315,4 +387,5 @@ const STAGES: [ConditionType; 11] = [
     ConditionType::Authorized,
     ConditionType::NodesFound,
     ConditionType::TopologyConsistent,
+    ConditionType::Distinct,
 ];

@@ -116,6 +116,11 @@ impl Check {
         }
     }
 
+    /// Whether it holds, and there is something to do all the same.
+    pub(super) fn informs(&self) -> bool {
+        self.status == Mark::True && self.reason != Reason::Healthy.as_str() && !self.remedy.is_empty()
+    }
+
     /// Whether it could only not be looked at, because of another one.
     pub(super) fn follows(&self) -> bool {
         self.status == Mark::Unknown && self.reason == Reason::NotChecked.as_str()

@@ -10,15 +10,21 @@ use super::{Findings, connection_subject, kubelet, open};
 use crate::api::{ConditionType, Reason, VDOConfig, VsphereCloudConfig};
 use crate::cluster::ClusterError;
 use crate::facts::{Credentials, Node};
-use crate::reconcile::connection::{Permission, Question, credentials_found, inputs, known_index, needs, once, report};
+use crate::health::ConnectionReport;
+use crate::reconcile::connection::{
+    Coverage, Inputs, Look, Permission, Question, among, coverage, credentials_found, inputs, known_index, needs, once, report,
+};
 use crate::reconcile::{self, Found, ReconcileError, connection_objects};
 use crate::status::{Report, fold};
 use futures::future::join_all;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
+use std::sync::Arc;
 
 pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliError> {
-    let session = open(global).await?;
+    let mut session = open(global).await?;
+    // The server is asked nothing but what is there: who only looks rehearses nothing.
+    session.world.rehearsals = None;
     let mut found = Findings::default();
     let all = match connection_objects(&session.world.reader, "").await {
         Err(ReconcileError::Cluster(ClusterError::Forbidden { .. })) => {
@@ -87,15 +93,30 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
         examine(args, &session, object, &all, question).await
     }))
     .await;
-    for (object, look) in chosen.iter().zip(looks) {
-        let (subject, told, warning) = look?;
-        found.take(&object.name_any(), subject, told);
-        found.talk.extend(warning);
+    let looks: Vec<Examined> = looks.into_iter().collect::<Result<_, CliError>>()?;
+    let coverages: Vec<Arc<Coverage>> = looks
+        .iter()
+        .filter_map(|examined| coverage(&examined.name, &examined.look).map(Arc::new))
+        .collect();
+    for examined in looks {
+        let mut told = report(&examined.look, false, now());
+        if let Some(own) = coverages.iter().find(|coverage| coverage.connection == examined.name).cloned() {
+            told.stand(among(&own, &coverages));
+        }
+        let subject = subject(&examined, &told);
+        found.take(&examined.name, subject, told);
+        found.talk.extend(examined.warning);
     }
     Ok(found)
 }
 
-type Examined = (Subject, crate::health::ConnectionReport, Option<String>);
+/// One connection, and what the look at it has shown.
+struct Examined {
+    name: String,
+    look: Look,
+    inputs: Inputs,
+    warning: Option<String>,
+}
 
 /// The look of the operator at one connection.
 async fn examine(
@@ -123,15 +144,24 @@ async fn examine(
         permission = Permission::Given;
     }
     let look = once(object, &inputs, question, permission).await;
-    let told = report(&look, false, now());
-    let mut subject = connection_subject(&object.name_any(), &told);
+    Ok(Examined {
+        name: object.name_any(),
+        look,
+        inputs,
+        warning,
+    })
+}
+
+/// A connection with its stages and with that of its Secret, which needs no vCenter.
+fn subject(examined: &Examined, told: &ConnectionReport) -> Subject {
+    let mut subject = connection_subject(&examined.name, told);
     let at = subject
         .checks
         .iter()
         .position(|check| check.check == ConditionType::Authenticated.as_str());
-    let credentials = Check::of_stage(&credentials_found(&inputs));
+    let credentials = Check::of_stage(&credentials_found(&examined.inputs));
     subject.checks.insert(at.unwrap_or(subject.checks.len()), credentials);
-    Ok((subject, told, warning))
+    subject
 }
 
 /// The cluster, and the VDOConfig as the pipeline finds it now.

@@ -3,11 +3,22 @@
 use super::super::style::{bad, faint, good, head, table, warn};
 use super::Findings;
 use super::check::{Check, Finding, Mark};
+use super::wrap::{command, wrap};
 use crate::api::Reason;
-use crate::health::{NodeReport, Privileges};
+use crate::health::{MissingPrivilege, NodeReport, Privileges};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How a screen is written.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Layout {
+    /// How wide the terminal is, where there is one.
+    pub columns: Option<usize>,
+    /// Whether everything is shown, however long a line becomes.
+    pub wide: bool,
+}
 
 /// All checks, under what they are about.
-pub(super) fn checks(found: &Findings) -> String {
+pub(super) fn checks(found: &Findings, layout: Layout) -> String {
     let names = found
         .subjects
         .iter()
@@ -22,14 +33,15 @@ pub(super) fn checks(found: &Findings) -> String {
         text.push_str(&format!("{}  {}", head(&subject.subject.to_uppercase()), subject.name));
         subject.about.iter().for_each(|part| text.push_str(&format!("  {part}")));
         text.push('\n');
-        subject.checks.iter().for_each(|check| text.push_str(&line(check, wide)));
+        subject.checks.iter().for_each(|check| text.push_str(&line(check, wide, layout)));
     }
     text.push_str(&format!("\n{}\n", sum(found)));
     text
 }
 
-fn line(check: &Check, wide: usize) -> String {
+fn line(check: &Check, wide: usize, layout: Layout) -> String {
     let mark = match check.status {
+        Mark::True if check.informs() => warn("!"),
         Mark::True => good("✓"),
         Mark::False => bad("✗"),
         Mark::Unknown => warn("?"),
@@ -39,8 +51,9 @@ fn line(check: &Check, wide: usize) -> String {
     } else {
         check.message.clone()
     };
+    let message = wrap(&message, wide + 6, layout.columns);
     let mut text = format!("  {mark} {}{}  {message}\n", check.check, " ".repeat(wide - check.check.len()));
-    if check.status == Mark::True || check.follows() {
+    if (check.status == Mark::True && !check.informs()) || check.follows() {
         return text;
     }
     let own = Finding {
@@ -56,23 +69,35 @@ fn line(check: &Check, wide: usize) -> String {
     for (i, finding) in all.iter().enumerate() {
         // The first one is the check's own message.
         if i > 0 {
-            text.push_str(&format!("    {} {}\n", bad("✗"), finding.message));
+            text.push_str(&format!("    {mark} {}\n", wrap(&finding.message, 6, layout.columns)));
         }
-        text.push_str(&remedy(finding));
+        text.push_str(&remedy(finding, layout));
     }
     text
 }
 
-fn remedy(finding: &Finding) -> String {
-    let mut lines: Vec<String> = finding.remedy.lines().map(str::to_owned).collect();
+/// What to do, and where more of it is written. Commands stand on lines of their own.
+fn remedy(finding: &Finding, layout: Layout) -> String {
+    let mut lines: Vec<(bool, String)> = Vec::new();
+    for line in finding.remedy.lines() {
+        let (prose, command) = command(line);
+        if !prose.is_empty() {
+            lines.push((false, prose.to_owned()));
+        }
+        lines.extend(command.map(|command| (true, command.to_owned())));
+    }
     if Reason::ALL.iter().any(|reason| reason.as_str() == finding.reason) {
         let explain = faint(&format!("(vdoctl explain {})", finding.reason));
-        match lines.last_mut() {
-            Some(last) => last.push_str(&format!("  {explain}")),
-            None => lines.push(explain),
+        match lines.iter_mut().rev().find(|(command, _)| !command) {
+            Some((_, last)) => last.push_str(&format!("  {explain}")),
+            None => lines.push((false, explain)),
         }
     }
-    lines.iter().map(|line| format!("      {line}\n")).collect()
+    let shown = lines.iter().map(|(command, line)| match command {
+        true => format!("        {line}\n"),
+        false => format!("      {}\n", wrap(line, 6, layout.columns)),
+    });
+    shown.collect()
 }
 
 fn sum(found: &Findings) -> String {
@@ -91,9 +116,9 @@ fn sum(found: &Findings) -> String {
 }
 
 /// A line for each node, and below it what is wrong.
-pub(super) fn nodes(found: &Findings) -> String {
+pub(super) fn nodes(found: &Findings, layout: Layout) -> String {
     if found.nodes.is_empty() {
-        return format!("{}\n\n{}", warn("no node was held against a vCenter"), checks(found));
+        return format!("{}\n\n{}", warn("no node was held against a vCenter"), checks(found, layout));
     }
     let dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
     let rows: Vec<Vec<String>> = found
@@ -106,40 +131,53 @@ pub(super) fn nodes(found: &Findings) -> String {
                 (true, true) => right.to_owned(),
                 (true, false) => wrong.to_owned(),
             };
-            let provider = if node.provider_id.is_empty() { "-" } else { "set" };
-            vec![
+            let mut row = vec![
                 node.node.clone(),
-                connection.clone(),
                 dash(&node.machine),
                 dash(&node.hardware),
                 word(node.disk_uuid == Some(true), "on", "off"),
                 word(node.tools_running, "running", "not running"),
-                dash(&node.host),
-                provider.into(),
-                verdict(node),
-            ]
+            ];
+            if layout.wide {
+                let provider = if node.provider_id.is_empty() { "-" } else { "set" };
+                row.extend([
+                    connection.clone(),
+                    dash(&node.by),
+                    dash(&node.host),
+                    dash(&node.host_version),
+                    provider.into(),
+                ]);
+            }
+            row.push(verdict(node, layout));
+            row
         })
         .collect();
-    let heading = ["NODE", "CONNECTION", "VM", "HW", "UUID", "TOOLS", "HOST", "PROVIDER-ID", "VERDICT"];
+    let mut heading = vec!["NODE", "VM", "HW", "UUID", "TOOLS"];
+    if layout.wide {
+        heading.extend(["CONNECTION", "FOUND BY", "HOST", "ESXI", "PROVIDER-ID"]);
+    }
+    heading.push("VERDICT");
     let mut text = table(&heading, &rows);
     for finding in found.nodes.iter().flat_map(|(_, node)| &node.findings) {
-        text.push_str(&format!("\n{} {}\n", bad("✗"), finding.message));
-        text.push_str(&remedy(&Finding::of(finding)));
+        text.push_str(&format!("\n{} {}\n", bad("✗"), wrap(&finding.message, 2, layout.columns)));
+        text.push_str(&remedy(&Finding::of(finding), layout));
     }
     text
 }
 
-fn verdict(node: &NodeReport) -> String {
+/// The reasons, or how many there are: what they mean stands below.
+fn verdict(node: &NodeReport, layout: Layout) -> String {
     let reasons: Vec<&str> = node.findings.iter().map(|finding| finding.reason.as_str()).collect();
-    if reasons.is_empty() {
-        good("✓")
-    } else {
-        format!("{} {}", bad("✗"), reasons.join(", "))
+    match reasons.as_slice() {
+        [] => good("✓"),
+        [one] => format!("{} {one}", bad("✗")),
+        all if layout.wide => format!("{} {}", bad("✗"), all.join(", ")),
+        all => format!("{} {} problems", bad("✗"), all.len()),
     }
 }
 
 /// What each account lacks, and what it has beyond its needs where that was asked for.
-pub(super) fn privileges(found: &Findings) -> String {
+pub(super) fn privileges(found: &Findings, layout: Layout) -> String {
     let mut text = String::new();
     for (connection, all) in &found.privileges {
         if !text.is_empty() {
@@ -155,23 +193,36 @@ pub(super) fn privileges(found: &Findings) -> String {
         }
         let mut rows = Vec::new();
         for lack in &all.missing {
-            let features: Vec<&str> = lack.features.iter().map(|feature| feature.as_str()).collect();
-            rows.push(vec![
+            let mut row = vec![
                 bad("✗ lacks"),
                 lack.privilege.clone(),
                 format!("{} {}", lack.object.kind, lack.path),
-                features.join(", "),
-                format!("{} ({})", lack.role, lack.shown_as),
-            ]);
+            ];
+            if layout.wide {
+                let features: Vec<&str> = lack.features.iter().map(|feature| feature.as_str()).collect();
+                row.extend([
+                    features.join(", "),
+                    format!("{} ({})", lack.role, lack.shown_as),
+                    lack.evidence.clone(),
+                ]);
+            }
+            rows.push(row);
         }
         for more in &all.surplus {
             for privilege in &more.privileges {
                 let object = format!("{} {}", more.object.kind, more.path);
-                rows.push(vec![warn("+ has"), privilege.clone(), object, "nothing in use".into(), "-".into()]);
+                rows.push(vec![warn("+ has"), privilege.clone(), object]);
             }
         }
         if !rows.is_empty() {
-            text.push_str(&table(&["", "PRIVILEGE", "ON", "NEEDED FOR", "ROLE (AS SHOWN IN VCENTER)"], &rows));
+            let mut heading = vec!["", "PRIVILEGE", "ON"];
+            if layout.wide {
+                heading.extend(["NEEDED FOR", "ROLE (AS SHOWN IN VCENTER)", "ACCORDING TO"]);
+            }
+            text.push_str(&table(&heading, &rows));
+        }
+        for lines in roles(&all.missing) {
+            text.push_str(&format!("  {}\n", wrap(&lines, 4, layout.columns)));
         }
         if all.checked == 0 {
             let stages = found.subjects.iter().filter(|subject| subject.name == *connection);
@@ -180,10 +231,24 @@ pub(super) fn privileges(found: &Findings) -> String {
                 || "no privilege was looked at".into(),
                 |check| format!("{}: {}", check.check, check.message),
             );
-            text.push_str(&format!("  {} {why}\n", warn("?")));
+            text.push_str(&format!("  {} {}\n", warn("?"), wrap(&why, 4, layout.columns)));
         }
     }
     text
+}
+
+/// What each missing privilege is for, in which role it is, and what the client calls it: once for each.
+fn roles(missing: &[MissingPrivilege]) -> Vec<String> {
+    let mut all: BTreeMap<&str, (&MissingPrivilege, BTreeSet<&str>)> = BTreeMap::new();
+    for lack in missing {
+        let features = lack.features.iter().map(|feature| feature.as_str());
+        all.entry(&lack.privilege).or_insert((lack, BTreeSet::new())).1.extend(features);
+    }
+    let line = |(privilege, (lack, features)): (&str, (&MissingPrivilege, BTreeSet<&str>))| {
+        let features = features.into_iter().collect::<Vec<_>>().join(", ");
+        format!("{privilege}, shown as {}: for {features}; in role {}", lack.shown_as, lack.role)
+    };
+    all.into_iter().map(line).collect()
 }
 
 fn principal(all: &Privileges) -> &str {
@@ -191,5 +256,76 @@ fn principal(all: &Privileges) -> &str {
         "(not logged in)"
     } else {
         &all.principal
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::style::width;
+    use super::super::check::Subject;
+    use super::*;
+    use crate::health::{self, Stage};
+
+    fn sick() -> Findings {
+        let finding = |reason, message: &str, remedy: &str| health::Finding::new(reason, message, remedy);
+        let nodes = vec![
+            finding(
+                Reason::DiskUuidDisabled,
+                "node w-3: machine /DC0/vm/a folder/w-3 has disk.EnableUUID FALSE; volumes cannot be mounted there",
+                "Power it off and set it: govc vm.change -vm '/DC0/vm/a folder/with a long name/w-3' -e disk.enableUUID=TRUE.",
+            ),
+            finding(
+                Reason::ToolsNotRunning,
+                "node w-2: VMware Tools do not run in machine /DC0/vm/w-2",
+                "Install open-vm-tools in the guest and start its service vmtoolsd; the cloud provider learns the addresses from it.",
+            ),
+        ];
+        let soon = Stage::failed(
+            crate::api::ConditionType::Trusted,
+            Some(true),
+            Reason::CertificateExpiresSoon,
+            "certificate sha256 AB:CD, which ends at 2026-12-01T00:00:00Z",
+            "Renew it in vCenter under Administration, Certificates.",
+        );
+        let stages = [soon, Stage::of(crate::api::ConditionType::NodesFound, "", nodes.clone())];
+        let report = NodeReport {
+            node: "w-3".into(),
+            machine: "/DC0/vm/w-3".into(),
+            hardware: "vmx-13".into(),
+            findings: nodes,
+            ..NodeReport::default()
+        };
+        Findings {
+            subjects: vec![Subject {
+                subject: "connection",
+                name: "vc1".into(),
+                about: vec![],
+                checks: stages.iter().map(Check::of_stage).collect(),
+            }],
+            nodes: vec![("vc1".into(), report)],
+            ..Findings::default()
+        }
+    }
+
+    /// On a terminal of eighty columns no line is broken by the terminal but commands, which are copied whole.
+    #[test]
+    fn eighty_columns() {
+        let layout = Layout {
+            columns: Some(80),
+            wide: false,
+        };
+        for text in [checks(&sick(), layout), nodes(&sick(), layout)] {
+            for line in text.lines().filter(|line| !line.starts_with("        govc")) {
+                assert!(width(line) <= 80, "{} columns: {line}\n{text}", width(line));
+            }
+            let command = "\n        govc vm.change -vm '/DC0/vm/a folder/with a long name/w-3' -e disk.enableUUID=TRUE\n";
+            assert!(text.contains(command), "{text}");
+        }
+        let text = anstream::adapter::strip_str(&checks(&sick(), Layout::default())).to_string();
+        assert!(
+            text.contains("  ! Trusted     certificate sha256") && text.contains("      Renew it in vCenter"),
+            "{text}"
+        );
+        assert!(text.contains("  ✗ NodesFound  node w-3") && text.lines().count() == 10, "{text}");
     }
 }

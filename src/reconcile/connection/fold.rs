@@ -2,7 +2,7 @@ use super::{Inputs, Login, Look, Probe, about, report};
 use crate::api::{
     ConditionType, Conditions, CredentialStatus, Failure, ProbeStatus, Reason, VsphereCloudConfig, VsphereCloudConfigStatus, chain,
 };
-use crate::health::{Stage, machines_status, privileges_status};
+use crate::health::{Among, Stage, machines_status, privileges_status};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 /// The conditions in the order in which they are reached.
@@ -22,13 +22,13 @@ const ORDER: [ConditionType; 12] = [
 ];
 
 /// The next status of a connection (pure). Without a new look, what the last one found stays; how it stands with other connections
-/// (`distinct`) is known without one.
+/// (`among`) is known without one.
 #[must_use]
 pub fn fold(
     object: &VsphereCloudConfig,
     inputs: &Inputs,
     look: Option<&Look>,
-    distinct: Option<Stage>,
+    among: Option<Among>,
     now: &Time,
 ) -> VsphereCloudConfigStatus {
     let old = object.status.clone().unwrap_or_default();
@@ -58,10 +58,11 @@ pub fn fold(
     for kind in ORDER {
         let stage = match (&told, kind) {
             (_, ConditionType::CredentialsFound) => Some(credentials_found(inputs)),
-            (_, ConditionType::Distinct) if distinct.is_some() => distinct.clone(),
+            (_, ConditionType::Distinct) if among.is_some() => among.as_ref().map(|among| among.distinct.clone()),
             (Some(told), kind) => told.stage(kind).cloned(),
             (None, kind) => Conditions::find(&old.conditions, kind).map(|found| kept(kind, found)),
         };
+        let stage = stage.map(|own| among.as_ref().map_or(own.clone(), |among| among.instead_of(own)));
         let Some(stage) = stage else { continue };
         conditions.set(kind, stage.status, stage.reason, stage.text());
         // The first failure is the one that is told. What could only not be checked is no failure of its own.

@@ -18,7 +18,7 @@ pub fn needs(spec: &VDOConfigSpec, namespace: &str, existing: &BTreeSet<String>,
         needs.zone_and_region = topology.map(|topology| (topology.zone, topology.region));
     }
     if needs.drivers.contains(CSI) {
-        needs.several = asked.connections[CSI].len() > 1;
+        needs.others = asked.connections[CSI].len() - 1;
         needs.features.insert(Feature::Block);
         storage(&mut needs, spec);
     }
@@ -75,11 +75,11 @@ mod tests {
         let named: Vec<String> = datastores.chain(policies).collect();
         let categories: Vec<&str> = needs.all_categories().into_iter().collect();
         format!(
-            "{}|{}|{}|several: {}",
+            "{}|{}|{}|others: {}",
             features.join(","),
             named.join(","),
             categories.join(","),
-            needs.several
+            needs.others
         )
     }
 
@@ -91,34 +91,26 @@ mod tests {
                 "fileVolumes": {"vsanDataStoreUrl": ["ds:///v/"]},
                 "storageClasses": [{"name": "fast", "storagePolicy": "gold"}, {"name": "here", "datastoreUrl": "ds:///x/"}]}});
         for (spec, connection, expected) in [
-            (json!({}), "vc1", "cloud provider,block volumes|||several: true"),
-            (json!({"cloudProvider": {}}), "vc1", "cloud provider|||several: false"),
-            (
-                json!({"storageProvider": {"vsphereCloudConfig": "vc2"}}),
-                "vc1",
-                "|||several: false",
-            ),
+            (json!({}), "vc1", "cloud provider,block volumes|||others: 1"),
+            (json!({"cloudProvider": {}}), "vc1", "cloud provider|||others: 0"),
+            (json!({"storageProvider": {"vsphereCloudConfig": "vc2"}}), "vc1", "|||others: 0"),
             (
                 json!({"storageProvider": {"vsphereCloudConfig": "vc2"}}),
                 "vc2",
-                "block volumes|||several: false",
+                "block volumes|||others: 0",
             ),
-            (rich.clone(), "vc1", "cloud provider,topology||r,z|several: false"),
+            (rich.clone(), "vc1", "cloud provider,topology||r,z|others: 0"),
             (
                 rich,
                 "vc2",
-                "block volumes,file volumes,topology|ds:///v/ in spec.storageProvider.fileVolumes (vSAN),ds:///x/ in StorageClass here,gold in StorageClass fast|rack,z|several: false",
+                "block volumes,file volumes,topology|ds:///v/ in spec.storageProvider.fileVolumes (vSAN),ds:///x/ in StorageClass here,gold in StorageClass fast|rack,z|others: 0",
             ),
             (
                 json!({"storageProvider": {"storageClasses": [{"name": "share", "fileShare": true, "datastoreUrl": "ds:///v/"}]}}),
                 "vc1",
-                "block volumes,file volumes|ds:///v/ in StorageClass share (vSAN)||several: true",
+                "block volumes,file volumes|ds:///v/ in StorageClass share (vSAN)||others: 1",
             ),
-            (
-                json!({"storageProvider": {"vsphereCloudConfigs": ["none"]}}),
-                "vc1",
-                "|||several: false",
-            ),
+            (json!({"storageProvider": {"vsphereCloudConfigs": ["none"]}}), "vc1", "|||others: 0"),
         ] {
             assert_eq!(told(spec, connection), expected);
         }

@@ -3,7 +3,7 @@
 use super::{DEADLINE, Inputs, Login, Look, Probe, Question, endpoint, probe, read};
 use crate::api::VsphereCloudConfig;
 use crate::facts::Credentials;
-use crate::reconcile::login::{self, Decision, Key};
+use crate::reconcile::login::{self, Decision, Key, TagRefusals};
 use crate::vcenter::{Endpoint, Session};
 use jiff::Timestamp;
 
@@ -29,24 +29,26 @@ async fn log_in(object: &VsphereCloudConfig, inputs: &Inputs, question: &Questio
     let (Ok(facts), Some(endpoint), Ok(found)) = (&**answer, endpoint(object, inputs), &inputs.credentials) else {
         return Login::NotTried;
     };
+    let mut tags = true;
     if let Permission::Recorded(connections, now) = permission {
         let key = Key::of(found, facts);
+        tags = TagRefusals::recorded(&key, connections, now).allow(now);
         match login::decide(&key, &key.records(connections), now) {
             Decision::Again => {}
             Decision::Wait(record) => return Login::Waits(record),
             Decision::Claim(_) => return Login::NotTried,
         }
     }
-    read_once(endpoint, found.credentials.clone(), question).await
+    read_once(endpoint, found.credentials.clone(), question, tags).await
 }
 
 /// Logs in, reads, and logs out.
-pub(super) async fn read_once(endpoint: Endpoint, credentials: Credentials, question: &Question) -> Login {
+pub(super) async fn read_once(endpoint: Endpoint, credentials: Credentials, question: &Question, tags: bool) -> Login {
     let session = match Session::open(endpoint, credentials, DEADLINE).await {
         Ok(session) => session,
         Err(error) => return Login::Failed(error),
     };
-    let seen = read(&session, question).await;
+    let seen = read(&session, question, tags).await;
     session.close().await;
     seen.map_or_else(Login::Failed, |seen| Login::In(Box::new(seen)))
 }

@@ -20,20 +20,21 @@ pub struct Seen {
     pub tagging: Result<Tagging, SessionError>,
 }
 
-/// Reads what is asked for, in a session that is there (effect).
+/// Reads what is asked for, in a session that is there (effect). The service for tags wants a login of its own: `tags` says whether it may
+/// be made.
 ///
 /// # Errors
 /// When the inventory cannot be read, or the account is not let in any more.
-pub async fn read(session: &Session, question: &Question) -> Result<Seen, SessionError> {
+pub async fn read(session: &Session, question: &Question, tags: bool) -> Result<Seen, SessionError> {
     let needs = &question.needs;
     let mut inventory = session.inventory().await?;
-    let found = match_machines(&question.nodes, &inventory, &question.datacenters);
+    let found = match_machines(&question.nodes, &inventory, &question.datacenters, needs);
     let machines: Vec<usize> = found.iter().filter_map(|node| node.at).collect();
     // A machine may have gone since the list was read: details are no reason to know nothing.
     if let Err(error) = part(session.look_into(&mut inventory, &machines).await)? {
         tracing::debug!(%error, "devices of machines could not be read");
     }
-    let nodes = match_machines(&question.nodes, &inventory, &question.datacenters);
+    let nodes = match_machines(&question.nodes, &inventory, &question.datacenters, needs);
     let policies = match needs.policies.is_empty() {
         true => Ok(vec![]),
         false => part(session.policies().await)?,
@@ -45,9 +46,10 @@ pub async fn read(session: &Session, question: &Question) -> Result<Seen, Sessio
     let demands = demands(needs, encrypted, &inventory, &nodes);
     let granted = part(session.granted(&questions(&demands), question.surplus).await)?;
     let categories = needs.all_categories();
-    let tagging = match categories.is_empty() {
-        true => Ok(Tagging::default()),
-        false => part(session.tags(&categories, &taggable(&inventory, &nodes)).await)?,
+    let tagging = match (categories.is_empty(), tags) {
+        (true, _) => Ok(Tagging::default()),
+        (false, false) => Err(session.tags_refused()),
+        (false, true) => part(session.tags(&categories, &taggable(&inventory, &nodes)).await)?,
     };
     Ok(Seen {
         inventory,
@@ -57,6 +59,14 @@ pub async fn read(session: &Session, question: &Question) -> Result<Seen, Sessio
         granted,
         tagging,
     })
+}
+
+impl Seen {
+    /// Whether the service for tags has refused the login.
+    #[must_use]
+    pub fn tags_refused(&self) -> bool {
+        matches!(self.tagging, Err(SessionError::TagsRefused { .. }))
+    }
 }
 
 /// What only concerns one part stays in it; the end of the session concerns all.

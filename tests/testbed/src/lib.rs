@@ -39,7 +39,7 @@ pub use binaries::Binaries;
 pub use cluster::{Cluster, ClusterOptions};
 pub use kubeconfig::client;
 pub use nodes::{NodeOptions, UNINITIALIZED};
-pub use oracle::{Grammar, parsed};
+pub use oracle::{Grammar, parsed, parsed_many};
 pub use parts::{KUBERNETES_VERSION, Part};
 pub use pki::{Authority, Leaf, Validity};
 pub use process::{Launch, Process};

@@ -21,6 +21,16 @@ pub enum Grammar {
 /// What the driver's parser understands, as a tree with the keys' names; the parser's message where it refuses. It
 /// blocks, and builds the parser if it is missing.
 pub fn parsed(grammar: Grammar, text: &str) -> Result<Value> {
+    ask(grammar, &[], text.as_bytes())
+}
+
+/// The same for many texts, which cost no more than one.
+pub fn parsed_many(grammar: Grammar, texts: &[String]) -> Result<Vec<Value>> {
+    let answer = ask(grammar, &["many"], &serde_json::to_vec(texts)?)?;
+    Ok(serde_json::from_value(answer)?)
+}
+
+fn ask(grammar: Grammar, more: &[&str], input: &[u8]) -> Result<Value> {
     let program = Binaries::ensure(&[Part::Gcfgcheck])?.path(Part::Gcfgcheck);
     let mode = match grammar {
         Grammar::Csi => "csi",
@@ -29,12 +39,13 @@ pub fn parsed(grammar: Grammar, text: &str) -> Result<Value> {
     let mut command = Command::new(program);
     let mut child = command
         .arg(mode)
+        .args(more)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
     // The program reads all before it writes, so one after the other cannot block.
-    child.stdin.take().context("no input")?.write_all(text.as_bytes())?;
+    child.stdin.take().context("no input")?.write_all(input)?;
     let output = child.wait_with_output()?;
     if !output.status.success() {
         bail!("{}", String::from_utf8_lossy(&output.stderr).trim());

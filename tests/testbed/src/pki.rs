@@ -5,6 +5,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, date_time_ymd,
 };
 use sha1::Digest;
+use std::time::{Duration, SystemTime};
 
 /// A certificate authority that lives only here.
 pub struct Authority {
@@ -27,6 +28,8 @@ pub enum Validity {
     /// Now.
     #[default]
     Good,
+    /// For ten more days.
+    EndsSoon,
     /// Until the end of 2020.
     Expired,
     /// From 2070 on.
@@ -93,6 +96,10 @@ fn server(names: &[&str], validity: Validity) -> Result<CertificateParams> {
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     match validity {
         Validity::Good => {}
+        Validity::EndsSoon => {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+            params.not_after = date_time_ymd(1970, 1, 1) + now + Duration::from_secs(10 * 24 * 3600);
+        }
         Validity::Expired => (params.not_before, params.not_after) = (date_time_ymd(2019, 1, 1), date_time_ymd(2020, 12, 31)),
         Validity::NotYet => (params.not_before, params.not_after) = (date_time_ymd(2070, 1, 1), date_time_ymd(2071, 1, 1)),
     }

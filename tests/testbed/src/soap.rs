@@ -4,6 +4,7 @@
 //! It ends TLS with a certificate of its own, reads which method is called, and counts logins and sessions.
 
 mod model;
+mod rest;
 mod rule;
 mod serve;
 mod text;
@@ -36,6 +37,8 @@ pub struct SoapOptions {
     pub greeting: Greeting,
     /// When it locks accounts; never, if not given.
     pub lockout: Option<Lockout>,
+    /// Whether its REST service speaks the newer dialect, below `/api`, and no other.
+    pub modern: bool,
 }
 
 impl Default for SoapOptions {
@@ -46,6 +49,7 @@ impl Default for SoapOptions {
             self_signed: false,
             greeting: Greeting::Tls,
             lockout: None,
+            modern: false,
         }
     }
 }
@@ -64,6 +68,7 @@ pub struct SoapProxy {
 #[derive(Debug)]
 struct State {
     upstream: serve::Upstream,
+    modern: bool,
     seen: Mutex<Seen>,
 }
 
@@ -94,6 +99,7 @@ impl SoapProxy {
         };
         let state = Arc::new(State {
             upstream: serve::Upstream::new(vcenter)?,
+            modern: options.modern,
             seen: Mutex::new(Seen {
                 model: Model::new(options.lockout),
                 ..Seen::default()

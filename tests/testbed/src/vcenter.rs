@@ -129,6 +129,26 @@ impl Vcenter {
     /// Starts one and waits until it answers.
     pub async fn start(options: VcenterOptions) -> Result<Self> {
         let binaries = tokio::task::spawn_blocking(|| Binaries::ensure(&[Part::Vcsim])).await??;
+        let mut vcenter = Self::prepare(options, binaries)?;
+        match vcenter.resume().await {
+            Ok(()) => Ok(vcenter),
+            Err(error) => {
+                vcenter.workdir.keep();
+                Err(error)
+            }
+        }
+    }
+
+    /// Starts another one in the process of this one, which is far cheaper and ends with it.
+    pub async fn beside(&self, options: VcenterOptions) -> Result<Self> {
+        let vcenter = Self::prepare(options, self.binaries.clone())?;
+        let request = http::Request::post("/ctl/start").body(serde_json::to_vec(&vcenter.arguments())?)?;
+        self.http()?.request_text(request).await?;
+        Ok(vcenter)
+    }
+
+    /// Everything but the process.
+    fn prepare(options: VcenterOptions, binaries: Binaries) -> Result<Self> {
         let workdir = Workdir::new("vcenter", options.dir.as_deref())?;
         let authority = Authority::new("testbed-vcenter-ca")?;
         let names: Vec<&str> = options.certificate_names.iter().map(String::as_str).collect();
@@ -142,7 +162,7 @@ impl Vcenter {
         // A port that stays ours while the vCenter is stopped, so that it can come back.
         let claim = if options.port.is_none() { Some(Port::claim()?) } else { None };
         let port = options.port.or(claim.as_ref().map(Port::number)).unwrap_or_default();
-        let mut vcenter = Self {
+        Ok(Self {
             process: None,
             _claim: claim,
             options,
@@ -151,17 +171,10 @@ impl Vcenter {
             port,
             binaries,
             workdir,
-        };
-        match vcenter.resume().await {
-            Ok(()) => Ok(vcenter),
-            Err(error) => {
-                vcenter.workdir.keep();
-                Err(error)
-            }
-        }
+        })
     }
 
-    /// Ends it as a power cut would. [`Vcenter::resume`] brings it back.
+    /// Ends it as a power cut would; one in the process of another goes on. [`Vcenter::resume`] brings it back.
     pub fn stop(&mut self) {
         self.process = None;
     }
@@ -187,30 +200,39 @@ impl Vcenter {
     }
 
     fn launch(&self, output: &Path) -> Launch {
-        let options = &self.options;
+        // It keeps the contents of datastores in files, and leaves them there when it is killed.
+        let folder = self.workdir.path().to_string_lossy();
         let launch = Launch::new("vcsim", self.binaries.path(Part::Vcsim), self.workdir.join("vcsim.log"))
             .stdout(output)
-            .flag("listen", self.address())
-            .flag("tls-cert", self.workdir.join("chain.crt"))
-            .flag("tls-key", self.workdir.join("leaf.key"))
-            .flag("password-file", self.workdir.join("password"))
-            .flag("users-file", self.workdir.join("users.json"))
-            .flag("version", &options.version)
-            .flag("build", &options.build)
-            .flag("instance-uuid", &options.instance_uuid)
-            .flag("user", &options.user)
-            .flag("datacenter", &options.datacenter)
-            .flag("hosts", options.hosts.to_string())
-            .flag("datastores", options.datastores.to_string());
-        if let Some((datacenters, machines)) = options.large {
-            return launch
-                .flag("datacenters", datacenters.to_string())
-                .flag("machines-each", machines.to_string());
+            .env("TMPDIR", &folder);
+        self.arguments().iter().fold(launch, |launch, argument| launch.arg(argument))
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        let options = &self.options;
+        let file = |name: &str| self.workdir.join(name).display().to_string();
+        let mut flags = vec![
+            ("listen", self.address()),
+            ("tls-cert", file("chain.crt")),
+            ("tls-key", file("leaf.key")),
+            ("password-file", file("password")),
+            ("users-file", file("users.json")),
+            ("version", options.version.clone()),
+            ("build", options.build.clone()),
+            ("instance-uuid", options.instance_uuid.clone()),
+            ("user", options.user.clone()),
+            ("datacenter", options.datacenter.clone()),
+            ("hosts", options.hosts.to_string()),
+            ("datastores", options.datastores.to_string()),
+        ];
+        match options.large {
+            Some((datacenters, machines)) => {
+                flags.push(("datacenters", datacenters.to_string()));
+                flags.push(("machines-each", machines.to_string()));
+            }
+            None => flags.extend(options.vms.iter().map(|vm| ("vm", format!("{}={}", vm.name, vm.ip)))),
         }
-        options
-            .vms
-            .iter()
-            .fold(launch, |launch, vm| launch.flag("vm", format!("{}={}", vm.name, vm.ip)))
+        flags.into_iter().map(|(flag, value)| format!("--{flag}={value}")).collect()
     }
 
     /// The host to connect to.
@@ -304,9 +326,9 @@ impl Vcenter {
 
     /// Changes what the vCenter says of an object, for example `("VirtualMachine", "w-1", &[("hardware", "vmx-13")])`.
     ///
-    /// Of a machine: `hardware`, `disk-uuid` (`true`, `false` or empty), `tools`, `host-name`, `address`, `power`, `uuid`,
-    /// `instance-uuid`, `snapshot`, `host`, `scsi` (`lsilogic`). Of a host: `version`, `state`. Of a datastore: `url`, `type`,
-    /// `accessible`, `maintenance`, `unmount` (a host).
+    /// Of a machine: `hardware`, `disk-uuid` (`true`, `false` or empty), `tools`, `host-name`, `address` (several with commas), `power`, `uuid`,
+    /// `instance-uuid`, `snapshot`, `host`, `scsi` (`lsilogic`), `vapp` (its name). Of a host: `version`, `state`. Of a datastore:
+    /// `url`, `type`, `accessible`, `maintenance`, `unmount` (a host). Of a datacenter: `new-name`.
     pub async fn set(&self, kind: &str, name: &str, values: &[(&str, &str)]) -> Result<()> {
         let values: String = values.iter().map(|(key, value)| format!("&{key}={}", query(value))).collect();
         self.control(&format!("set?kind={kind}&name={}{values}", query(name))).await

@@ -1,5 +1,6 @@
 // Command gcfgcheck reads a driver's configuration with the parser that the driver itself uses and prints what it
-// understood as JSON: csi-vsphere.conf (the default) with gcfg, the cloud provider's vsphere.conf ("cpi") with yaml.v2.
+// understood as JSON: csi-vsphere.conf (the default) with gcfg, the cloud provider's vsphere.conf ("cpi") with yaml.v2. With "many" as a
+// second argument it reads a JSON list of such texts and prints a list.
 package main
 
 import (
@@ -19,7 +20,9 @@ func main() {
 	}
 	text, err := io.ReadAll(os.Stdin)
 	var value any
-	if err == nil {
+	if err == nil && len(os.Args) > 2 && os.Args[2] == "many" {
+		value, err = readMany(mode, text)
+	} else if err == nil {
 		value, err = read(mode, string(text))
 	}
 	if err == nil {
@@ -29,6 +32,22 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+func readMany(mode string, list []byte) (any, error) {
+	var texts []string
+	if err := json.Unmarshal(list, &texts); err != nil {
+		return nil, err
+	}
+	values := make([]any, len(texts))
+	for i, text := range texts {
+		value, err := read(mode, text)
+		if err != nil {
+			return nil, fmt.Errorf("text %d: %w", i, err)
+		}
+		values[i] = value
+	}
+	return values, nil
 }
 
 func read(mode, text string) (any, error) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/mo"
@@ -62,6 +63,10 @@ func (c *control) set(entity mo.Entity, form url.Values) error {
 			known = setHost(object, key, value)
 		case *simulator.Datastore:
 			known = c.setDatastore(object, key, value)
+		case *simulator.Datacenter:
+			if known = key == "new-name"; known {
+				object.Name = value
+			}
 		}
 		if !known {
 			return fmt.Errorf("%s cannot be set to %q", key, value)
@@ -85,9 +90,10 @@ func (c *control) setMachine(vm *simulator.VirtualMachine, key, value string) bo
 	case "host-name":
 		vm.Guest.HostName = value
 	case "address":
-		vm.Guest.IpAddress, vm.Guest.Net = value, nil
+		all := strings.Split(value, ",")
+		vm.Guest.IpAddress, vm.Guest.Net = all[0], nil
 		if value != "" {
-			vm.Guest.Net = []types.GuestNicInfo{{IpAddress: []string{value}, DeviceConfigId: 4000}}
+			vm.Guest.Net = []types.GuestNicInfo{{IpAddress: all, DeviceConfigId: 4000}}
 		}
 	case "power":
 		vm.Runtime.PowerState = types.VirtualMachinePowerState(value)
@@ -108,6 +114,8 @@ func (c *control) setMachine(vm *simulator.VirtualMachine, key, value string) bo
 		}
 		reference := host.Reference()
 		vm.Runtime.Host = &reference
+	case "vapp":
+		return c.moveIntoApp(vm, value)
 	case "scsi":
 		var devices []types.BaseVirtualDevice
 		for _, device := range vm.Config.Hardware.Device {
@@ -120,6 +128,22 @@ func (c *control) setMachine(vm *simulator.VirtualMachine, key, value string) bo
 	default:
 		return false
 	}
+	return true
+}
+
+// moveIntoApp puts a machine into a vApp of that name, which is made. Such a machine lies in no folder.
+func (c *control) moveIntoApp(vm *simulator.VirtualMachine, name string) bool {
+	pool, ok := c.service.Context.Map.Get(*vm.ResourcePool).(*simulator.ResourcePool)
+	if !ok {
+		return false
+	}
+	pool.CreateVApp(c.service.Context, &types.CreateVApp{This: pool.Self, Name: name, ResSpec: types.DefaultResourceConfigSpec()})
+	app := c.find("VirtualApp", name)
+	if app == nil {
+		return false
+	}
+	reference := app.Reference()
+	vm.Parent, vm.ParentVApp, vm.ResourcePool = nil, &reference, &reference
 	return true
 }
 

@@ -22,6 +22,7 @@ type login struct {
 type control struct {
 	service *simulator.Service
 	users   map[string]string
+	all     *vcenters
 
 	requests atomic.Int64
 
@@ -30,15 +31,35 @@ type control struct {
 	denied map[string]map[string]bool
 }
 
-func newControl(service *simulator.Service, users map[string]string) *control {
-	c := &control{service: service, users: users, logins: map[string]*login{}, denied: map[string]map[string]bool{}}
+func newControl(service *simulator.Service, users map[string]string, all *vcenters) *control {
+	c := &control{service: service, users: users, all: all, logins: map[string]*login{}, denied: map[string]map[string]bool{}}
 	service.HandleFunc("/ctl/logins", c.serveLogins)
 	service.HandleFunc("/ctl/fault", c.serveFault)
 	service.HandleFunc("/ctl/deny", c.serveDeny)
 	service.HandleFunc("/ctl/set", c.serveSet)
 	service.HandleFunc("/ctl/id", c.serveID)
 	service.HandleFunc("/ctl/requests", c.serveRequests)
+	service.HandleFunc("/ctl/start", c.serveStart)
 	return c
+}
+
+// serveStart starts one more vCenter in this process: its body is a JSON list of arguments, as on the command line.
+func (c *control) serveStart(w http.ResponseWriter, r *http.Request) {
+	var arguments []string
+	err := json.NewDecoder(r.Body).Decode(&arguments)
+	var o options
+	if err == nil {
+		o, err = parse(arguments)
+	}
+	var ready []byte
+	if err == nil {
+		ready, err = c.all.start(o)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	_, _ = w.Write(ready)
 }
 
 func (c *control) serveLogins(w http.ResponseWriter, _ *http.Request) {

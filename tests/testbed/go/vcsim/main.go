@@ -1,5 +1,6 @@
-// Command vcsim serves one simulated vCenter for the test bed: a datacenter with the virtual machines named on the
-// command line and nothing else, a password that is really checked, and a certificate of the caller's making.
+// Command vcsim serves simulated vCenters for the test bed: each a datacenter with the virtual machines named on the
+// command line and nothing else, a password that is really checked, and a certificate of the caller's making. More are
+// started in the same process by its control path.
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/vmware/govmomi/simulator"
@@ -45,8 +47,9 @@ func main() {
 	}
 }
 
-func parse() (options, error) {
+func parse(arguments []string) (options, error) {
 	var o options
+	flag := flag.NewFlagSet("vcsim", flag.ContinueOnError)
 	flag.StringVar(&o.listen, "listen", "127.0.0.1:0", "address to serve on; port 0 picks a free one")
 	flag.StringVar(&o.cert, "tls-cert", "", "PEM file: the leaf certificate and its chain")
 	flag.StringVar(&o.key, "tls-key", "", "PEM file: the leaf's private key")
@@ -63,7 +66,9 @@ func parse() (options, error) {
 	flag.IntVar(&o.machinesEach, "machines-each", 0, "virtual machines of made-up names in each datacenter, instead of those named one by one")
 	flag.Var(&o.machines, "vm", "NAME=IP of a virtual machine; repeat for more")
 	flag.BoolVar(&o.exitWhenStdinCloses, "exit-on-stdin-close", false, "exit when standard input closes")
-	flag.Parse()
+	if err := flag.Parse(arguments); err != nil {
+		return o, err
+	}
 	if flag.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q", flag.Arg(0))
 	}
@@ -101,25 +106,46 @@ func moreUsers(file string) (map[string]string, error) {
 }
 
 func run() error {
-	o, err := parse()
+	o, err := parse(os.Args[1:])
 	if err != nil {
 		return err
 	}
-	secret, err := password(o)
+	var all vcenters
+	defer all.end()
+	ready, err := all.start(o)
 	if err != nil {
 		return err
+	}
+	fmt.Println(string(ready))
+	wait(o.exitWhenStdinCloses)
+	return nil
+}
+
+// vcenters are those of this process.
+type vcenters struct {
+	mu   sync.Mutex
+	ends []func()
+}
+
+// start makes one and serves it; it tells where. They are made one after the other: the simulator's models share tables.
+func (all *vcenters) start(o options) ([]byte, error) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	secret, err := password(o)
+	if err != nil {
+		return nil, err
 	}
 	more, err := moreUsers(o.usersFile)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	pair, err := tls.LoadX509KeyPair(o.cert, o.key)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	model := simulator.VPX()
-	defer model.Remove()
+	all.ends = append(all.ends, model.Remove)
 	model.ServiceContent = vpx.ServiceContent
 	about := &model.ServiceContent.About
 	about.Version, about.Build, about.InstanceUuid = o.version, o.build, o.instanceID
@@ -134,10 +160,10 @@ func run() error {
 		model.Datacenter, model.Folder = o.datacenters, o.datacenters
 	}
 	if err := model.Create(); err != nil {
-		return err
+		return nil, err
 	}
 	if err := furnish(model.Map(), o); err != nil {
-		return err
+		return nil, err
 	}
 
 	// The simulator's directory holds bare names and knows one domain: given "name@domain" it would lock everyone out.
@@ -146,24 +172,27 @@ func run() error {
 	service.RegisterEndpoints = true
 	service.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	service.Listen = &url.URL{Host: o.listen, User: url.UserPassword(bare, secret)}
-	control := newControl(service, more)
+	control := newControl(service, more, all)
 	(&authorization{control: control}).install(model.Map(), model.ServiceContent)
 	server := service.NewServer()
-	defer server.Close()
+	all.ends = append(all.ends, server.Close)
 	server.Config.Handler = control.count(server.Config.Handler)
 	control.watch(model.Map().SessionManager())
 
 	host, port, err := net.SplitHostPort(server.URL.Host)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ready, err := json.Marshal(map[string]string{"address": server.URL.Host, "host": host, "port": port})
-	if err != nil {
-		return err
+	return json.Marshal(map[string]string{"address": server.URL.Host, "host": host, "port": port})
+}
+
+// end stops serving, the last one first.
+func (all *vcenters) end() {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for i := len(all.ends) - 1; i >= 0; i-- {
+		all.ends[i]()
 	}
-	fmt.Println(string(ready))
-	wait(o.exitWhenStdinCloses)
-	return nil
 }
 
 // apiVersion is what a vCenter of that version calls its API: 8.0.3 serves 8.0.3.0.

@@ -25,7 +25,7 @@ use tokio_rustls::TlsConnector;
 
 use super::rule::Act;
 use super::tls::{Door, Entered};
-use super::{State, text};
+use super::{State, rest, text};
 use crate::vcenter::Vcenter;
 
 type Body = UnsyncBoxBody<Bytes, io::Error>;
@@ -124,6 +124,9 @@ impl Call {
     }
 }
 
+/// How the REST service says that somebody has to log in first.
+const UNAUTHENTICATED: &str = r#"{"type":"com.vmware.vapi.std.errors.unauthenticated","value":{"messages":[]}}"#;
+
 async fn answer(state: Arc<State>, upstream: Arc<Mutex<Option<Sender>>>, request: Request<Incoming>) -> io::Result<Response<Body>> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
@@ -148,6 +151,8 @@ async fn answer(state: Arc<State>, upstream: Arc<Mutex<Option<Sender>>>, request
         Some(Act::Body(body)) => Some(plain(200, &[], body.clone())),
         Some(Act::Fault(kind, words, inside)) => Some(plain(500, &[], text::fault(kind, words, inside))),
         Some(Act::Flood(bytes)) => return Ok(Response::new(streamed(flood(*bytes)))),
+        _ if !call.soap && state.modern && rest::is_older(parts.uri.path()) => Some(plain(404, &[], String::new())),
+        _ if !call.soap && (locked || ended) => Some(plain(401, &[], UNAUTHENTICATED.into())),
         _ if locked => Some(plain(
             500,
             &[],
@@ -216,6 +221,10 @@ async fn forward(
             .insert(header::COOKIE, HeaderValue::from_str(&cookie).map_err(io::Error::other)?);
     }
     request.headers_mut().remove(header::CONTENT_LENGTH);
+    let translated = state.modern && !call.soap;
+    if translated && let Some(path) = request.uri().path_and_query().and_then(|path| rest::older(path.as_str())) {
+        *request.uri_mut() = path.parse().map_err(io::Error::other)?;
+    }
     let mut upstream = upstream.lock().await;
     if upstream.as_ref().is_none_or(Sender::is_closed) {
         *upstream = Some(state.upstream.connect().await?);
@@ -234,6 +243,9 @@ async fn forward(
     {
         (parts.status, body) = (StatusCode::INTERNAL_SERVER_ERROR, refused.into());
     }
+    if translated {
+        body = rest::unwrapped(&body);
+    }
     if let Some((name, value)) = cookie(&parts.headers).as_deref().and_then(|cookie| cookie.split_once('=')) {
         let quoted = format!("{name}=\"{value}\"; Path=/; HttpOnly; Secure");
         parts
@@ -247,7 +259,8 @@ async fn forward(
 fn note(state: &State, call: &Call, reply: &Response<Bytes>) {
     let mut seen = state.seen();
     if let Some(session) = &call.session {
-        let over = !call.logs_in && String::from_utf8_lossy(reply.body()).contains("NotAuthenticatedFault");
+        let told = String::from_utf8_lossy(reply.body()).contains("NotAuthenticatedFault");
+        let over = !call.logs_in && (told || (!call.soap && reply.status() == StatusCode::UNAUTHORIZED));
         if call.logs_out || over {
             seen.model.over(session);
         }

@@ -1,0 +1,90 @@
+use super::super::style::width;
+
+/// Narrower than this, a broken line is harder to read than a long one.
+const NARROWEST: usize = 40;
+
+/// Breaks a text at blanks so that no line is longer than the terminal is wide, as far as its words allow; further lines begin below
+/// `indent`. Without a terminal a line stays one line, which can be searched.
+pub(super) fn wrap(text: &str, indent: usize, columns: Option<usize>) -> String {
+    let Some(room) = columns
+        .map(|columns| columns.saturating_sub(indent))
+        .filter(|room| *room >= NARROWEST)
+    else {
+        return text.to_owned();
+    };
+    let (mut out, mut used) = (String::new(), 0);
+    for word in text.split(' ') {
+        let long = width(word);
+        if used > 0 && used + 1 + long > room {
+            out.push('\n');
+            out.push_str(&" ".repeat(indent));
+            used = 0;
+        } else if !out.is_empty() {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += long;
+    }
+    out
+}
+
+/// A sentence that ends in a command, taken apart: commands and stanzas are copied, so they stand alone and are never broken.
+pub(super) fn command(line: &str) -> (&str, Option<&str>) {
+    let starts = ["govc ", "kubectl ", "vdoctl "].into_iter();
+    if starts.clone().any(|start| line.starts_with(start)) || line.contains(": {") {
+        return ("", Some(line));
+    }
+    let at = starts.filter_map(|start| line.find(&format!(": {start}"))).min();
+    match at {
+        Some(at) => (&line[..=at], Some(line[at + 2..].trim_end_matches('.'))),
+        None => (line, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::style::faint;
+    use super::*;
+
+    #[test]
+    fn lines_are_as_long_as_the_terminal_is_wide() {
+        let text = "one two three four five six seven eight nine ten eleven twelve thirteen";
+        assert_eq!(wrap(text, 6, None), text);
+        assert_eq!(wrap(text, 50, Some(80)), text, "too narrow to be of use");
+        let wrapped = wrap(text, 6, Some(50));
+        assert_eq!(
+            wrapped,
+            "one two three four five six seven eight nine\n      ten eleven twelve thirteen"
+        );
+        let styled = wrap(&format!("{text} {}", faint("(vdoctl explain SnapshotsPresent)")), 6, Some(50));
+        assert!(styled.lines().all(|line| width(line) <= 50), "{styled}");
+        let word = "x".repeat(90);
+        assert_eq!(wrap(&format!("a {word} b"), 6, Some(80)), format!("a\n      {word}\n      b"));
+    }
+
+    #[test]
+    fn a_command_stands_alone() {
+        for (line, prose, expected) in [
+            (
+                "Remove it: govc snapshot.remove -vm x '*'.",
+                "Remove it:",
+                Some("govc snapshot.remove -vm x '*'"),
+            ),
+            ("Mend it.", "Mend it.", None),
+            (
+                "kubectl taint node w-1 a=b:NoSchedule",
+                "",
+                Some("kubectl taint node w-1 a=b:NoSchedule"),
+            ),
+            (
+                "nodeRegistration: {kubeletExtraArgs: []}",
+                "",
+                Some("nodeRegistration: {kubeletExtraArgs: []}"),
+            ),
+            ("Compare: see govc.", "Compare: see govc.", None),
+        ] {
+            assert_eq!(command(line), (prose, expected));
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The newer dialect of the REST service, as its documents say it, in front of a server that knows only the older one.
+
+use hyper::body::Bytes;
+use serde_json::Value;
+
+/// The older path for a newer one; `None` for what is neither.
+pub(super) fn older(path: &str) -> Option<String> {
+    let rest = path.strip_prefix("/api/")?;
+    if rest == "session" {
+        return Some("/rest/com/vmware/cis/session".into());
+    }
+    let rest = rest.strip_prefix("cis/tagging/")?.replace("?action=", "?~action=");
+    // `category/ID` was `category/id:ID`.
+    let named = match rest.split_once('/') {
+        Some((what, id)) => format!("{what}/id:{id}"),
+        None => rest,
+    };
+    Some(format!("/rest/com/vmware/cis/tagging/{named}"))
+}
+
+/// Whether a path is one of the older dialect.
+pub(super) fn is_older(path: &str) -> bool {
+    path.starts_with("/rest/")
+}
+
+/// An answer without the wrapping of the older dialect.
+pub(super) fn unwrapped(body: &Bytes) -> Bytes {
+    match serde_json::from_slice::<Value>(body) {
+        Ok(mut value) if value.get("value").is_some() => value["value"].take().to_string().into(),
+        _ => body.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_both_dialects() {
+        for (new, old) in [
+            ("/api/session", Some("/rest/com/vmware/cis/session")),
+            ("/api/cis/tagging/category", Some("/rest/com/vmware/cis/tagging/category")),
+            ("/api/cis/tagging/tag/urn:x", Some("/rest/com/vmware/cis/tagging/tag/id:urn:x")),
+            (
+                "/api/cis/tagging/tag-association?action=list-attached-tags-on-objects",
+                Some("/rest/com/vmware/cis/tagging/tag-association?~action=list-attached-tags-on-objects"),
+            ),
+            ("/sdk", None),
+        ] {
+            assert_eq!(older(new).as_deref(), old);
+        }
+        assert_eq!(
+            unwrapped(&Bytes::from_static(b"{\"value\":[\"a\"]}")),
+            Bytes::from_static(b"[\"a\"]")
+        );
+    }
+}
