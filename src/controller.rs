@@ -95,7 +95,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
             reader: Reader::Watching(Arc::new(Cache::new(client.clone(), changed.clone()))),
             writer: Writer::new(client.clone(), move |verb, kind| counted.wrote(verb.as_str(), kind)).behind(fence.clone()),
             evidence: Evidence::default(),
-            library: Library::new(Store::Embedded),
+            library: Library::new(args.matrix.clone().map_or(Store::Embedded, Store::Local)),
             rehearsals: args.server_dry_run.then(Rehearsals::default),
         },
         fence: fence.clone(),

@@ -141,7 +141,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
     });
     report
         .preconditions
-        .push(preconditions::matrix(index, &world.library.to_string(), occasion.now));
+        .push(preconditions::matrix(&edition, &world.library.to_string(), occasion.now));
     let (vcenters, unknown) = match vcenters(&connections, index) {
         Ok(vcenters) => (vcenters, None),
         Err(error) => (Vec::new(), Some(error)),
