@@ -50,7 +50,7 @@ pub struct Input<'a> {
 pub fn build(input: Input<'_>) -> Plan {
     let mut plan = Plan::default();
     let mut desired: Vec<&Desired> = input.desired.iter().collect();
-    desired.sort_by_key(|d| (d.wave, d.object.id()));
+    desired.sort_by_cached_key(|d| (d.wave, d.object.id()));
     let leaving: Vec<&Desired> = desired.iter().copied().filter(|d| is_leaving(d, input.observed)).collect();
     // What comes after an object that is on its way out may live in it, so it waits for its successor.
     let held = input.hold.as_ref().map_or(u8::MAX, |hold| hold.from);
@@ -93,7 +93,7 @@ pub fn build(input: Input<'_>) -> Plan {
 /// The steps that bring every object to what is wanted, in order, as if nothing had to be waited for.
 pub(super) fn applies(input: &Input<'_>) -> Vec<Step> {
     let mut desired: Vec<&Desired> = input.desired.iter().collect();
-    desired.sort_by_key(|d| (d.wave, d.object.id()));
+    desired.sort_by_cached_key(|d| (d.wave, d.object.id()));
     desired.into_iter().filter_map(|d| apply(d, input)).collect()
 }
 
