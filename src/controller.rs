@@ -14,7 +14,7 @@ mod memory;
 use crate::api::{VDOConfig, VsphereCloudConfig};
 use crate::cluster::{Cache, ClientError, Election, Fence, KubeOptions, Reader, Writer, connect, server_version};
 use crate::fetch::{Library, Store};
-use crate::reconcile::{Evidence, Rehearsals, World};
+use crate::reconcile::{Evidence, Rehearsals, Renders, World};
 use crate::runtime::admin::{Admin, ListenError, Readiness};
 use crate::runtime::args::Args;
 use crate::runtime::metrics::Metrics;
@@ -94,8 +94,9 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
             client: client.clone(),
             reader: Reader::Watching(Arc::new(Cache::new(client.clone(), changed.clone()))),
             writer: Writer::new(client.clone(), move |verb, kind| counted.wrote(verb.as_str(), kind)).behind(fence.clone()),
+            renders: Renders::default(),
             evidence: Evidence::default(),
-            library: Library::new(Store::Embedded),
+            library: Library::new(args.matrix.clone().map_or(Store::Embedded, Store::Local)),
             rehearsals: args.server_dry_run.then(Rehearsals::default),
         },
         fence: fence.clone(),

@@ -2,9 +2,9 @@
 //!
 //! [`Store`] is the one door; each kind of place has a file of its own. A [`Library`] keeps what was read, by its digest.
 
-mod directory;
 pub mod embedded;
 mod library;
+mod local;
 
 pub use library::{Edition, Library};
 
@@ -33,6 +33,9 @@ pub enum FetchError {
         /// Of the bytes.
         found: Digest,
     },
+    /// The matrix index cannot be had.
+    #[error("the matrix index cannot be had; the one in use stays, and without one nothing is chosen")]
+    Index(#[source] Box<FetchError>),
     /// A file could not be read.
     #[error("cannot read {}", path.display())]
     Read {
@@ -66,16 +69,17 @@ pub enum FetchError {
 pub enum Store {
     /// The binary itself.
     Embedded,
-    /// A folder with `index.yaml` and the charts at the relative locations the index names.
-    Directory(PathBuf),
+    /// An index file, or a folder with `index.yaml`; the charts are beside it, at the relative locations that the index names. A
+    /// chart that is not there may come out of the binary: its digest says that it is the same.
+    Local(PathBuf),
 }
 
 impl fmt::Display for Store {
-    /// `embedded`, or the folder: the word that status shows as the source of the matrix.
+    /// `embedded`, or the path: the word that status shows as the source of the matrix.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Embedded => f.write_str("embedded"),
-            Self::Directory(path) => write!(f, "directory {}", path.display()),
+            Self::Local(path) => path.display().fmt(f),
         }
     }
 }
@@ -92,7 +96,7 @@ impl Store {
     pub async fn index(&self) -> Result<Vec<u8>, FetchError> {
         match self {
             Self::Embedded => Ok(embedded::index().to_vec()),
-            Self::Directory(path) => directory::index(path),
+            Self::Local(path) => local::index(path),
         }
     }
 
@@ -107,7 +111,7 @@ impl Store {
     pub async fn chart(&self, chart: &ChartRef) -> Result<Vec<u8>, FetchError> {
         match self {
             Self::Embedded => embedded::chart(chart),
-            Self::Directory(path) => directory::chart(path, chart),
+            Self::Local(path) => local::chart(path, chart),
         }
     }
 }

@@ -43,6 +43,7 @@ mod survey;
 mod upgrade;
 pub mod webhook;
 
+pub use desired::Renders;
 pub use error::ReconcileError;
 pub use evidence::Evidence;
 pub use gather::{Found, connection_objects, connections_watch, inventory_name, nodes, vcenter_version};
@@ -78,6 +79,8 @@ pub struct World {
     pub writer: Writer,
     /// Where charts and the matrix come from.
     pub library: Library,
+    /// The objects that were made last.
+    pub renders: Renders,
     /// What containers that fail said last.
     pub evidence: Evidence,
     /// What the server has accepted in rehearsals; `None` when nothing is rehearsed.

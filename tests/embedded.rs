@@ -86,9 +86,17 @@ fn stores_return_only_the_promised_bytes() {
     std::fs::create_dir(folder.path().join("charts")).unwrap();
     std::fs::write(folder.path().join("index.yaml"), embedded::index()).unwrap();
     std::fs::write(folder.path().join(&reference.urls[0]), &bytes).unwrap();
-    let store = Store::Directory(folder.path().to_owned());
+    let store = Store::Local(folder.path().to_owned());
     assert_eq!(now(store.index()).unwrap(), embedded::index());
     assert_eq!(now(store.chart(&reference)).unwrap(), bytes);
+    let file = Store::Local(folder.path().join("index.yaml"));
+    assert_eq!(now(file.chart(&reference)).unwrap(), bytes, "charts are beside the file");
+    let embedded_only = index.drivers[CSI].versions[1].chart.clone();
+    assert_eq!(
+        Digest::of(&now(store.chart(&embedded_only)).unwrap()),
+        embedded_only.digest,
+        "what is not there comes out of the binary"
+    );
 
     std::fs::write(folder.path().join(&reference.urls[0]), b"other").unwrap();
     assert!(matches!(now(store.chart(&reference)), Err(FetchError::DigestMismatch { .. })));

@@ -24,7 +24,52 @@ async fn what_a_specification_needs_is_seen_in_the_cluster() -> Result<()> {
     a_feature_that_the_vcenter_lacks_is_named(&bed).await?;
     storage_classes_are_made_when_asked_for(&bed).await?;
     an_upgrade_waits_for_its_preconditions(&bed).await?;
+    another_matrix_is_followed_and_a_broken_one_takes_no_place(&mut bed).await?;
     bed.uninstall().await
+}
+
+async fn another_matrix_is_followed_and_a_broken_one_takes_no_place(bed: &mut Bed) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("index.json");
+    let mut index = vdo::yaml::load_all(std::str::from_utf8(vdo::fetch::embedded::index())?)?.remove(0);
+    let mut write = |version: u32| {
+        index["version"] = version.into();
+        std::fs::write(&file, index.to_string())
+    };
+    let look = async |bed: &Bed, token: &str| {
+        let change = json!({"metadata": {"annotations": {"vdo.vmware.com/reconcile-at": token}}});
+        bed.merge("vdo.vmware.com/v1alpha1", "VDOConfig", bed::NS, "vdo", change).await
+    };
+    let until_version = async |bed: &Bed, version: u32| {
+        until("another matrix to be in use", PATIENCE, async || {
+            let matrix = &bed.status().await?["matrix"];
+            Ok(Probe::when(matrix["version"] == version, matrix))
+        })
+        .await
+    };
+    write(7001)?;
+    bed.kill_operator();
+    // A flag lives as long as the test.
+    let path: &'static str = Box::leak(file.display().to_string().into_boxed_str());
+    bed.flags.push(("matrix", path));
+    bed.start_operator().await?;
+    until_version(bed, 7001).await?;
+    assert_eq!(bed.status().await?["matrix"]["source"], path);
+    bed.until_reason("MatrixFresh", "Healthy").await?;
+
+    let before = bed.owned().await?;
+    std::fs::write(&file, "drivers: [")?;
+    look(bed, "broken").await?;
+    let told = bed.until_reason("MatrixFresh", "MatrixInvalid").await?;
+    let message = told["message"].as_str().unwrap_or_default();
+    assert!(message.contains(path) && message.contains("7001"), "{message}");
+    assert_eq!(bed.status().await?["matrix"]["version"], 7001, "the last good one is in use");
+    assert_eq!(bed.owned().await?, before, "nothing that runs is touched");
+
+    write(7002)?;
+    look(bed, "mended").await?;
+    until_version(bed, 7002).await?;
+    bed.until_reason("MatrixFresh", "Healthy").await.map(drop)
 }
 
 async fn an_older_csi_runs(bed: &Bed) -> Result<()> {

@@ -7,6 +7,10 @@ use vdo::api::chain;
 use vdo::runtime::args::Args;
 use vdo::runtime::telemetry;
 
+/// One thread computes, another one answers probes meanwhile. As many as the machine has cores would cost memory on large machines,
+/// and the operator waits nearly all the time.
+const THREADS: usize = 2;
+
 fn main() -> ExitCode {
     let args = Args::parse();
     if let Err(error) = telemetry::init(&args.log_level, args.log_format) {
@@ -15,7 +19,11 @@ fn main() -> ExitCode {
     }
     // kube and the vCenter client share one provider; with several compiled in, neither would choose by itself.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let runtime = match tokio::runtime::Runtime::new() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .enable_all()
+        .build();
+    let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
             tracing::error!(%error, "the operator cannot start its threads");

@@ -101,6 +101,9 @@ impl io::Write for JsonText<'_, '_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = std::str::from_utf8(bytes).map_err(io::Error::other)?; // the writer of JSON passes whole characters
         let written = self.meter.charge(bytes.len()).and_then(|()| {
+            if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+                return self.out.write_str(text).map_err(Error::from);
+            }
             text.chars()
                 .try_for_each(|c| {
                     if printable(c) {

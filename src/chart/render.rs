@@ -101,11 +101,13 @@ pub fn render(chart: &Chart, user_values: &Value, context: &Context) -> Result<V
     })?;
     let environment = engine::environment(chart, &values).map_err(|error| failure(chart, "templates/", &Map::new(), &error))?;
     let variables = variables(chart, values, context);
+    // Once for all templates: a clone shares it.
+    let root = TemplateValue::from(Serde(&variables));
     let mut left = OUTPUT_LIMIT;
     let mut objects = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
     for path in chart.templates.keys().filter(|path| is_rendered(path)) {
-        let text = write(chart, &environment, path, &variables, left)?;
+        let text = write(chart, &environment, path, (&variables, root.clone()), left)?;
         left = left.saturating_sub(text.len());
         let documents = yaml::load_all(&text).map_err(|source| RenderError::Yaml {
             chart: chart.label(),
@@ -160,15 +162,13 @@ fn write(
     chart: &Chart,
     environment: &minijinja::Environment<'_>,
     path: &str,
-    variables: &Map<String, Value>,
+    (variables, root): (&Map<String, Value>, TemplateValue),
     limit: usize,
 ) -> Result<String, RenderError> {
     let failed = |error: &minijinja::Error| failure(chart, path, variables, error);
     let template = environment.get_template(path).map_err(|error| failed(&error))?;
     let mut out = Limited::new(limit);
-    let result = template
-        .render_captured_to(TemplateValue::from(Serde(variables)), &mut out)
-        .map(drop);
+    let result = template.render_captured_to(root, &mut out).map(drop);
     if out.full {
         return Err(RenderError::TooLarge {
             chart: chart.label(),
@@ -176,7 +176,7 @@ fn write(
         });
     }
     result.map_err(|error| failed(&error))?;
-    Ok(String::from_utf8_lossy(&out.bytes).into_owned())
+    Ok(String::from_utf8(out.bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
 /// The innermost error that knows its place: an error in a macro is reported in the macro's file.

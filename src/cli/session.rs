@@ -70,6 +70,7 @@ impl Session {
         let world = World {
             reader: Reader::Once(client.clone()),
             writer: Writer::new(client.clone(), |_, _| {}),
+            renders: crate::reconcile::Renders::default(),
             evidence: crate::reconcile::Evidence::default(),
             library: Library::new(Store::Embedded),
             rehearsals: Some(Rehearsals::default()),

@@ -61,7 +61,7 @@ impl Reader {
         match self {
             Self::Watching(cache) => {
                 cache.ensure(watches, FIRST_LIST).await?;
-                live.extend(ids.keys().filter_map(|id| Some((id.clone(), cache.get(id)?))));
+                live = cache.all(ids.keys());
             }
             Self::Once(client) => {
                 for (id, api_version) in ids {

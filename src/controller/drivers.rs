@@ -52,6 +52,9 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
         },
     };
     context.metrics.reconciled(result(&report));
+    let generated = context.world.library.generated();
+    let age = generated.and_then(|at| Duration::try_from(time.duration_since(at)).ok());
+    context.metrics.matrix_age(age);
     for (stage, took) in &report.stages {
         context.metrics.stage(stage, *took);
     }

@@ -1,4 +1,5 @@
-use super::{FetchError, Store};
+use super::{FetchError, Store, embedded};
+use crate::api::chain;
 use crate::chart::{self, ArchiveError, Chart};
 use crate::matrix::{Index, IndexError};
 use crate::types::{ChartRef, Digest};
@@ -13,6 +14,8 @@ pub struct Edition {
     pub digest: Digest,
     /// What they say.
     pub index: Arc<Index>,
+    /// What keeps the index that is in the store now from being used, where this is the last good one before it.
+    pub problem: Option<String>,
 }
 
 /// A [`Store`] whose index and charts are read once: what was made of some bytes is kept by their digest, so nothing in here can be
@@ -48,25 +51,60 @@ impl Library {
         }
     }
 
-    /// The index of the store as it is now.
+    /// The index of the store as it is now; where that cannot be used, the one before, with the problem.
     ///
     /// # Errors
-    /// When it cannot be read, or is no index.
+    /// When it cannot be used, and there was none before.
     pub async fn index<E: From<FetchError> + From<IndexError>>(&self) -> Result<Edition, E> {
         let known = lock(&self.edition).clone();
         // What is in the binary does not change while it runs.
         if let (Store::Embedded, Some(known)) = (&self.store, &known) {
             return Ok(known.clone());
         }
-        let bytes = self.store.index().await?;
-        let digest = Digest::of(&bytes);
-        if let Some(known) = known.filter(|known| known.digest == digest) {
-            return Ok(known);
+        let (problem, error) = match self.store.index().await {
+            Err(error) => (chain(&error), E::from(error)),
+            Ok(bytes) => {
+                let digest = Digest::of(&bytes);
+                if let Some(known) = known.as_ref().filter(|known| known.digest == digest) {
+                    return Ok(known.clone());
+                }
+                match self.parse(&bytes) {
+                    Err(error) => (chain(&error), E::from(error)),
+                    Ok(index) => {
+                        let edition = Edition {
+                            digest,
+                            index: Arc::new(index),
+                            problem: None,
+                        };
+                        *lock(&self.edition) = Some(edition.clone());
+                        return Ok(edition);
+                    }
+                }
+            }
+        };
+        match known {
+            Some(known) => Ok(Edition {
+                problem: Some(problem),
+                ..known
+            }),
+            None => Err(error),
         }
-        let index = Arc::new(Index::parse(&bytes)?);
-        let edition = Edition { digest, index };
-        *lock(&self.edition) = Some(edition.clone());
-        Ok(edition)
+    }
+
+    /// A file of the original operator names no charts; those of this build are lent to it.
+    fn parse(&self, bytes: &[u8]) -> Result<Index, IndexError> {
+        let index = Index::parse(bytes)?;
+        let mut entries = index.drivers.values().flat_map(|driver| &driver.versions);
+        if entries.any(|entry| entry.chart.urls.is_empty()) {
+            return Ok(index.with_charts_of(&Index::parse(embedded::index())?));
+        }
+        Ok(index)
+    }
+
+    /// When the index that was used last was made, if it says so.
+    #[must_use]
+    pub fn generated(&self) -> Option<jiff::Timestamp> {
+        lock(&self.edition).as_ref()?.index.generated
     }
 
     /// A chart, opened.
@@ -103,7 +141,7 @@ mod tests {
     #[tokio::test]
     async fn the_same_bytes_are_read_once_and_new_ones_are_seen() -> Result<(), Failure> {
         let folder = tempfile::tempdir()?;
-        let library = Library::new(Store::Directory(folder.path().to_owned()));
+        let library = Library::new(Store::Local(folder.path().to_owned()));
         indexed(folder.path(), 1);
         let first = library.index::<Failure>().await?;
         assert!(Arc::ptr_eq(&first.index, &library.index::<Failure>().await?.index));
@@ -112,9 +150,20 @@ mod tests {
         assert_eq!((first.index.version, second.index.version), (1, 2));
         assert_ne!(first.digest, second.digest);
         std::fs::write(folder.path().join("index.yaml"), "drivers: [")?;
+        let kept = library.index::<Failure>().await?;
+        assert!(Arc::ptr_eq(&kept.index, &second.index), "a broken index takes no place");
+        assert!(kept.problem.is_some_and(|problem| !problem.is_empty()), "and is not hidden");
+        std::fs::remove_file(folder.path().join("index.yaml"))?;
+        let problem = library.index::<Failure>().await?.problem.unwrap_or_default();
+        assert!(problem.contains("index.yaml"), "{problem}");
+        indexed(folder.path(), 3);
+        let third = library.index::<Failure>().await?;
+        assert_eq!((third.index.version, third.problem), (3, None));
+        indexed(folder.path(), 0);
+        let fresh = Library::new(Store::Local(folder.path().join("nothing.yaml")));
         assert!(
-            library.index::<Failure>().await.is_err(),
-            "a broken index is not hidden by an older one"
+            fresh.index::<Failure>().await.is_err(),
+            "without one before there is nothing to keep"
         );
         Ok(())
     }

@@ -29,36 +29,73 @@ pub fn differences(wanted: &Value, found: &Value) -> Vec<Difference> {
     let mut all = Vec::new();
     if let Some(map) = wanted.as_object() {
         for (key, value) in map.iter().filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind")) {
-            walk(value, found.get(key).unwrap_or(&Value::Null), key, &mut all);
+            walk(value, found.get(key).unwrap_or(&Value::Null), Place::of(key), &mut all);
         }
     }
     all
 }
 
-fn walk(wanted: &Value, found: &Value, path: &str, all: &mut Vec<Difference>) {
+/// A place in an object. It is written out only where something differs: nearly all places of nearly all objects are as wanted.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    parent: Option<&'a Place<'a>>,
+    step: Step<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Key(&'a str),
+    Item(usize),
+}
+
+impl<'a> Place<'a> {
+    fn of(key: &'a str) -> Self {
+        let step = Step::Key(key);
+        Self { parent: None, step }
+    }
+
+    fn then(&'a self, step: Step<'a>) -> Self {
+        let parent = Some(self);
+        Self { parent, step }
+    }
+
+    /// Whether it is a field of this name, and not the whole object's.
+    fn is(&self, field: &str) -> bool {
+        self.parent.is_some() && matches!(self.step, Step::Key(key) if key == field)
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.parent, self.step) {
+            (None, Step::Key(key)) => f.write_str(key),
+            (None, Step::Item(i)) => write!(f, "[{i}]"),
+            (Some(parent), Step::Key(key)) if key.contains(['.', '/']) => write!(f, "{parent}[{key}]"),
+            (Some(parent), Step::Key(key)) => write!(f, "{parent}.{key}"),
+            (Some(parent), Step::Item(i)) => write!(f, "{parent}[{i}]"),
+        }
+    }
+}
+
+fn walk(wanted: &Value, found: &Value, place: Place<'_>, all: &mut Vec<Difference>) {
     match (wanted, found) {
         (Value::Object(map), Value::Object(_) | Value::Null) => {
             for (key, value) in map {
-                let step = if key.contains(['.', '/']) {
-                    format!("{path}[{key}]")
-                } else {
-                    format!("{path}.{key}")
-                };
-                walk(value, found.get(key).unwrap_or(&Value::Null), &step, all);
+                walk(value, found.get(key).unwrap_or(&Value::Null), place.then(Step::Key(key)), all);
             }
         }
         (Value::Array(items), Value::Array(there)) if items.len() == there.len() => {
             for (i, (item, there)) in items.iter().zip(there).enumerate() {
-                walk(item, there, &format!("{path}[{i}]"), all);
+                walk(item, there, place.then(Step::Item(i)), all);
             }
         }
         (Value::Array(items), Value::Null) if items.is_empty() => {}
         (Value::String(text), Value::Null) if text.is_empty() => {}
         // The server fills in the group of the subjects of a binding by their kind.
-        (Value::String(text), _) if text.is_empty() && path.ends_with(".apiGroup") => {}
+        (Value::String(text), _) if text.is_empty() && place.is("apiGroup") => {}
         _ if wanted == found || same_number(wanted, found) => {}
         _ => all.push(Difference {
-            path: path.to_owned(),
+            path: place.to_string(),
             wanted: wanted.clone(),
             found: found.clone(),
         }),

@@ -1,13 +1,14 @@
 use crate::types::{Digest, ObjectId};
 use serde_json::{Map, Value};
 use std::fmt;
+use std::sync::Arc;
 
 /// A Kubernetes object: a JSON object that has `apiVersion`, `kind` and `metadata.name`.
 ///
 /// It is namespaced exactly when `metadata.namespace` is set; charts always write it. `Debug` and `Display` show the
-/// identity only, so that the content of a Secret cannot reach a log.
+/// identity only, so that the content of a Secret cannot reach a log. A clone shares the content until one of the two is changed.
 #[derive(Clone, PartialEq)]
-pub struct Object(Value);
+pub struct Object(Arc<Value>);
 
 /// The value is not a Kubernetes object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -31,7 +32,7 @@ impl Object {
                 return Err(ManifestError { missing });
             }
         }
-        Ok(Self(value))
+        Ok(Self(Arc::new(value)))
     }
 
     /// The JSON value.
@@ -43,7 +44,7 @@ impl Object {
     /// The JSON value, owned.
     #[must_use]
     pub fn into_value(self) -> Value {
-        self.0
+        Arc::unwrap_or_clone(self.0)
     }
 
     /// A field by JSON pointer, as text; empty when absent.
@@ -115,24 +116,32 @@ impl Object {
 
     /// Sets a label.
     pub fn set_label(&mut self, key: &str, value: &str) {
-        set(&mut self.0, &["metadata", "labels"], key, value.into());
+        set(Arc::make_mut(&mut self.0), &["metadata", "labels"], key, value.into());
     }
 
     /// Sets an annotation.
     pub fn set_annotation(&mut self, key: &str, value: &str) {
-        set(&mut self.0, &["metadata", "annotations"], key, value.into());
+        set(Arc::make_mut(&mut self.0), &["metadata", "annotations"], key, value.into());
     }
 
     /// Takes an annotation away.
     pub fn remove_annotation(&mut self, key: &str) {
-        if let Some(annotations) = self.0.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+        if let Some(annotations) = Arc::make_mut(&mut self.0)
+            .pointer_mut("/metadata/annotations")
+            .and_then(Value::as_object_mut)
+        {
             annotations.shift_remove(key);
         }
     }
 
     /// Sets an annotation on the pod template of a workload.
     pub fn set_pod_annotation(&mut self, key: &str, value: &str) {
-        set(&mut self.0, &["spec", "template", "metadata", "annotations"], key, value.into());
+        set(
+            Arc::make_mut(&mut self.0),
+            &["spec", "template", "metadata", "annotations"],
+            key,
+            value.into(),
+        );
     }
 
     /// An annotation of the pod template of a workload.
@@ -165,7 +174,7 @@ impl Object {
     /// The object with every value of a Secret replaced by `******`.
     #[must_use]
     pub fn masked(&self) -> Value {
-        let mut value = self.0.clone();
+        let mut value = self.value().clone();
         if self.is_secret() {
             for field in ["data", "stringData"] {
                 if let Some(Value::Object(entries)) = value.get_mut(field) {
@@ -196,7 +205,7 @@ fn canonical(value: &Value, out: &mut String) {
             let mut keys: Vec<&String> = map.keys().collect();
             keys.sort();
             for key in keys {
-                out.push_str(&Value::String(key.clone()).to_string());
+                quoted(key, out);
                 out.push(':');
                 canonical(&map[key], out);
                 out.push(',');
@@ -211,7 +220,19 @@ fn canonical(value: &Value, out: &mut String) {
             }
             out.push(']');
         }
+        Value::String(text) => quoted(text, out),
         other => out.push_str(&other.to_string()),
+    }
+}
+
+/// A text as JSON. Most hold nothing that has to be escaped.
+fn quoted(text: &str, out: &mut String) {
+    if text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    } else {
+        out.push_str(&Value::String(text.to_owned()).to_string());
     }
 }
 

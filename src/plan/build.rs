@@ -50,7 +50,7 @@ pub struct Input<'a> {
 pub fn build(input: Input<'_>) -> Plan {
     let mut plan = Plan::default();
     let mut desired: Vec<&Desired> = input.desired.iter().collect();
-    desired.sort_by_key(|d| (d.wave, d.object.id()));
+    desired.sort_by_cached_key(|d| (d.wave, d.object.id()));
     let leaving: Vec<&Desired> = desired.iter().copied().filter(|d| is_leaving(d, input.observed)).collect();
     // What comes after an object that is on its way out may live in it, so it waits for its successor.
     let held = input.hold.as_ref().map_or(u8::MAX, |hold| hold.from);
@@ -93,16 +93,17 @@ pub fn build(input: Input<'_>) -> Plan {
 /// The steps that bring every object to what is wanted, in order, as if nothing had to be waited for.
 pub(super) fn applies(input: &Input<'_>) -> Vec<Step> {
     let mut desired: Vec<&Desired> = input.desired.iter().collect();
-    desired.sort_by_key(|d| (d.wave, d.object.id()));
+    desired.sort_by_cached_key(|d| (d.wave, d.object.id()));
     desired.into_iter().filter_map(|d| apply(d, input)).collect()
 }
 
 /// Whether a wanted object is on its way out.
 fn is_leaving(desired: &Desired, observed: &Observed) -> bool {
-    observed
-        .live
-        .get(&desired.object.id())
-        .is_some_and(|live| !live.text("/metadata/deletionTimestamp").is_empty())
+    observed.live.get(&desired.object.id()).is_some_and(goes)
+}
+
+fn goes(live: &Object) -> bool {
+    !live.text("/metadata/deletionTimestamp").is_empty()
 }
 
 fn wait_for_leaving(desired: &Desired) -> Wait {
@@ -129,7 +130,7 @@ fn apply(desired: &Desired, input: &Input<'_>) -> Option<Step> {
         }
         None => Change::Create,
         // Its successor is created when it is gone.
-        Some(_) if is_leaving(desired, input.observed) => return None,
+        Some(live) if goes(live) => return None,
         Some(live) if !is_owned(live, input.apply_set) => {
             let found = differences(desired.object.value(), live.value());
             settled = settle(input.rules, &desired.object, found, false);
@@ -139,10 +140,14 @@ fn apply(desired: &Desired, input: &Input<'_>) -> Option<Step> {
         Some(_) if input.observed.settled.contains(&id) => return None,
         Some(live) => {
             let found = differences(desired.object.value(), live.value());
+            let was = live.annotation(APPLIED_ANNOTATION);
+            let same = was == desired.object.annotation(APPLIED_ANNOTATION);
+            if same && found.is_empty() {
+                return None;
+            }
             settled = settle(input.rules, &desired.object, found, true);
             let mut found = std::mem::take(&mut settled.fields);
-            let was = live.annotation(APPLIED_ANNOTATION);
-            if was == desired.object.annotation(APPLIED_ANNOTATION) {
+            if same {
                 if found.is_empty() {
                     return None;
                 }

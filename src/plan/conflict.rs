@@ -34,9 +34,13 @@ pub(super) fn settle(rules: &[ConflictRule], object: &Object, found: Vec<Differe
     let (left, fields): (Vec<Difference>, Vec<Difference>) = found
         .into_iter()
         .partition(|field| policy(&field.path) == Some(ConflictPolicy::Yield));
-    let mut value = object.value().clone();
-    for field in &left {
-        take_away(&mut value, &segments(&field.path));
+    let mut rest = object.clone();
+    if !left.is_empty() {
+        let mut value = object.value().clone();
+        for field in &left {
+            take_away(&mut value, &segments(&field.path));
+        }
+        rest = Object::new(value).unwrap_or(rest);
     }
     let take = if ours {
         !fields.iter().any(|field| policy(&field.path) == Some(ConflictPolicy::Fail))
@@ -47,7 +51,7 @@ pub(super) fn settle(rules: &[ConflictRule], object: &Object, found: Vec<Differe
                 .all(|field| own_mark(&field.path) || policy(&field.path) == Some(ConflictPolicy::Own))
     };
     Settlement {
-        object: Object::new(value).unwrap_or_else(|_| object.clone()),
+        object: rest,
         fields,
         take,
     }

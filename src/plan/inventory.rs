@@ -17,8 +17,7 @@ pub struct Inventory {
 }
 
 /// What is known of an object in the inventory.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The version at which the API is asked for it.
     pub api_version: String,
@@ -27,13 +26,10 @@ pub struct Entry {
     /// The wave it was applied in.
     pub wave: u8,
     /// It was there before us, so it stays when we go.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub adopted: bool,
     /// The instance, once it exists.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
     /// What was applied when everything was as wanted last, see [`applied`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<String>,
 }
 
@@ -55,12 +51,56 @@ pub struct InventoryError {
     source: serde_json::Error,
 }
 
+/// An object and its entry. The fields are written out, because a flattened struct is read through a copy of everything in it, and
+/// an inventory is read in every reconcile.
 #[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Line {
-    #[serde(flatten)]
-    id: ObjectId,
-    #[serde(flatten)]
-    entry: Entry,
+    group: String,
+    kind: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    namespace: String,
+    name: String,
+    api_version: String,
+    driver: String,
+    wave: u8,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    adopted: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    uid: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    applied: Option<String>,
+}
+
+impl Line {
+    fn new(id: &ObjectId, entry: &Entry) -> Self {
+        let (id, entry) = (id.clone(), entry.clone());
+        Self {
+            group: id.group_kind.group,
+            kind: id.group_kind.kind,
+            namespace: id.namespace,
+            name: id.name,
+            api_version: entry.api_version,
+            driver: entry.driver,
+            wave: entry.wave,
+            adopted: entry.adopted,
+            uid: entry.uid,
+            applied: entry.applied,
+        }
+    }
+
+    fn parts(self) -> (ObjectId, Entry) {
+        let id = ObjectId::new(self.group, self.kind, self.namespace, self.name);
+        let entry = Entry {
+            api_version: self.api_version,
+            driver: self.driver,
+            wave: self.wave,
+            adopted: self.adopted,
+            uid: self.uid,
+            applied: self.applied,
+        };
+        (id, entry)
+    }
 }
 
 const OBJECTS: &str = "objects";
@@ -86,7 +126,7 @@ impl Inventory {
             source,
         })?;
         Ok(Self {
-            objects: lines.into_iter().map(|line| (line.id, line.entry)).collect(),
+            objects: lines.into_iter().map(Line::parts).collect(),
             cluster_id: data.get(CLUSTER_ID).cloned(),
             approved: data.get(APPROVED).cloned(),
         })
@@ -98,13 +138,7 @@ impl Inventory {
         let lines: Vec<String> = self
             .objects
             .iter()
-            .map(|(id, entry)| {
-                serde_json::to_string(&Line {
-                    id: id.clone(),
-                    entry: entry.clone(),
-                })
-                .unwrap_or_default()
-            })
+            .map(|(id, entry)| serde_json::to_string(&Line::new(id, entry)).unwrap_or_default())
             .collect();
         let mut data = BTreeMap::from([(OBJECTS.to_owned(), format!("[\n{}\n]", lines.join(",\n")))]);
         for (key, value) in [(CLUSTER_ID, &self.cluster_id), (APPROVED, &self.approved)] {

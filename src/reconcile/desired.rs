@@ -14,7 +14,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What objects are made from.
 pub struct Wanted<'a> {
@@ -38,11 +38,58 @@ pub struct Wanted<'a> {
     pub webhook: Option<&'a Material>,
 }
 
+/// The objects that were made last for each driver, with what they were made from: the same is not made again in every reconcile.
+/// It may be lost at any instant without harm.
+#[derive(Default)]
+pub struct Renders(Mutex<BTreeMap<DriverName, (Ingredients, Vec<Object>)>>);
+
+/// Everything that the objects of a driver depend on.
+struct Ingredients {
+    chart: Arc<Chart>,
+    values: Value,
+    context: chart::Context,
+    /// Objects that are in no chart.
+    more: Vec<Object>,
+    owner: Owner,
+}
+
+impl PartialEq for Ingredients {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.chart, &other.chart)
+            && (&self.values, &self.context) == (&other.values, &other.context)
+            && (&self.more, &self.owner) == (&other.more, &other.owner)
+    }
+}
+
+impl Ingredients {
+    fn make(&self) -> Result<Vec<Object>, ReconcileError> {
+        let rendered = chart::render(&self.chart, &self.values, &self.context)?;
+        let mut objects = rendered.into_iter().map(Object::new).collect::<Result<Vec<_>, _>>()?;
+        objects.extend(self.more.iter().cloned());
+        stamp(&mut objects, &self.owner);
+        Ok(objects)
+    }
+}
+
+impl Renders {
+    fn made(&self, from: Ingredients) -> Result<Vec<Object>, ReconcileError> {
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((last, objects)) = lock().get(&from.owner.driver)
+            && *last == from
+        {
+            return Ok(objects.clone());
+        }
+        let objects = from.make()?;
+        lock().insert(from.owner.driver.clone(), (from, objects.clone()));
+        Ok(objects)
+    }
+}
+
 /// Every object of every driver, stamped, with its wave.
 ///
 /// # Errors
 /// When values break a chart's schema, a template fails, or a setting cannot be written in the driver's grammar.
-pub fn desired(wanted: &Wanted<'_>) -> Result<Vec<Desired>, ReconcileError> {
+pub fn desired(wanted: &Wanted<'_>, renders: &Renders) -> Result<Vec<Desired>, ReconcileError> {
     let mut all = Vec::new();
     for (driver, chart) in wanted.charts {
         let own: Vec<Connection> = wanted
@@ -52,16 +99,18 @@ pub fn desired(wanted: &Wanted<'_>) -> Result<Vec<Desired>, ReconcileError> {
             .cloned()
             .collect();
         let values = values(wanted, chart);
-        let rendered = chart::render(chart, &values, &context(wanted, &own))?;
-        let mut objects = rendered.into_iter().map(Object::new).collect::<Result<Vec<_>, _>>()?;
-        objects.extend(configuration(wanted, chart, &values, &own)?);
-        let owner = Owner {
-            apply_set: wanted.apply_set.into(),
-            driver: driver.clone(),
-            version: chart.metadata.version.to_string(),
-            salt: wanted.cluster.uid.clone(),
-        };
-        stamp(&mut objects, &owner);
+        let objects = renders.made(Ingredients {
+            chart: chart.clone(),
+            context: context(wanted, &own),
+            more: configuration(wanted, chart, &values, &own)?,
+            values,
+            owner: Owner {
+                apply_set: wanted.apply_set.into(),
+                driver: driver.clone(),
+                version: chart.metadata.version.to_string(),
+                salt: wanted.cluster.uid.clone(),
+            },
+        })?;
         all.extend(objects.into_iter().map(|object| Desired {
             wave: wave(object.kind(), chart.metadata.role),
             driver: driver.clone(),

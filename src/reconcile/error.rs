@@ -198,6 +198,7 @@ fn no_fit(error: &crate::matrix::NoFit) -> Reason {
 
 fn fetch(error: &crate::fetch::FetchError) -> Reason {
     match error {
+        crate::fetch::FetchError::Index(_) => Reason::MatrixInvalid,
         crate::fetch::FetchError::DigestMismatch { .. } => Reason::DigestMismatch,
         _ => Reason::ChartUnavailable,
     }

@@ -2,15 +2,23 @@
 
 use crate::api::{ConditionType, Reason};
 use crate::facts::Node;
+use crate::fetch::Edition;
 use crate::health::{Placement, placement};
 use crate::matrix::{Entry, Index, Query, Resolution, State};
 use crate::plan::Desired;
 use crate::status::{Precondition, short};
 use jiff::Timestamp;
 
-/// Whether the matrix is past its date.
-pub(super) fn matrix(index: &Index, source: &str, now: Timestamp) -> Precondition {
-    let kind = ConditionType::MatrixFresh;
+/// Whether the matrix is the one that is wanted, and not past its date.
+pub(super) fn matrix(edition: &Edition, source: &str, now: Timestamp) -> Precondition {
+    let (kind, index) = (ConditionType::MatrixFresh, &edition.index);
+    if let Some(problem) = &edition.problem {
+        let message = format!(
+            "{source} cannot be used, so its version {} from before is: {problem}",
+            index.version
+        );
+        return Precondition::fails(kind, Reason::MatrixInvalid, message);
+    }
     match index.expires {
         Some(expires) if index.is_stale(now) => Precondition::fails(
             kind,
@@ -147,7 +155,7 @@ mod tests {
     use crate::fetch::embedded;
     use crate::manifest::Object;
     use crate::matrix::{self, DriverRequest, UpdatePolicy};
-    use crate::types::{CPI, CSI};
+    use crate::types::{CPI, CSI, Digest};
     use serde_json::json;
     use std::collections::BTreeMap;
     use std::sync::Arc;
@@ -196,14 +204,32 @@ mod tests {
 
     #[test]
     fn a_matrix_grows_old() {
-        let mut index = Index::parse(embedded::index()).expect("an index");
         let at = |text: &str| text.parse::<Timestamp>().expect("a time");
-        index.expires = Some(at("2027-01-01T00:00:00Z"));
-        assert_eq!(matrix(&index, "embedded", at("2026-12-31T00:00:00Z")).holds, Some(true));
-        let old = matrix(&index, "embedded", at("2027-01-02T00:00:00Z"));
-        assert_eq!((old.holds, old.reason), (Some(false), Reason::MatrixExpired));
-        index.expires = None;
-        assert_eq!(matrix(&index, "embedded", at("2099-01-01T00:00:00Z")).holds, Some(true));
+        let edition = |expires: Option<&str>, problem: Option<&str>| {
+            let mut index = Index::parse(embedded::index()).expect("an index");
+            index.expires = expires.map(at);
+            Edition {
+                digest: Digest::of(b""),
+                index: index.into(),
+                problem: problem.map(str::to_owned),
+            }
+        };
+        let end = Some("2027-01-01T00:00:00Z");
+        for (edition, now, holds, reason) in [
+            (edition(end, None), "2026-12-31T00:00:00Z", true, None),
+            (edition(end, None), "2027-01-02T00:00:00Z", false, Some(Reason::MatrixExpired)),
+            (edition(None, None), "2099-01-01T00:00:00Z", true, None),
+            (
+                edition(end, Some("line 7")),
+                "2027-01-02T00:00:00Z",
+                false,
+                Some(Reason::MatrixInvalid),
+            ),
+        ] {
+            let found = matrix(&edition, "embedded", at(now));
+            assert_eq!(found.holds, Some(holds), "{}", found.message);
+            assert!(reason.is_none_or(|reason| reason == found.reason), "{}", found.reason);
+        }
     }
 
     #[test]

@@ -141,7 +141,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
     });
     report
         .preconditions
-        .push(preconditions::matrix(index, &world.library.to_string(), occasion.now));
+        .push(preconditions::matrix(&edition, &world.library.to_string(), occasion.now));
     let (vcenters, unknown) = match vcenters(&connections, index) {
         Ok(vcenters) => (vcenters, None),
         Err(error) => (Vec::new(), Some(error)),
@@ -182,17 +182,20 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
             None
         }
     };
-    let mut desired = desired(&Wanted {
-        webhook: webhook.as_ref(),
-        spec: &config.spec,
-        asked: &asked,
-        cluster: &survey.cluster,
-        connections: &connections,
-        charts: &charts,
-        cluster_id: &cluster_id,
-        apply_set: &survey.apply_set,
-        namespace: &namespace,
-    })?;
+    let mut desired = desired(
+        &Wanted {
+            webhook: webhook.as_ref(),
+            spec: &config.spec,
+            asked: &asked,
+            cluster: &survey.cluster,
+            connections: &connections,
+            charts: &charts,
+            cluster_id: &cluster_id,
+            apply_set: &survey.apply_set,
+            namespace: &namespace,
+        },
+        &world.renders,
+    )?;
     watch.lap(report, "render");
     report
         .preconditions

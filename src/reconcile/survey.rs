@@ -164,13 +164,20 @@ impl Survey {
 
 /// The watches that show these objects: by label, but Secrets and namespaces by name.
 pub(super) fn watches(ids: &BTreeMap<ObjectId, String>, apply_set: &str) -> BTreeSet<Watch> {
-    ids.iter()
-        .map(|(id, api_version)| {
-            let select = match id.kind() {
-                "Secret" | "Namespace" => Select::Name(id.name.clone()),
-                _ => Select::Labels(format!("{}={apply_set}", crate::api::PART_OF_LABEL)),
+    let by_name = |id: &ObjectId| matches!(id.kind(), "Secret" | "Namespace");
+    // Thousands of objects have a few watches in common.
+    let different: BTreeSet<_> = ids
+        .iter()
+        .map(|(id, api_version)| (api_version, id.kind(), &id.namespace, by_name(id).then_some(&id.name)))
+        .collect();
+    different
+        .into_iter()
+        .map(|(api_version, kind, namespace, name)| {
+            let select = match name {
+                Some(name) => Select::Name(name.clone()),
+                None => Select::Labels(format!("{}={apply_set}", crate::api::PART_OF_LABEL)),
             };
-            Watch::new(api_version, id.kind(), &id.namespace, select)
+            Watch::new(api_version, kind, namespace, select)
         })
         .collect()
 }

@@ -28,6 +28,11 @@ pub struct Args {
     #[arg(long, env = "VDO_LOG_FORMAT", default_value = "text", value_enum)]
     pub log_format: LogFormat,
 
+    /// A matrix index, or a folder with index.yaml, instead of the one in this program; the charts it names are beside it. It is read
+    /// again at every look, and one that cannot be used never takes the place of the one before
+    #[arg(long, env = "VDO_MATRIX", value_name = "PATH")]
+    pub matrix: Option<PathBuf>,
+
     /// How often everything is looked at again although nothing seems to have changed, for example 10m
     #[arg(long, env = "VDO_RESYNC_INTERVAL", default_value = "10m", value_parser = interval)]
     pub resync_interval: Duration,

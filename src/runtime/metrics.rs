@@ -97,6 +97,7 @@ pub struct Metrics {
     writes: Family<ByWrite, Counter>,
     conditions: Family<ByCondition, Gauge>,
     events: Family<ByOutcome, Counter>,
+    matrix_age: Family<Vec<(&'static str, &'static str)>, Gauge>,
 }
 
 impl Default for Metrics {
@@ -120,6 +121,7 @@ impl Metrics {
             writes: Family::default(),
             conditions: Family::default(),
             events: Family::default(),
+            matrix_age: Family::default(),
             registry: Registry::default(),
         };
         registry.register("reconcile", "Reconciles by how they ended", metrics.reconciles.clone());
@@ -144,6 +146,11 @@ impl Metrics {
             "events",
             "Events that were published, or held because the same was told a moment ago",
             metrics.events.clone(),
+        );
+        registry.register(
+            "matrix_age_seconds",
+            "How long ago the compatibility matrix in use was made, by its own word",
+            metrics.matrix_age.clone(),
         );
         let build: Family<Vec<(&'static str, &'static str)>, Gauge> = Family::default();
         build.get_or_create(&vec![("version", env!("CARGO_PKG_VERSION"))]).set(1);
@@ -213,6 +220,17 @@ impl Metrics {
     /// An event was published or held.
     pub fn event(&self, outcome: &'static str) {
         self.events.get_or_create(&ByOutcome { outcome }).inc();
+    }
+
+    /// The compatibility matrix in use was made so long ago, or does not say when.
+    pub fn matrix_age(&self, age: Option<Duration>) {
+        match age {
+            Some(age) => {
+                let seconds = i64::try_from(age.as_secs()).unwrap_or(i64::MAX);
+                self.matrix_age.get_or_create(&Vec::new()).set(seconds);
+            }
+            None => self.matrix_age.clear(),
+        }
     }
 
     /// A condition of the VDOConfig has this value.

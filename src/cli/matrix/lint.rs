@@ -34,7 +34,7 @@ pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
             locations: chart.urls.join(", "),
         });
         if let Some(folder) = folder {
-            result = Store::Directory(folder.to_owned()).chart(chart).await;
+            result = Store::Local(folder.to_owned()).chart(chart).await;
         }
         if matches!(result, Err(FetchError::NotFound { .. })) {
             result = Store::Embedded.chart(chart).await;

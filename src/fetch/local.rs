@@ -1,28 +1,36 @@
-//! A folder with `index.yaml` and charts beside it: an unpacked mirror, or a working copy.
+//! An index with charts beside it: an unpacked mirror, a mounted ConfigMap, or a working copy.
 
-use super::{FetchError, verified};
+use super::{FetchError, embedded, verified};
 use crate::chart::archive::PACKED_LIMIT;
 use crate::types::ChartRef;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Component, Path};
 
-/// Bytes of an index. The embedded one has 30 KiB.
-const INDEX_LIMIT: usize = 8 << 20;
+/// Bytes of an index: 100,000 versions as JSON have 24 MiB.
+const INDEX_LIMIT: usize = 32 << 20;
 
-pub(super) fn index(folder: &Path) -> Result<Vec<u8>, FetchError> {
-    read(&folder.join("index.yaml"), INDEX_LIMIT)
+pub(super) fn index(path: &Path) -> Result<Vec<u8>, FetchError> {
+    let file = if path.is_dir() { path.join("index.yaml") } else { path.to_owned() };
+    read(&file, INDEX_LIMIT).map_err(|error| FetchError::Index(Box::new(error)))
 }
 
-pub(super) fn chart(folder: &Path, chart: &ChartRef) -> Result<Vec<u8>, FetchError> {
+pub(super) fn chart(path: &Path, chart: &ChartRef) -> Result<Vec<u8>, FetchError> {
+    let folder = if path.is_dir() {
+        path
+    } else {
+        path.parent().unwrap_or(Path::new("."))
+    };
     let local = chart.urls.iter().filter(|url| stays_inside(url));
-    let path = local
-        .map(|url| folder.join(url))
-        .find(|path| path.is_file())
-        .ok_or_else(|| FetchError::NotFound {
-            store: format!("a file in {}", folder.display()),
-            locations: chart.urls.join(", "),
-        })?;
+    let Some(path) = local.map(|url| folder.join(url)).find(|path| path.is_file()) else {
+        return embedded::chart(chart).map_err(|error| match error {
+            FetchError::NotFound { store, locations } => FetchError::NotFound {
+                store: format!("a file in {}, or {store}", folder.display()),
+                locations,
+            },
+            other => other,
+        });
+    };
     let bytes = read(&path, PACKED_LIMIT)?;
     verified(|| path.display().to_string(), bytes, &chart.digest)
 }
