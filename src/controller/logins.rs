@@ -6,6 +6,7 @@ use super::{Context, now};
 use crate::api::{CredentialStatus, VsphereCloudConfig};
 use crate::reconcile::connection::{self, Inputs, Login, Question};
 use crate::reconcile::login::{self, Decision, Key};
+use crate::runtime::metrics::OpenSession;
 use crate::vcenter::{Endpoint, Session, SessionError, VcenterFacts};
 use futures::future::join_all;
 use kube::ResourceExt;
@@ -22,7 +23,7 @@ struct Entry {
     /// What came of it in this process, which is newer than what any watch shows.
     record: Option<CredentialStatus>,
     /// Sessions by the way that leads there: the same vCenter may be trusted in several.
-    sessions: Vec<(Endpoint, Session)>,
+    sessions: Vec<(Endpoint, Session, OpenSession)>,
 }
 
 impl Logins {
@@ -47,7 +48,7 @@ impl Logins {
             .collect();
         join_all(all.iter().map(|entry| async {
             let entry = entry.lock().await;
-            join_all(entry.sessions.iter().map(|(_, session)| session.close())).await;
+            join_all(entry.sessions.iter().map(|(_, session, _)| session.close())).await;
         }))
         .await;
     }
@@ -73,12 +74,12 @@ pub(super) async fn look(
     };
     let entry = context.logins.entry(&key);
     let mut entry = entry.lock().await;
-    if !entry.sessions.iter().any(|(at, _)| *at == endpoint)
+    if !entry.sessions.iter().any(|(at, ..)| *at == endpoint)
         && let Some(told) = log_in(context, object, inputs, facts, memory, others, &key, &mut entry).await
     {
         return told;
     }
-    let Some(at) = entry.sessions.iter().position(|(at, _)| *at == endpoint) else {
+    let Some(at) = entry.sessions.iter().position(|(at, ..)| *at == endpoint) else {
         return Login::NotTried;
     };
     match connection::read(&entry.sessions[at].1, question).await {
@@ -130,7 +131,7 @@ async fn log_in(
                 verified: Some(key.version.clone()),
                 ..key.untried()
             });
-            entry.sessions.push((endpoint, session));
+            entry.sessions.push((endpoint, session, context.metrics.session()));
             None
         }
         Err(error) => {
