@@ -190,8 +190,10 @@ fn superset(desired: &[&Desired], input: &Input<'_>) -> Inventory {
         let id = d.object.id();
         let live = input.observed.live.get(&id);
         let known = inventory.objects.get(&id).filter(|_| live.is_some());
-        // Namespaces that were there before us must outlive us; configuration and rights of a driver go with it.
-        let found = id.kind() == "Namespace" && live.is_some_and(|live| !is_owned(live, input.apply_set));
+        // Namespaces that were there before us must outlive us; configuration and rights of a driver go with it. So must one that
+        // bears our labels and is in no inventory: who made it is known to nobody any more.
+        let found =
+            id.kind() == "Namespace" && live.is_some_and(|live| !is_owned(live, input.apply_set) || !inventory.objects.contains_key(&id));
         let entry = Entry {
             api_version: d.object.api_version().to_owned(),
             driver: d.driver.clone(),
