@@ -5,10 +5,13 @@
 mod bed;
 
 use anyhow::{Context, Result, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bed::{Bed, NS};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Instant;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use vdo::controller::events::{Announcer, Told};
 use vdo::status::Note;
@@ -26,7 +29,8 @@ async fn an_installation_can_be_followed_from_outside() -> Result<()> {
     bed.until_ready().await?;
     every_series_is_documented_and_the_reverse(&bed).await?;
     the_log_names_every_write(&bed, mark).await?;
-    the_same_failure_a_thousand_times_is_one_event(&bed).await
+    the_same_failure_a_thousand_times_is_one_event(&bed).await?;
+    a_hundred_edits_are_few_writes(&bed).await
 }
 
 async fn scrape(bed: &Bed) -> Result<String> {
@@ -193,5 +197,33 @@ async fn the_same_failure_a_thousand_times_is_one_event(bed: &Bed) -> Result<()>
         message: "well".into(),
     };
     assert_eq!(announcer.tell(&reference, &other, None).await, Told::Published);
+    Ok(())
+}
+
+/// Changes in one breath are carried out together, and the last one wins.
+async fn a_hundred_edits_are_few_writes(bed: &Bed) -> Result<()> {
+    const LAST: &str = "the last of them";
+    let mark = bed.cluster.audit().mark().await?;
+    let edit = async |name: &str| {
+        let change = json!({"spec": {"cloudProvider": {}, "storageProvider": {"clusterDistribution": name}}});
+        bed.merge("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo", change).await
+    };
+    let names: Vec<String> = (1..100).map(|number| format!("edit {number}")).collect();
+    let begun = Instant::now();
+    futures::future::try_join_all(names.iter().map(|name| edit(name))).await?;
+    edit(LAST).await?;
+    let took = begun.elapsed();
+    bed.until_ready().await?;
+    let secret = bed.get("v1", "Secret", "vmware-system-csi", "vsphere-config-secret").await?;
+    let file = STANDARD.decode(secret["data"]["csi-vsphere.conf"].as_str().context("the file")?)?;
+    ensure!(String::from_utf8_lossy(&file).contains(LAST), "the last edit did not win");
+    let requests = bed.operator_requests(mark).await?;
+    let writes = requests.only(|e| e.verb == "patch" && !e.tries() && e.name == "vsphere-config-secret");
+    println!(
+        "100 edits in {:.1} s: the configuration was written {} times",
+        took.as_secs_f64(),
+        writes.len()
+    );
+    ensure!((1..=20).contains(&writes.len()), "{writes}");
     Ok(())
 }

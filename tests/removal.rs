@@ -6,8 +6,9 @@ mod bed;
 use anyhow::{Context, Result, ensure};
 use bed::{Bed, NS, OPERATOR, PATIENCE, condition, name};
 use serde_json::{Value, json};
-use vdo::cluster::Writer;
+use vdo::cluster::{Writer, holder};
 use vdo::manifest::Object;
+use vdo::types::ObjectId;
 use vdo_testbed::{Mark, Probe, until};
 
 const CSI_NS: &str = "vmware-system-csi";
@@ -21,11 +22,13 @@ async fn a_removal_refuses_keeps_waits_and_ends() -> Result<()> {
     bed.flags.push(("deletion-patience", "3s"));
     bed.start_operator().await?;
     only_what_was_seen_is_deleted(&bed).await?;
+    what_holds_an_object_is_found(&bed).await?;
     bed.apply_samples().await?;
     bed.until_ready().await?;
     volumes_keep_the_driver(&bed).await?;
     an_annotation_removes_it_all_the_same(&bed).await?;
     volumes_stop_a_deletion(&bed).await?;
+    snapshots_keep_the_driver(&bed).await?;
     classes_in_use_stay(&bed).await?;
     a_finalizer_is_named_and_the_rest_goes_on(&bed).await?;
     what_somebody_keeps_is_let_go(&bed).await
@@ -60,6 +63,132 @@ async fn only_what_was_seen_is_deleted(bed: &Bed) -> Result<()> {
         "what is gone does not count as done"
     );
     Ok(())
+}
+
+/// Every kind that never goes implicitly, empty and in use. Claims and volumes themselves are in no chart and in no inventory.
+async fn what_holds_an_object_is_found(bed: &Bed) -> Result<()> {
+    let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.example.org"},
+        "spec": {"group": "example.org", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}]}});
+    let class =
+        json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "held"}, "provisioner": "example.org"});
+    let place = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "held"}});
+    for object in [&crd, &class, &place] {
+        bed.apply(object).await?;
+    }
+    let within = |api_version: &str, kind: &str, spec: Value| {
+        let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x", "namespace": "held"}});
+        for (key, value) in spec.as_object().into_iter().flatten() {
+            object[key] = value.clone();
+        }
+        object
+    };
+    let claim = |namespace: &str| {
+        let mut claim = within(
+            "v1",
+            "PersistentVolumeClaim",
+            json!({"spec": {"storageClassName": "held",
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}),
+        );
+        claim["metadata"]["namespace"] = namespace.into();
+        claim
+    };
+    let mut of_class = volume("held-pv");
+    of_class["spec"]["storageClassName"] = "held".into();
+    let pods = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
+    for (kind, user) in [
+        ("CustomResourceDefinition", within("example.org/v1", "Thing", json!({}))),
+        ("StorageClass", claim("default")),
+        ("StorageClass", of_class),
+        ("Namespace", claim("held")),
+        ("Namespace", within("v1", "ConfigMap", json!({}))),
+        ("Namespace", within("v1", "Secret", json!({}))),
+        (
+            "Namespace",
+            within(
+                "batch/v1",
+                "CronJob",
+                json!({"spec": {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": pods}}}}),
+            ),
+        ),
+        (
+            "Namespace",
+            within("networking.k8s.io/v1", "NetworkPolicy", json!({"spec": {"podSelector": {}}})),
+        ),
+        (
+            "Namespace",
+            within("policy/v1", "PodDisruptionBudget", json!({"spec": {"minAvailable": 1}})),
+        ),
+        ("Namespace", within("rbac.authorization.k8s.io/v1", "Role", json!({"rules": []}))),
+    ] {
+        let id = match kind {
+            "CustomResourceDefinition" => ObjectId::new("apiextensions.k8s.io", kind, "", "things.example.org"),
+            "StorageClass" => ObjectId::new("storage.k8s.io", kind, "", "held"),
+            _ => ObjectId::new("", kind, "", "held"),
+        };
+        let free = holder(&bed.cluster.client(), &id, "set").await?;
+        ensure!(free.is_none(), "{id}: {free:?} although nothing uses it");
+        bed.apply(&user).await?;
+        let (user_kind, user_name) = (
+            user["kind"].as_str().unwrap_or_default(),
+            user["metadata"]["name"].as_str().unwrap_or_default(),
+        );
+        let found = holder(&bed.cluster.client(), &id, "set")
+            .await?
+            .with_context(|| format!("{id} could go in spite of {user}"))?;
+        ensure!(found.contains(user_name), "{id}: {found}");
+        println!("{id} stays: {found}");
+        let namespace = user["metadata"]["namespace"].as_str().unwrap_or_default();
+        let api_version = user["apiVersion"].as_str().unwrap_or_default();
+        bed.merge(
+            api_version,
+            user_kind,
+            namespace,
+            user_name,
+            json!({"metadata": {"finalizers": null}}),
+        )
+        .await?;
+        bed.delete(api_version, user_kind, namespace, user_name).await?;
+        until("what used it to be gone", PATIENCE, async || {
+            let left = bed.get(api_version, user_kind, namespace, user_name).await?;
+            Ok(Probe::when(left == Value::Null, &left["metadata"]))
+        })
+        .await?;
+    }
+    bed.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "things.example.org")
+        .await?;
+    bed.delete("storage.k8s.io/v1", "StorageClass", "", "held").await?;
+    bed.delete("v1", "Namespace", "", "held").await
+}
+
+/// A snapshot outlives its volume and needs the driver to go.
+async fn snapshots_keep_the_driver(bed: &Bed) -> Result<()> {
+    let group = "snapshot.storage.k8s.io";
+    let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {
+        "name": format!("volumesnapshotcontents.{group}"), "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"}},
+        "spec": {"group": group, "scope": "Cluster", "names": {"plural": "volumesnapshotcontents", "kind": "VolumeSnapshotContent"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
+    bed.apply(&crd).await?;
+    let content = json!({"apiVersion": format!("{group}/v1"), "kind": "VolumeSnapshotContent", "metadata": {"name": "snap-1"},
+        "spec": {"driver": "csi.vsphere.vmware.com", "volumeSnapshotRef": {"namespace": "shop", "name": "nightly"}}});
+    bed.apply(&content).await?;
+    bed.apply(&bed.config(json!({}))).await?;
+    bed.until_ready().await?;
+    let mark = bed.cluster.audit().mark().await?;
+    bed.delete(VDO, "VDOConfig", NS, "vdo").await?;
+    refused(bed, &["1 volumes or snapshots", "snapshot snap-1 of VolumeSnapshot shop/nightly"]).await?;
+    let gone = deleted(bed, mark).await?;
+    ensure!(gone.is_empty(), "in spite of a snapshot:\n{gone}");
+    bed.delete(&format!("{group}/v1"), "VolumeSnapshotContent", "", "snap-1").await?;
+    until_gone(bed).await?;
+    bed.delete(
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+        "",
+        &format!("volumesnapshotcontents.{group}"),
+    )
+    .await
 }
 
 fn volume(name: &str) -> Value {

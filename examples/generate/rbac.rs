@@ -153,14 +153,19 @@ fn own(rights: &mut Rights) {
             &["pods", "persistentvolumeclaims", "configmaps", "services", "serviceaccounts"][..],
         ),
         ("apps", &["deployments", "daemonsets", "statefulsets"]),
+        ("batch", &["cronjobs", "jobs"]),
+        ("networking.k8s.io", &["networkpolicies"]),
+        ("policy", &["poddisruptionbudgets"]),
+        ("rbac.authorization.k8s.io", &["rolebindings", "roles"]),
     ] {
         for kind in kinds {
             cluster.add(group, kind, &[], &["list"]);
         }
     }
-    // Asked before the storage driver or a storage class is removed: are there volumes?
+    // Asked before the storage driver or a storage class is removed: are there volumes or snapshots?
     cluster.add("", "persistentvolumes", &[], &["list", "watch"]);
     cluster.add("storage.k8s.io", "volumeattachments", &[], &["list", "watch"]);
+    cluster.add("snapshot.storage.k8s.io", "volumesnapshotcontents", &[], &["list", "watch"]);
     // StorageClasses have the names that the VDOConfig gives them.
     cluster.add(
         "storage.k8s.io",
@@ -213,13 +218,5 @@ fn object_rights(rights: &mut Rights, object: &Value) {
                 granted.add(group, resource, &list("resourceNames"), &list("verbs"));
             }
         }
-    }
-    // A binding to a role of Kubernetes itself, whose rights are not ours to list.
-    if kind == "RoleBinding" && text("/roleRef/name") == "extension-apiserver-authentication-reader" {
-        rights
-            .granted
-            .entry(place.to_owned())
-            .or_default()
-            .add("rbac.authorization.k8s.io", "roles", &[text("/roleRef/name")], &["bind"]);
     }
 }

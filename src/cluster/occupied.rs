@@ -22,7 +22,7 @@ pub async fn holder(client: &Client, id: &ObjectId, apply_set: &str) -> Result<O
 /// An object in a namespace that neither we nor Kubernetes itself put there, because everything in it would go too. Only
 /// metadata is read: what is in a Secret is nobody's business here.
 async fn content(client: &Client, namespace: &str, apply_set: &str) -> Result<Option<String>, ClusterError> {
-    const KINDS: [(&str, &str); 9] = [
+    const KINDS: [(&str, &str); 15] = [
         ("v1", "Pod"),
         ("v1", "PersistentVolumeClaim"),
         ("v1", "ConfigMap"),
@@ -32,6 +32,12 @@ async fn content(client: &Client, namespace: &str, apply_set: &str) -> Result<Op
         ("apps/v1", "Deployment"),
         ("apps/v1", "DaemonSet"),
         ("apps/v1", "StatefulSet"),
+        ("batch/v1", "CronJob"),
+        ("batch/v1", "Job"),
+        ("networking.k8s.io/v1", "NetworkPolicy"),
+        ("policy/v1", "PodDisruptionBudget"),
+        ("rbac.authorization.k8s.io/v1", "Role"),
+        ("rbac.authorization.k8s.io/v1", "RoleBinding"),
     ];
     for (api_version, kind) in KINDS {
         let found = read::list_metadata(client, &Watch::new(api_version, kind, namespace, Select::All)).await?;

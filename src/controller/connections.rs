@@ -66,6 +66,10 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
     context
         .metrics
         .connection(&object.name_any(), Conditions::is_true(&status.conditions, ConditionType::Ready));
+    let checks = status.conditions.iter().filter(|c| c.type_ != ConditionType::Ready.as_str());
+    for check in checks {
+        context.metrics.check(&object.name_any(), &check.type_, check.status == "False");
+    }
     if let Err(error) = publish(&context, &object, &before, status, &mut memory).await {
         tracing::warn!(connection = %object.name_any(), error = %crate::api::chain(&error), "the status could not be written");
         memory.asked = None;

@@ -6,6 +6,7 @@ use super::{Context, now};
 use crate::api::{CredentialStatus, VsphereCloudConfig};
 use crate::reconcile::connection::{self, Inputs, Login, Question};
 use crate::reconcile::login::{self, Decision, Key, TagRefusals};
+use crate::runtime::metrics::OpenSession;
 use crate::vcenter::{Endpoint, Session, SessionError, VcenterFacts};
 use futures::future::join_all;
 use jiff::Timestamp;
@@ -33,6 +34,8 @@ struct Open {
     endpoint: Endpoint,
     session: Session,
     since: Timestamp,
+    /// Counts it as long as it is kept.
+    _counted: OpenSession,
 }
 
 impl Logins {
@@ -161,6 +164,7 @@ async fn log_in(
                 endpoint,
                 session,
                 since: now(),
+                _counted: context.metrics.session(),
             });
             None
         }

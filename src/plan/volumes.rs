@@ -1,4 +1,4 @@
-//! Which volumes a storage driver has, from the objects that speak of them.
+//! Which volumes and snapshots a storage driver has, from the objects that speak of them.
 
 use crate::manifest::Object;
 use crate::types::CSI_DRIVER;
@@ -8,23 +8,23 @@ use std::fmt;
 /// On a VDOConfig: `true` removes the storage driver although it has volumes.
 pub const REMOVE_DESPITE_VOLUMES: &str = "vdo.vmware.com/remove-despite-volumes";
 
-/// How many volumes are named.
+/// How many are named.
 const NAMED: usize = 10;
 
-/// The volumes of the storage driver.
+/// The volumes of the storage driver, and their snapshots: both are on a datastore, and nobody but the driver can remove them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Volumes {
     /// How many there are.
     pub count: usize,
-    /// The first of them by name, each with its claim and its node.
+    /// The first of them by name, each with its claim and its node, or with what it is a snapshot of.
     pub named: Vec<String>,
 }
 
 impl Volumes {
-    /// From all PersistentVolumes and VolumeAttachments of a cluster. Volumes of the driver that was built into Kubernetes
+    /// From all PersistentVolumes, VolumeAttachments and VolumeSnapshotContents of a cluster. Volumes of the driver that was built into Kubernetes
     /// count, because every Kubernetes that is supported hands them to this one.
     #[must_use]
-    pub fn of(volumes: &[Object], attachments: &[Object]) -> Self {
+    pub fn of(volumes: &[Object], attachments: &[Object], snapshots: &[Object]) -> Self {
         let ours = |o: &&Object| o.text("/spec/csi/driver") == CSI_DRIVER || o.value().pointer("/spec/vsphereVolume").is_some();
         let mut all: BTreeMap<String, String> = volumes.iter().filter(ours).map(|o| (o.name().to_owned(), claim(o))).collect();
         for attachment in attachments.iter().filter(|o| o.text("/spec/attacher") == CSI_DRIVER) {
@@ -36,6 +36,12 @@ impl Volumes {
             let said = all.entry(name.to_owned()).or_default();
             said.push_str(&format!(" on node {}", attachment.text("/spec/nodeName")));
         }
+        for snapshot in snapshots.iter().filter(|o| o.text("/spec/driver") == CSI_DRIVER) {
+            all.insert(
+                format!("snapshot {}", snapshot.name()),
+                reference(snapshot, "/spec/volumeSnapshotRef", "VolumeSnapshot"),
+            );
+        }
         Self {
             count: all.len(),
             named: all.into_iter().take(NAMED).map(|(name, said)| name + &said).collect(),
@@ -44,9 +50,13 @@ impl Volumes {
 }
 
 fn claim(volume: &Object) -> String {
-    match (volume.text("/spec/claimRef/namespace"), volume.text("/spec/claimRef/name")) {
+    reference(volume, "/spec/claimRef", "claim")
+}
+
+fn reference(object: &Object, place: &str, what: &str) -> String {
+    match (object.text(&format!("{place}/namespace")), object.text(&format!("{place}/name"))) {
         (_, "") => String::new(),
-        (namespace, name) => format!(" of claim {namespace}/{name}"),
+        (namespace, name) => format!(" of {what} {namespace}/{name}"),
     }
 }
 
@@ -56,7 +66,7 @@ impl fmt::Display for Volumes {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         write!(
             f,
-            "the storage driver stays, because {} volumes of {CSI_DRIVER} are there: {}{more}; delete or migrate them, \
+            "the storage driver stays, because {} volumes or snapshots of {CSI_DRIVER} are there: {}{more}; delete or migrate them, \
              or set the annotation {REMOVE_DESPITE_VOLUMES}=true on the VDOConfig to remove the driver and leave them as they are",
             self.count,
             self.named.join(", ")
@@ -98,17 +108,31 @@ mod tests {
             attached("ebs", json!({"persistentVolumeName": "other"})),
             attached(CSI_DRIVER, json!({"inlineVolumeSpec": {}})),
         ];
-        let found = Volumes::of(&volumes, &attachments);
-        assert_eq!(found.named, ["a of claim n/c on node w-1", "att on node w-1", "b"]);
-        assert_eq!(found.count, 3);
+        let snapshot = |name: &str, driver: &str| {
+            let of = json!({"namespace": "n", "name": "s"});
+            object("VolumeSnapshotContent", name, &json!({"driver": driver, "volumeSnapshotRef": of}))
+        };
+        let snapshots = [snapshot("mine", CSI_DRIVER), snapshot("theirs", "ebs")];
+        let found = Volumes::of(&volumes, &attachments, &snapshots);
+        assert_eq!(
+            found.named,
+            [
+                "a of claim n/c on node w-1",
+                "att on node w-1",
+                "b",
+                "snapshot mine of VolumeSnapshot n/s"
+            ]
+        );
+        assert_eq!(found.count, 4);
+        assert_eq!(Volumes::of(&[], &[], &snapshots).count, 1, "a snapshot outlives its volume");
         volumes.extend((0..20).map(|i| object("PersistentVolume", &format!("v{i:02}"), &ours)));
-        let found = Volumes::of(&volumes, &[]);
+        let found = Volumes::of(&volumes, &[], &[]);
         assert_eq!((found.count, found.named.len()), (22, NAMED));
         let said = found.to_string();
         assert!(
-            said.contains("22 volumes") && said.contains(" and 12 more") && said.contains(REMOVE_DESPITE_VOLUMES),
+            said.contains("22 volumes or snapshots") && said.contains(" and 12 more") && said.contains(REMOVE_DESPITE_VOLUMES),
             "{said}"
         );
-        assert_eq!(Volumes::of(&[], &[]), Volumes::default());
+        assert_eq!(Volumes::of(&[], &[], &[]), Volumes::default());
     }
 }

@@ -7,6 +7,7 @@ use crate::health::{DriverHealth, Verdict, assess};
 use crate::manifest::Object;
 use crate::plan::{Desired, Hold, Wait};
 use crate::types::{CPI, CSI, DriverName, ObjectId};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// How long the workloads of a driver that needs initialised nodes wait for the last of them, in seconds since the cloud
@@ -94,10 +95,8 @@ pub fn hold_webhook(desired: &[Desired], live: &BTreeMap<ObjectId, Object>) -> O
     if live.contains_key(&webhook.object.id()) {
         return None;
     }
-    let workloads = desired
-        .iter()
-        .filter(|d| d.driver == webhook.driver && d.object.kind() == "Deployment");
-    let message = workloads
+    let message = behind(&webhook.object, desired)
+        .into_iter()
         .map(|d| match live.get(&d.object.id()).map(assess) {
             Some((Verdict::Current, _)) => None,
             Some((Verdict::Waiting(_, message), _)) => Some(message),
@@ -112,6 +111,32 @@ pub fn hold_webhook(desired: &[Desired], live: &BTreeMap<ObjectId, Object>) -> O
             message: format!("{} waits for the pods that answer for it: {message}", webhook.object),
         }],
     })
+}
+
+/// The Deployments whose pods answer for a webhook, by the Services that it names. One that is not among what is wanted is
+/// somebody else's affair.
+fn behind<'a>(webhook: &Object, desired: &'a [Desired]) -> Vec<&'a Desired> {
+    let all = webhook.value().get("webhooks").and_then(Value::as_array);
+    let services = all.into_iter().flatten().filter_map(|webhook| {
+        let text = |key: &str| webhook.pointer(&format!("/clientConfig/service/{key}"))?.as_str();
+        let (namespace, name) = (text("namespace")?, text("name")?);
+        desired
+            .iter()
+            .map(|d| &d.object)
+            .find(|o| o.kind() == "Service" && (o.namespace(), o.name()) == (namespace, name))
+    });
+    let selectors: Vec<(&str, &Map<String, Value>)> = services
+        .filter_map(|service| Some((service.namespace(), service.value().pointer("/spec/selector")?.as_object()?)))
+        .collect();
+    let answers = |d: &&Desired| {
+        let labels = d.object.value().pointer("/spec/template/metadata/labels");
+        let selected = |selector: &Map<String, Value>| selector.iter().all(|(key, value)| labels.and_then(|l| l.get(key)) == Some(value));
+        d.object.kind() == "Deployment"
+            && selectors
+                .iter()
+                .any(|(namespace, selector)| d.object.namespace() == *namespace && selected(selector))
+    };
+    desired.iter().filter(answers).collect()
 }
 
 /// What each driver that is not healthy waits for.
@@ -287,28 +312,44 @@ mod tests {
     #[test]
     fn a_webhook_waits_for_its_pods_once() {
         let object = |kind: &str, status: serde_json::Value| {
-            let value = json!({"apiVersion": "x/v1", "kind": kind, "metadata": {"name": "w", "generation": 1}, "spec": {"replicas": 1}, "status": status});
+            let value = json!({"apiVersion": "x/v1", "kind": kind, "metadata": {"name": "w", "namespace": "n", "generation": 1},
+                "spec": {"replicas": 1, "selector": {"app": "w"}, "template": {"metadata": {"labels": {"app": "w", "more": "x"}}}},
+                "webhooks": [{"clientConfig": {"service": {"namespace": "n", "name": "w"}}}], "status": status});
             Object::new(value).expect("an object")
+        };
+        let mut other = object("Deployment", json!({})).into_value();
+        other["metadata"]["name"] = "controller".into();
+        other["spec"]["template"]["metadata"]["labels"]["app"] = "controller".into();
+        let other = Desired {
+            object: Object::new(other).expect("an object"),
+            driver: CSI.into(),
+            wave: 5,
         };
         let wanted = |kind: &str, wave: u8| Desired {
             object: object(kind, json!({})),
             driver: CSI.into(),
             wave,
         };
-        let desired = [wanted("Deployment", 5), wanted("ValidatingWebhookConfiguration", 7)];
+        // Another workload of the driver, which answers for nothing, is not waited for.
+        let desired = [
+            other,
+            wanted("Service", 3),
+            wanted("Deployment", 5),
+            wanted("ValidatingWebhookConfiguration", 7),
+        ];
         let ready = json!({"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1});
         let live = |objects: &[Object]| objects.iter().map(|o| (o.id(), o.clone())).collect::<BTreeMap<_, _>>();
         let say = |live: &BTreeMap<ObjectId, Object>| hold_webhook(&desired, live).map(|hold| (hold.from, hold.waits[0].message.clone()));
         let waits = |what: &str| {
             Some((
                 7,
-                format!("ValidatingWebhookConfiguration w waits for the pods that answer for it: {what}"),
+                format!("ValidatingWebhookConfiguration n/w waits for the pods that answer for it: {what}"),
             ))
         };
-        assert_eq!(say(&live(&[])), waits("Deployment w is not there yet"));
+        assert_eq!(say(&live(&[])), waits("Deployment n/w is not there yet"));
         assert_eq!(
             say(&live(&[object("Deployment", json!({"observedGeneration": 1}))])),
-            waits("Deployment w has 0 of 1 pods at its newest revision")
+            waits("Deployment n/w has 0 of 1 pods at its newest revision")
         );
         assert_eq!(say(&live(&[object("Deployment", ready)])), None);
         assert_eq!(
@@ -316,6 +357,6 @@ mod tests {
             None,
             "it is in place already"
         );
-        assert!(hold_webhook(&desired[..1], &live(&[])).is_none(), "without a webhook nothing waits");
+        assert!(hold_webhook(&desired[..3], &live(&[])).is_none(), "without a webhook nothing waits");
     }
 }

@@ -64,7 +64,8 @@ async fn volumes(world: &World, config: &VDOConfig) -> Result<Volumes, ClusterEr
     ];
     let view = world.reader.load(watches.clone()).await?;
     let [volumes, attachments] = watches.each_ref().map(|watch| view.list(watch));
-    let found = Volumes::of(&volumes, &attachments);
+    let snapshots = snapshots(world).await?;
+    let found = Volumes::of(&volumes, &attachments, &snapshots);
     if found.count > 0 || world.reader.cache().is_none() {
         return Ok(found);
     }
@@ -72,5 +73,19 @@ async fn volumes(world: &World, config: &VDOConfig) -> Result<Volumes, ClusterEr
     for watch in &watches {
         fresh.push(list(&world.client, watch).await?);
     }
-    Ok(Volumes::of(&fresh[0], &fresh[1]))
+    Ok(Volumes::of(&fresh[0], &fresh[1], &[]))
+}
+
+/// All snapshots of a cluster, which knows them only when somebody has brought their definitions. Where there are some they are
+/// watched, to be woken when the last one goes.
+async fn snapshots(world: &World) -> Result<Vec<Object>, ClusterError> {
+    let watch = Watch::new("snapshot.storage.k8s.io/v1", "VolumeSnapshotContent", "", Select::All);
+    let found = match list(&world.client, &watch).await {
+        Err(ClusterError::NotServed { .. }) => Vec::new(),
+        found => found?,
+    };
+    if !found.is_empty() {
+        world.reader.load([watch]).await?;
+    }
+    Ok(found)
 }

@@ -9,7 +9,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -70,6 +70,12 @@ struct ByConnection {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByCheck {
+    connection: String,
+    check: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByWrite {
     verb: String,
     kind: String,
@@ -94,6 +100,9 @@ pub struct Metrics {
     drivers: Family<ByDriver, Gauge>,
     shown: Mutex<BTreeMap<String, String>>,
     connections: Family<ByConnection, Gauge>,
+    checks: Family<ByCheck, Gauge>,
+    checked: Mutex<BTreeMap<String, BTreeSet<String>>>,
+    sessions: Gauge,
     writes: Family<ByWrite, Counter>,
     conditions: Family<ByCondition, Gauge>,
     events: Family<ByOutcome, Counter>,
@@ -118,6 +127,9 @@ impl Metrics {
             drivers: Family::default(),
             shown: Mutex::default(),
             connections: Family::default(),
+            checks: Family::default(),
+            checked: Mutex::default(),
+            sessions: Gauge::default(),
             writes: Family::default(),
             conditions: Family::default(),
             events: Family::default(),
@@ -140,6 +152,12 @@ impl Metrics {
             "1 when the vCenter of a connection answered as it should",
             metrics.connections.clone(),
         );
+        registry.register(
+            "check_errors",
+            "1 while a check of a vCenter connection fails",
+            metrics.checks.clone(),
+        );
+        registry.register("vcenter_sessions", "Sessions with vCenters that are open", metrics.sessions.clone());
         registry.register("writes", "Writes to the cluster by verb and kind", metrics.writes.clone());
         registry.register("condition", "1 for the status that each condition has", metrics.conditions.clone());
         registry.register(
@@ -205,6 +223,32 @@ impl Metrics {
         self.connections.remove(&ByConnection {
             connection: connection.to_owned(),
         });
+        let mut checked = self.checked.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        for check in checked.remove(connection).into_iter().flatten() {
+            self.checks.remove(&ByCheck {
+                connection: connection.to_owned(),
+                check,
+            });
+        }
+    }
+
+    /// A check of a connection fails, or not.
+    pub fn check(&self, connection: &str, check: &str, fails: bool) {
+        self.checks
+            .get_or_create(&ByCheck {
+                connection: connection.to_owned(),
+                check: check.to_owned(),
+            })
+            .set(i64::from(fails));
+        let mut checked = self.checked.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        checked.entry(connection.to_owned()).or_default().insert(check.to_owned());
+    }
+
+    /// A session with a vCenter is open for as long as this is kept.
+    #[must_use]
+    pub fn session(&self) -> OpenSession {
+        self.sessions.inc();
+        OpenSession(self.sessions.clone())
     }
 
     /// Something was written to the cluster.
@@ -265,6 +309,16 @@ impl fmt::Debug for Metrics {
     }
 }
 
+/// Counts a session until it is dropped.
+#[derive(Debug)]
+pub struct OpenSession(Gauge);
+
+impl Drop for OpenSession {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -282,7 +336,13 @@ mod tests {
         metrics.driver("vsphere-cpi", None);
         metrics.connection("vc1", true);
         metrics.connection("vc2", false);
+        metrics.check("vc1", "Trusted", false);
+        metrics.check("vc1", "Authenticated", true);
+        metrics.check("vc2", "Trusted", true);
         metrics.forget_connection("vc2");
+        let sessions = [metrics.session(), metrics.session(), metrics.session()];
+        drop(sessions);
+        let _open = metrics.session();
         metrics.wrote("apply", "DaemonSet");
         metrics.condition("Ready", ConditionValue::True);
         metrics.condition("Ready", ConditionValue::Unknown);
@@ -293,6 +353,9 @@ mod tests {
             "vdo_reconcile_duration_seconds_bucket{le=\"0.1\",stage=\"plan\"} 1",
             "vdo_driver_info{driver=\"vsphere-csi\",version=\"3.7.3\"} 1",
             "vdo_connection_up{connection=\"vc1\"} 1",
+            "vdo_check_errors{connection=\"vc1\",check=\"Authenticated\"} 1",
+            "vdo_check_errors{connection=\"vc1\",check=\"Trusted\"} 0",
+            "vdo_vcenter_sessions 1",
             "vdo_writes_total{verb=\"apply\",kind=\"DaemonSet\"} 1",
             "vdo_condition{type=\"Ready\",status=\"unknown\"} 1",
             "vdo_condition{type=\"Ready\",status=\"true\"} 0",

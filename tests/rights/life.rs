@@ -49,10 +49,12 @@ fn is_of_the_webhook(right: &Right) -> bool {
         || right.name.as_ref().is_some_and(|name| name.contains("webhook"))
 }
 
-/// What a life without trouble does not need: the log of a container that fails, and the second event of a series, which comes
-/// five minutes after the first.
+/// What a life without trouble does not need: the log of a container that fails, the second event of a series, which comes five
+/// minutes after the first, and the snapshots that are waited for when there are some.
 fn is_of_bad_times(right: &Right) -> bool {
-    right.resource == "pods/log" || (right.resource == "events" && right.verb == "patch")
+    right.resource == "pods/log"
+        || (right.resource == "events" && right.verb == "patch")
+        || (right.resource == "volumesnapshotcontents" && right.verb == "watch")
 }
 
 /// A specification that brings objects of every kind.
