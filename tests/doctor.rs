@@ -295,6 +295,7 @@ async fn after_an_installation() -> Result<()> {
         rehearsed.push(tried.len());
     }
     ensure!(rehearsed[0] == 0 && rehearsed[1] > 0, "{rehearsed:?}");
+    bed.flags.push(("connection-interval", "2s"));
     bed.start_operator().await?;
     bed.until_ready().await?;
 

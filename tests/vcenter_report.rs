@@ -77,7 +77,6 @@ impl Bed {
                 zone_and_region: Some(("zone".into(), "region".into())),
                 categories: vec!["zone".into()],
                 others: 0,
-                ..Needs::default()
             },
             nodes: NODES
                 .iter()

@@ -171,7 +171,7 @@ mod tests {
                 absent: names.iter().map(absent).collect(),
                 others: 2,
                 storage: Some(Stage::passed(ConditionType::StorageFound, "ok")),
-                ..coverage(connection, connection, &["csi"], &[], &[])
+                ..coverage(connection, connection, &[CSI], &[], &[])
             }
         };
         let own = lacking("a", &["x", "y"]);

@@ -129,7 +129,9 @@ impl TagRefusals {
             .filter_map(|connection| connection.status.as_ref())
             .any(|status| {
                 let credential = status.credential.as_ref();
-                let same = credential.is_some_and(|c| (&c.secret, &c.user, &c.version) == (&key.secret, &key.user, &key.version))
+                // The version that was let in is the one that the conditions speak of; the newest may not have been tried yet.
+                let same = credential
+                    .is_some_and(|c| (&c.secret, &c.user, c.verified.as_ref()) == (&key.secret, &key.user, Some(&key.version)))
                     && status.about.as_ref().is_some_and(|about| about.instance_uuid == key.vcenter);
                 let topology = Conditions::find(&status.conditions, ConditionType::TopologyConsistent);
                 same && topology.is_some_and(|topology| topology.reason == Reason::TagLoginRefused.as_str())
@@ -286,10 +288,7 @@ mod tests {
                     instance_uuid: "uuid".into(),
                     ..Default::default()
                 }),
-                credential: Some(CredentialStatus {
-                    version: version.into(),
-                    ..record(0, None, None)
-                }),
+                credential: Some(record(0, None, Some(version))),
                 conditions: conditions.finish(),
                 ..Default::default()
             };

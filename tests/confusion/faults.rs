@@ -57,7 +57,7 @@ pub fn none() -> Vec<Case> {
         well("TLS 1.2 only", |s| s.proxy.greeting = Greeting::Tls12),
         well("TLS 1.3 only", |s| s.proxy.greeting = Greeting::Tls13),
         well("any certificate, as the user wants", |s| {
-            s.proxy.validity = Validity::Expired;
+            s.proxy.validity = Validity::NotYet;
             s.proxy.names = vec!["other.example.com".into()];
             s.trust = Some(Ok(Trust::Insecure));
         }),

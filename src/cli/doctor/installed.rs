@@ -94,14 +94,17 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
     }))
     .await;
     let looks: Vec<Examined> = looks.into_iter().collect::<Result<_, CliError>>()?;
+    // Of connections that were not looked at, nothing is said.
+    let whole = chosen.len() == own.len();
     let coverages: Vec<Arc<Coverage>> = looks
         .iter()
         .filter_map(|examined| coverage(&examined.name, &examined.look).map(Arc::new))
         .collect();
     for examined in looks {
         let mut told = report(&examined.look, false, now());
-        if let Some(own) = coverages.iter().find(|coverage| coverage.connection == examined.name).cloned() {
-            told.stand(among(&own, &coverages));
+        let own = coverages.iter().find(|coverage| coverage.connection == examined.name);
+        if let Some(own) = own.filter(|_| whole) {
+            told.stand(among(own, &coverages));
         }
         let subject = subject(&examined, &told);
         found.take(&examined.name, subject, told);
