@@ -202,15 +202,15 @@ pub async fn start(bed: &mut Bed) -> Result<f64> {
     Ok(ready.duration_since(before).as_secs_f64())
 }
 
-/// The operator's objects as a manifest, in an order in which they can be applied.
-pub async fn applicable(bed: &Bed) -> Result<String> {
+/// The operator's objects, in an order in which they can be applied.
+pub async fn objects(bed: &Bed) -> Result<Vec<Value>> {
     let mut objects = bed.owned().await?;
     for object in &mut objects {
         if object["kind"] == "Namespace" {
             object.as_object_mut().context("an object")?.shift_remove("spec");
         }
     }
-    Ok(vdo::yaml::dump_all(&objects))
+    Ok(objects)
 }
 
 /// What is missing until both drivers work; the same look whoever installed them.
@@ -244,7 +244,7 @@ async fn missing(bed: &Bed) -> Result<Option<String>> {
 }
 
 /// Everything the operator asked since a mark, once it has asked nothing for two seconds.
-async fn at_rest(bed: &Bed, mark: Mark) -> Result<Requests> {
+pub async fn at_rest(bed: &Bed, mark: Mark) -> Result<Requests> {
     let mut before = None;
     loop {
         let requests = bed.operator_requests(mark).await?;
@@ -269,19 +269,29 @@ fn is_inventory(entry: &Entry) -> bool {
 }
 
 /// An object of a driver, not one that the operator keeps for itself.
-fn is_ours(entry: &Entry) -> bool {
+pub fn is_ours(entry: &Entry) -> bool {
     entry.resource != "events" && !is_inventory(entry)
 }
 
+/// From the first creation to the last, without the longest pause, in seconds.
+pub fn writing(created: &[Timestamp]) -> f64 {
+    let pauses = created.windows(2).map(|pair| pair[1].duration_since(pair[0]).as_secs_f64());
+    let whole = created
+        .first()
+        .zip(created.last())
+        .map(|(first, last)| last.duration_since(*first).as_secs_f64());
+    whole.unwrap_or(f64::NAN) - pauses.fold(0.0, f64::max)
+}
+
 /// When objects were created, in order.
-fn creations(requests: &Requests, wanted: fn(&Entry) -> bool) -> Result<Vec<Timestamp>> {
+pub fn creations(requests: &Requests, wanted: fn(&Entry) -> bool) -> Result<Vec<Timestamp>> {
     let created = requests.0.iter().filter(|e| e.writes() && e.code == 201 && wanted(e));
     let mut times = created.map(received).collect::<Result<Vec<_>>>()?;
     times.sort();
     Ok(times)
 }
 
-fn received(entry: &Entry) -> Result<Timestamp> {
+pub fn received(entry: &Entry) -> Result<Timestamp> {
     entry.timestamp.parse().with_context(|| format!("the time of {}", entry.object()))
 }
 

@@ -5,12 +5,15 @@
 
 #[path = "../../tests/bed/mod.rs"]
 mod bed;
+mod bulk;
 mod helm;
 mod install;
+mod others;
 mod process;
 mod render;
 mod report;
 mod rest;
+mod scale;
 
 use anyhow::Result;
 use install::{Ours, Theirs};
@@ -28,6 +31,50 @@ async fn main() -> Result<()> {
     }
     bed::prepare();
     let binaries = tokio::task::spawn_blocking(Binaries::ensure_all).await??;
+    let mut report = Report::default();
+    if chosen("install") {
+        real(&binaries, &mut report).await?;
+    }
+    if chosen("scale") {
+        let plan = scale::Plan {
+            kubectl: &binaries.path(Part::Kubectl),
+            helm: &binaries.path(Part::Helm),
+            sizes: numbers("VDO_BENCH_SIZES", &[26, 200, 2000])?,
+            nodes: numbers("VDO_BENCH_NODES", &[5000])?.first().copied().unwrap_or(0),
+        };
+        report.append(scale::measure(&plan).await?);
+    }
+    if chosen("render") {
+        eprintln!("rendering: in process, helm, vdoctl");
+        render::measure(&binaries.path(Part::Helm), &mut report)?;
+    }
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    println!(
+        "\nvdo {}, optimised build; {cores} cores; Kubernetes {KUBERNETES_VERSION}; {} nodes\n",
+        env!("CARGO_PKG_VERSION"),
+        install::NODES,
+    );
+    println!("{report}");
+    Ok(())
+}
+
+/// Whether a part is measured: all are, unless some are named as arguments.
+fn chosen(part: &str) -> bool {
+    let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
+    named.is_empty() || named.iter().any(|name| name == part)
+}
+
+/// Numbers from the environment, with commas between them.
+#[expect(clippy::disallowed_methods, reason = "a bench has no other arguments")]
+fn numbers(variable: &str, usual: &[usize]) -> Result<Vec<usize>> {
+    match std::env::var(variable) {
+        Ok(text) => text.split(',').map(|number| Ok(number.trim().parse()?)).collect(),
+        Err(_) => Ok(usual.to_vec()),
+    }
+}
+
+/// The drivers as they are, into new clusters.
+async fn real(binaries: &Binaries, report: &mut Report) -> Result<()> {
     let mut rest = Report::default();
     let mut rounds = Vec::new();
     for number in 1..=ROUNDS {
@@ -38,24 +85,14 @@ async fn main() -> Result<()> {
             eprintln!("the operator at rest: resyncs, memory, restarts");
             rest = rest::measure(&mut bed).await?;
         }
-        let objects = install::applicable(&bed).await?;
+        let objects = vdo::yaml::dump_all(&install::objects(&bed).await?);
         eprintln!("installation {number} of {ROUNDS}: kubectl apply of the same objects, in a new cluster");
         let bed = install::cluster(Some(install::end(bed))).await?;
         let theirs = install::by_kubectl(&bed, &binaries.path(Part::Kubectl), &objects).await?;
         rounds.push((ours, theirs));
     }
-    let mut report = Report::default();
-    installs(&rounds, &mut report);
+    installs(&rounds, report);
     report.append(rest);
-    eprintln!("rendering: in process, helm, vdoctl");
-    render::measure(&binaries.path(Part::Helm), &mut report)?;
-    let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    println!(
-        "\nvdo {}, optimised build; {cores} cores; Kubernetes {KUBERNETES_VERSION}; {} nodes; medians of {ROUNDS} installations\n",
-        env!("CARGO_PKG_VERSION"),
-        install::NODES,
-    );
-    println!("{report}");
     Ok(())
 }
 

@@ -62,6 +62,17 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN)
 }
 
+/// The value that so large a part of all stays at or below.
+pub fn percentile(values: &[f64], part: f64) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    let at = values
+        .iter()
+        .zip(1_u32..)
+        .find(|(_, rank)| f64::from(*rank) >= part * f64::from(u32::try_from(values.len()).unwrap_or(u32::MAX)));
+    at.map_or(f64::NAN, |(value, _)| *value)
+}
+
 /// The least and the most.
 pub fn spread(values: impl IntoIterator<Item = f64>) -> String {
     let (least, most) = values

@@ -4,9 +4,8 @@ use crate::bed::{Bed, OPERATOR, PATIENCE};
 use crate::install;
 use crate::process;
 use crate::report::{Report, mebibytes, median, seconds, spread};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use vdo_testbed::{Probe, until};
 
 const RESYNCS: u64 = 10;
@@ -23,16 +22,16 @@ pub async fn measure(bed: &mut Bed) -> Result<Report> {
 
 async fn resyncs(bed: &Bed, report: &mut Report) -> Result<()> {
     let mark = bed.cluster.audit().mark().await?;
-    let before = reconciles(bed).await?;
+    let before = bed.reconciles().await?;
     for round in 0..RESYNCS {
         install::resync(bed, &round.to_string()).await?;
         until("the resync to be made", PATIENCE, async || {
-            let now = reconciles(bed).await?;
+            let now = bed.reconciles().await?;
             Ok(Probe::when(now > before + round, format!("{} reconciles so far", now - before)))
         })
         .await?;
     }
-    let made = reconciles(bed).await? - before;
+    let made = bed.reconciles().await? - before;
     // All of them, those that list and watch as well.
     let requests = bed.cluster.audit().since(mark).await?.of(OPERATOR).only(|e| e.resource != "leases");
     if !requests.is_empty() {
@@ -48,8 +47,7 @@ async fn resyncs(bed: &Bed, report: &mut Report) -> Result<()> {
 }
 
 async fn memory(bed: &Bed, report: &mut Report) -> Result<()> {
-    let group = bed.operator.as_ref().context("no operator")?.group();
-    let operator = process::find(group, "vdo-operator")?;
+    let operator = process::of_operator(bed)?;
     let mut samples = Vec::new();
     for _ in 0..10 {
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -86,15 +84,4 @@ async fn restarts(bed: &mut Bed, report: &mut Report) -> Result<()> {
         format!("{}, {STARTS} starts after a SIGKILL", spread(times)),
     );
     Ok(())
-}
-
-/// How many reconciles the operator has counted.
-async fn reconciles(bed: &Bed) -> Result<u64> {
-    let mut stream = tokio::net::TcpStream::connect(bed.operator_address()?).await?;
-    let request = "GET /metrics HTTP/1.1\r\nHost: operator\r\nConnection: close\r\n\r\n";
-    stream.write_all(request.as_bytes()).await?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text).await?;
-    let lines = text.lines().filter(|line| line.starts_with("vdo_reconcile_total"));
-    Ok(lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum())
 }

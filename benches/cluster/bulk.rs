@@ -1,0 +1,59 @@
+//! A matrix whose storage driver has as many objects as are wanted: the real chart, and plain objects that cost nothing once they are there.
+
+use anyhow::{Context, Result};
+use std::fmt::Write as _;
+use std::path::Path;
+use vdo::chart;
+use vdo::fetch::embedded;
+use vdo::matrix::Index;
+use vdo::types::{CSI, Digest, DriverVersion};
+
+/// The version of the storage driver that gets more objects.
+const VERSION: &str = "3.7.3";
+/// Objects of one template; a template may only work so much.
+const EACH: usize = 100;
+
+/// Writes the index and the chart into a folder. Half of the objects are ConfigMaps, a quarter each ServiceAccounts and Roles.
+pub fn write(folder: &Path, more: usize) -> Result<()> {
+    let version: DriverVersion = VERSION.parse()?;
+    let index = Index::parse(embedded::index())?;
+    let entry = index.drivers.get(CSI).and_then(|driver| driver.entry(&version));
+    let known = entry.context("the CSI driver in the matrix")?.chart.clone();
+    let mut source = embedded::sources().remove(CSI).context("the CSI chart")?;
+    for (number, first) in (0..more).step_by(EACH).enumerate() {
+        let text = template(number, EACH.min(more - first))?;
+        source.files.insert(format!("templates/bulk-{number:03}.yaml"), text.into_bytes());
+    }
+    let package = chart::package(&source, &version)?;
+    let place = folder.join(known.urls.first().context("where the chart is")?);
+    std::fs::create_dir_all(place.parent().context("a folder")?)?;
+    std::fs::write(&place, &package)?;
+    let text = std::str::from_utf8(embedded::index())?;
+    std::fs::write(
+        folder.join("index.yaml"),
+        text.replace(&known.digest.hex(), &Digest::of(&package).hex()),
+    )?;
+    Ok(())
+}
+
+/// The name of a ConfigMap of these objects.
+pub fn config_map(number: usize) -> String {
+    format!("bulk-{}-{}", number / (EACH / 2), number % (EACH / 2) * 2)
+}
+
+fn template(number: usize, count: usize) -> Result<String> {
+    let mut text = String::new();
+    writeln!(text, "{{% for i in range({count}) %}}")?;
+    text.push_str(
+        "---\n{% if i % 2 == 0 %}\napiVersion: v1\nkind: ConfigMap\n{% elif i % 4 == 1 %}\napiVersion: v1\nkind: ServiceAccount\n",
+    );
+    text.push_str("{% else %}\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n{% endif %}\n");
+    writeln!(
+        text,
+        "metadata:\n  name: {{{{ \"bulk-{number}-\" ~ i }}}}\n  namespace: {{{{ values.namespace }}}}\n  labels: {{app.kubernetes.io/name: bulk}}"
+    )?;
+    text.push_str("{% if i % 2 == 0 %}\ndata:\n  number: {{ \"\" ~ i }}\n  endpoint: https://storage.example.com:8443/v1/volumes\n");
+    text.push_str("  policy: keep three copies in different racks\n{% elif i % 4 == 3 %}\nrules:\n  - apiGroups: [\"\"]\n    resources: [configmaps]\n");
+    text.push_str("    verbs: [get, list, watch]\n{% endif %}\n{% endfor %}\n");
+    Ok(text)
+}
