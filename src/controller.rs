@@ -12,17 +12,17 @@ mod logins;
 mod memory;
 
 use crate::api::{VDOConfig, VsphereCloudConfig};
-use crate::cluster::{Cache, ClientError, Election, Fence, KubeOptions, Reader, Writer, connect, server_version};
+use crate::cluster::{Cache, ClientError, ClusterError, Election, Fence, KubeOptions, Reader, Writer, connect, server_version};
 use crate::fetch::{Library, Store};
 use crate::reconcile::{Evidence, Rehearsals, Renders, World};
 use crate::runtime::admin::{Admin, ListenError, Readiness};
 use crate::runtime::args::Args;
 use crate::runtime::metrics::Metrics;
-use crate::types::KubernetesVersion;
+use crate::types::{KubernetesVersion, ObjectId};
 use events::Announcer;
 use futures::{Stream, StreamExt, stream};
 use k8s_openapi::jiff::Timestamp;
-use kube::runtime::controller::Config;
+use kube::runtime::controller::{self, Config};
 use kube::runtime::reflector;
 use kube::runtime::{Controller, watcher};
 use kube::{Api, Client};
@@ -122,10 +122,10 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
     let both = futures::future::join(
         drivers
             .run(drivers::reconcile, |_, error, _| match *error {}, context.clone())
-            .for_each(|_| std::future::ready(())),
+            .for_each(told_of::<VDOConfig, _>),
         connections
             .run(connections::reconcile, |_, error, _| match *error {}, context.clone())
-            .for_each(|_| std::future::ready(())),
+            .for_each(told_of::<VsphereCloudConfig, _>),
     );
     let ready = async {
         let synced = futures::future::join(config_store.wait_until_ready(), connection_store.wait_until_ready()).await;
@@ -222,6 +222,19 @@ where
     Controller::new(Api::<K>::all(client.clone()), watcher::Config::default())
         .with_config(Config::default().concurrency(4).debounce(DEBOUNCE))
         .reconcile_all_on(wakes(changes.clone()))
+}
+
+/// That our own objects cannot be seen can be told nowhere but in the log.
+fn told_of<K: kube::Resource<DynamicType = ()>, T>(
+    done: Result<T, controller::Error<std::convert::Infallible, watcher::Error>>,
+) -> std::future::Ready<()> {
+    if let Err(controller::Error::QueueError(error)) = done {
+        let id = ObjectId::new(K::group(&()), K::kind(&()), "", "");
+        if let Some(error) = ClusterError::of_watch(&K::api_version(&()), &id, error) {
+            tracing::warn!(error = %crate::api::chain(&error), "{} objects cannot be watched, and nothing is done until they can", K::kind(&()));
+        }
+    }
+    std::future::ready(())
 }
 
 fn wakes(changes: watch::Receiver<()>) -> impl Stream<Item = ()> + Send + 'static {

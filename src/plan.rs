@@ -32,7 +32,7 @@ pub use outline::{Action, Because, Item, outline};
 pub use ownership::{Adoption, Ownership, ownership};
 pub use remove::{Question, may_go, remove};
 pub use volumes::{REMOVE_DESPITE_VOLUMES, Volumes};
-pub use whole::whole;
+pub use whole::{whole, whole_removal};
 
 use crate::api::Reason;
 use crate::manifest::{Difference, Object};

@@ -1,5 +1,5 @@
-//! Drivers that somebody else installed are taken over as they run: by `kubectl apply`, by `kubectl apply --server-side` and by Helm.
-//! No pod is restarted, what is no longer wanted goes, and the end is that of a fresh installation. And who keeps which field
+//! Drivers that somebody else installed are taken over as they run: by `kubectl apply`, by `kubectl apply --server-side`, by Helm and
+//! by the original operator; and those of the drivers' own manifests, where this machine has them. No pod is restarted, what is no longer wanted goes, and the end is that of a fresh installation. And who keeps which field
 //! afterwards. On a real control plane.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
@@ -11,8 +11,9 @@ use base64::engine::general_purpose::STANDARD;
 use bed::{Bed, OPERATOR, PATIENCE, name};
 use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use vdo_testbed::{Binaries, Part, Probe, until};
 
@@ -30,7 +31,7 @@ async fn what_others_installed_is_taken_over_as_it_runs() -> Result<()> {
     who_keeps_a_field(&bed).await?;
     bed.uninstall().await?;
 
-    for tool in [Tool::Kubectl, Tool::KubectlServerSide, Tool::Helm] {
+    for tool in [Tool::Kubectl, Tool::KubectlServerSide, Tool::Helm, Tool::Original] {
         let mut manifests = manifests.clone();
         for manifest in &mut manifests {
             with_ghosts(manifest);
@@ -38,7 +39,7 @@ async fn what_others_installed_is_taken_over_as_it_runs() -> Result<()> {
         tool.install(&bed, &manifests).await?;
         let before = running(&bed).await?;
         let mark = bed.cluster.audit().mark().await?;
-        bed.apply(&bed.config(json!({}))).await?;
+        bed.apply(&bed.config(tool.specification())).await?;
         bed.until_ready().await?;
         let after = running(&bed).await?;
         ensure!(before == after, "{tool:?}: workloads or pods changed:\n{before:#?}\n{after:#?}");
@@ -60,7 +61,9 @@ async fn what_others_installed_is_taken_over_as_it_runs() -> Result<()> {
         );
         bed.uninstall().await?;
     }
-    the_identity_of_volumes_is_kept(&bed, &manifests).await
+    the_identity_of_volumes_is_kept(&bed, &manifests).await?;
+    bed.uninstall().await?;
+    upstream_manifests_are_taken_over(&bed, &manifests).await
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -68,14 +71,25 @@ enum Tool {
     Kubectl,
     KubectlServerSide,
     Helm,
+    /// The operator of vmware-tanzu: it created what it read, as its binary is named, and left no mark.
+    Original,
 }
 
 impl Tool {
+    /// The VDOConfig that goes with it.
+    fn specification(self) -> Value {
+        match self {
+            Self::Original => json!({"cloudProvider": {"vsphereCloudConfigs": ["vc1"]}, "storageProvider": {"vsphereCloudConfig": "vc1"}}),
+            _ => json!({}),
+        }
+    }
+
     async fn install(self, bed: &Bed, manifests: &[Value]) -> Result<()> {
         match self {
             Self::Kubectl => kubectl(bed, &["apply", "-f", "-"], manifests)?,
             Self::KubectlServerSide => kubectl(bed, &["apply", "--server-side", "-f", "-"], manifests)?,
             Self::Helm => helm(bed, manifests).await?,
+            Self::Original => create(bed, "manager", manifests).await?,
         }
         until("the foreign drivers to run", PATIENCE, async || {
             let mut lacking = Vec::new();
@@ -117,15 +131,23 @@ fn kubectl(bed: &Bed, args: &[&str], manifests: &[Value]) -> Result<()> {
 
 /// As Helm 3 creates objects: under its own manager, with its labels and annotations.
 async fn helm(bed: &Bed, manifests: &[Value]) -> Result<()> {
-    let params = PostParams {
-        field_manager: Some("helm".into()),
-        ..PostParams::default()
-    };
-    for manifest in manifests {
-        let mut object = manifest.clone();
+    let marked = manifests.iter().cloned().map(|mut object| {
         object["metadata"]["labels"]["app.kubernetes.io/managed-by"] = "Helm".into();
         object["metadata"]["annotations"]["meta.helm.sh/release-name"] = "vsphere".into();
         object["metadata"]["annotations"]["meta.helm.sh/release-namespace"] = "kube-system".into();
+        object
+    });
+    create(bed, "helm", &marked.collect::<Vec<_>>()).await
+}
+
+/// As a client creates objects that says its name and nothing else.
+async fn create(bed: &Bed, manager: &str, manifests: &[Value]) -> Result<()> {
+    let params = PostParams {
+        field_manager: Some(manager.into()),
+        ..PostParams::default()
+    };
+    for manifest in manifests {
+        let object = manifest.clone();
         let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let api = bed.api(&text("/apiVersion"), &text("/kind"), &text("/metadata/namespace"));
         match api.create(&params, &serde_json::from_value::<DynamicObject>(object)?).await {
@@ -159,6 +181,11 @@ fn with_ghosts(manifest: &mut Value) {
     }
     if manifest["kind"] == "ConfigMap" {
         manifest["data"]["ghost"] = "x".into();
+    }
+    // More than the operator itself may do, so that nobody could bind it before the role is as we want it.
+    if manifest["kind"] == "ClusterRole" {
+        let all = json!({"apiGroups": [""], "resources": ["nodes"], "verbs": ["*"]});
+        manifest["rules"].as_array_mut().expect("rules").push(all);
     }
 }
 
@@ -228,7 +255,7 @@ async fn nobody_else_manages(bed: &Bed, tool: Tool) -> Result<()> {
             )
             .await?;
         let managers = live["metadata"]["managedFields"].to_string();
-        for other in ["kubectl", "helm", "before-first-apply"] {
+        for other in ["kubectl", "helm", "before-first-apply", "\"manager\":\"manager\""] {
             ensure!(
                 !managers.contains(other),
                 "{tool:?}: {} is still managed by {other}: {managers}",
@@ -316,4 +343,108 @@ async fn who_keeps_a_field(bed: &Bed) -> Result<()> {
     .await?;
     bed.until_ready().await?;
     Ok(())
+}
+
+/// The drivers' own manifests, with the configuration that somebody wrote for them; `None` when this machine has none.
+fn upstream(manifests: &[Value]) -> Result<Option<Vec<Value>>> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "where upstream's manifests are is told by the environment, as in tests/upstream.rs"
+    )]
+    let given = std::env::var_os("VDO_UPSTREAM_DIR").map(PathBuf::from);
+    let root = given.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/upstream"));
+    let mut all = Vec::new();
+    for file in [
+        "cloud-provider-vsphere/1.34.0/vsphere-cloud-controller-manager.yaml",
+        "vsphere-csi-driver/3.7.3/namespace.yaml",
+        "vsphere-csi-driver/3.7.3/vsphere-csi-driver.yaml",
+    ] {
+        let path = root.join(file);
+        if !path.is_file() {
+            println!("NOT RUN: taking over upstream's manifests; {} is not there", path.display());
+            return Ok(None);
+        }
+        all.extend(vdo::yaml::load_all(&std::fs::read_to_string(path)?)?);
+    }
+    let configuration = ["vsphere-cloud-secret", "vsphere-cloud-config", "vsphere-config-secret"];
+    let is_configuration = |object: &Value| configuration.iter().any(|name| object["metadata"]["name"] == *name);
+    all.retain(|object| !object.is_null() && !is_configuration(object));
+    all.extend(manifests.iter().filter(|object| is_configuration(object)).cloned());
+    // A namespace comes before what is in it.
+    all.sort_by_key(|object| object["kind"] != "Namespace");
+    Ok(Some(all))
+}
+
+/// What the documentation of the drivers tells people to apply. The templates of upstream and ours may differ; where they do not,
+/// no pod is restarted.
+async fn upstream_manifests_are_taken_over(bed: &Bed, manifests: &[Value]) -> Result<()> {
+    let Some(theirs) = upstream(manifests)? else { return Ok(()) };
+    kubectl(bed, &["apply", "-f", "-"], &theirs)?;
+    until("upstream's drivers to run", PATIENCE, async || {
+        let mut lacking = Vec::new();
+        for object in workloads(bed, "DaemonSet").await? {
+            let status = &object["status"];
+            if status["desiredNumberScheduled"] != status["numberReady"] || status["observedGeneration"] != object["metadata"]["generation"]
+            {
+                lacking.push(name(&object));
+            }
+        }
+        Ok(Probe::when(lacking.is_empty(), lacking.join(", ")))
+    })
+    .await?;
+    let before = templates(bed).await?;
+    let mark = bed.cluster.audit().mark().await?;
+    let pins = json!({"cloudProvider": {"version": "1.34.0"}, "storageProvider": {"version": "3.7.3"}});
+    bed.apply(&bed.config(pins)).await?;
+    bed.until_ready().await?;
+    let after = templates(bed).await?;
+    let mut kept = 0;
+    for (workload, (uid, template, pods)) in &before {
+        let (now_uid, now_template, now_pods) = after.get(workload).with_context(|| format!("{workload} is gone"))?;
+        ensure!(uid == now_uid, "{workload} was made anew");
+        if template == now_template {
+            kept += 1;
+            ensure!(
+                now_pods.is_subset(pods),
+                "{workload}: pods were restarted although its template is as it was"
+            );
+        } else {
+            println!("upstream: {workload} has another template:\n{template}\n{now_template}");
+        }
+    }
+    nobody_else_manages(bed, Tool::Kubectl).await?;
+    let deleted = bed
+        .cluster
+        .audit()
+        .since(mark)
+        .await?
+        .of(OPERATOR)
+        .writes()
+        .only(|e| e.verb == "delete");
+    ensure!(deleted.is_empty(), "the operator deleted:\n{deleted}");
+    println!(
+        "upstream's manifests: {} objects applied, {kept} of {} workloads with an equal template",
+        theirs.len(),
+        before.len()
+    );
+    Ok(())
+}
+
+/// Each workload with its UID, its pod template and the UIDs of its pods.
+async fn templates(bed: &Bed) -> Result<BTreeMap<String, (String, String, BTreeSet<String>)>> {
+    let mut all = BTreeMap::new();
+    for kind in ["DaemonSet", "Deployment"] {
+        for object in workloads(bed, kind).await? {
+            let labels = object["spec"]["selector"]["matchLabels"].as_object().context("labels")?;
+            let selector: Vec<String> = labels
+                .iter()
+                .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+                .collect();
+            let pods = bed.list("v1", "Pod", &selector.join(",")).await?;
+            let pods = pods.iter().map(|pod| pod["metadata"]["uid"].to_string()).collect();
+            let template = object["spec"]["template"].to_string();
+            all.insert(name(&object), (object["metadata"]["uid"].to_string(), template, pods));
+        }
+    }
+    Ok(all)
 }

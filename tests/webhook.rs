@@ -92,15 +92,17 @@ async fn the_certificate_of_the_webhook_lives_without_a_gap() -> Result<()> {
         "the old certificate is still trusted"
     );
 
-    // The operator was away for a hundred days: nothing is left to overlap with.
+    // The state of the operator is a hundred days old, what is served works: it stays trusted until nothing serves with it.
     age(&bed, SignedDuration::from_hours(24 * 100)).await?;
-    let name = format!("{SERVICE}.{CSI}.svc");
-    let renewed = until_used(&bed, "a certificate that is not expired", 1, |used| {
-        used.certificate != retired.certificate && judge(&used.certificate, &used.bundle, &name, Timestamp::now()).is_ok()
-    })
-    .await?;
-    handshake(&renewed, &renewed.bundle).await?;
+    let replaced = until_used(&bed, "a certificate that is not expired", 2, |used| is_new(used, &retired)).await?;
+    for served in [&retired, &replaced] {
+        handshake(served, &replaced.bundle).await?;
+    }
     until_ready(&bed).await?;
+    back_date(&bed).await?;
+    let renewed = until_used(&bed, "the new authority alone", 1, |used| used.certificate == replaced.certificate).await?;
+
+    let renewed = an_expired_or_wrong_one_is_told(&bed, &renewed).await?;
 
     // Somebody else's caBundle is drift like any other.
     let mut webhooks = configuration(&bed).await?["webhooks"].clone();
@@ -129,6 +131,57 @@ async fn the_certificate_of_the_webhook_lives_without_a_gap() -> Result<()> {
         Ok(Probe::when(found == Value::Null, SECRET))
     })
     .await
+}
+
+/// Paused, the operator replaces nothing, and says what is wrong; then it does.
+async fn an_expired_or_wrong_one_is_told(bed: &Bed, good: &Used) -> Result<Used> {
+    let managed = async |state: &str| {
+        let change = json!({"spec": {"managementState": state}});
+        bed.merge("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo", change).await
+    };
+    managed("Paused").await?;
+    until("the operator to pause", PATIENCE, async || {
+        let config = config(bed).await?;
+        let seen = config["status"]["observedGeneration"] == config["metadata"]["generation"];
+        Ok(Probe::when(seen, condition(&config, "Ready")))
+    })
+    .await?;
+    let expired = issue(SERVICE, CSI, Timestamp::now().checked_sub(SignedDuration::from_hours(24 * 100))?)?;
+    let other = issue("another-service", CSI, Timestamp::now())?;
+    for (pair, trusted, words) in [
+        (&expired, &expired.authority, "expired at"),
+        (&other, &other.authority, "is not for vsphere-webhook-svc"),
+        (&other, &good.bundle, "is signed by nobody in caBundle"),
+    ] {
+        let data = json!({"tls.crt": STANDARD.encode(&pair.certificate), "tls.key": STANDARD.encode(pair.key.expose())});
+        bed.merge("v1", "Secret", CSI, "vsphere-webhook-certs", json!({"data": data}))
+            .await?;
+        let mut webhooks = configuration(bed).await?["webhooks"].clone();
+        webhooks[0]["clientConfig"]["caBundle"] = STANDARD.encode(trusted).into();
+        let kind = ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration");
+        bed.merge(kind.0, kind.1, "", CONFIGURATION, json!({"webhooks": webhooks})).await?;
+        until(&format!("the condition to say that it {words}"), PATIENCE, async || {
+            let found = condition(&config(bed).await?, "WebhookCertificateValid");
+            let told = found["status"] == "False"
+                && found["reason"] == "WebhookCertificateInvalid"
+                && found["message"].as_str().is_some_and(|message| message.contains(words));
+            Ok(Probe::when(told, found))
+        })
+        .await?;
+    }
+    // The operator was away for a hundred days: nothing is left to overlap with.
+    age(bed, SignedDuration::from_hours(24 * 100)).await?;
+    managed("Managed").await?;
+    let renewed = until_used(bed, "a certificate that is good", 1, |used| is_new(used, good)).await?;
+    handshake(&renewed, &renewed.bundle).await?;
+    until_ready(bed).await?;
+    Ok(renewed)
+}
+
+/// Whether it is another certificate than that one, and a good one.
+fn is_new(used: &Used, old: &Used) -> bool {
+    let name = format!("{SERVICE}.{CSI}.svc");
+    used.certificate != old.certificate && judge(&used.certificate, &used.bundle, &name, Timestamp::now()).is_ok()
 }
 
 /// What the operator asks for when it is told to look again.

@@ -388,14 +388,7 @@ fn take_in(content: &mut Content, watch: &Watch, event: Result<Event<kube::api::
         Ok(Event::Delete(found)) => own(found).is_some_and(|found| content.objects.remove(&found.id()).is_some()),
         Err(error) => {
             tracing::warn!(watch = %watch.id(), %error, "a watch failed and is tried again");
-            let source = match error {
-                watcher::Error::InitialListFailed(source)
-                | watcher::Error::WatchStartFailed(source)
-                | watcher::Error::WatchFailed(source) => Some(source),
-                watcher::Error::WatchError(status) => Some(kube::Error::Api(status)),
-                watcher::Error::NoResourceVersion => None,
-            };
-            let error = source.map(|source| ClusterError::of("list", &watch.api_version, &watch.id(), source));
+            let error = ClusterError::of_watch(&watch.api_version, &watch.id(), error);
             // It goes on showing what it showed last, which nobody may take for the present.
             let news = content.synced && content.refused.is_none();
             content.refused = error.as_ref().and_then(ClusterError::again).map(|error| (Instant::now(), error));

@@ -1,6 +1,7 @@
-use super::resource;
+use super::rights::{denied, rule};
 use crate::api::{Class, Failure, Reason};
 use crate::types::ObjectId;
+use kube::runtime::watcher;
 use std::fmt;
 use std::time::Duration;
 
@@ -66,10 +67,12 @@ pub enum ClusterError {
         source: Said,
     },
     /// A role would grant a right that the operator itself does not have.
-    #[error("the operator may not write {id}, because it grants rights that the operator itself lacks; give the operator the same rights")]
+    #[error("the operator may not write {id}, because it grants rights that the operator itself lacks; {remedy}")]
     Escalation {
         /// The role or binding.
         id: ObjectId,
+        /// What to do.
+        remedy: String,
         /// What the server said.
         #[source]
         source: Said,
@@ -188,6 +191,19 @@ impl Failure for ClusterError {
 }
 
 impl ClusterError {
+    /// Why a watch does not run. That the server forgot where it was is no error: it starts over.
+    #[must_use]
+    pub fn of_watch(api_version: &str, id: &ObjectId, error: watcher::Error) -> Option<Self> {
+        let source = match error {
+            watcher::Error::InitialListFailed(source) | watcher::Error::WatchStartFailed(source) | watcher::Error::WatchFailed(source) => {
+                source
+            }
+            watcher::Error::WatchError(status) => kube::Error::Api(status),
+            watcher::Error::NoResourceVersion => return None,
+        };
+        Some(Self::of("list", api_version, id, source))
+    }
+
     /// The same once more, if a right is missing: that stays as it is until somebody grants the right.
     pub(super) fn again(&self) -> Option<Self> {
         let Self::Forbidden { verb, what, rule, source } = self else {
@@ -206,7 +222,7 @@ impl ClusterError {
         Self::Forbidden {
             verb: verb.into(),
             what: id.to_string(),
-            rule: rule(api_version, id, verb),
+            rule: rule(api_version, id, verb, None),
             source: Said {
                 code: 403,
                 message: "its own rules do not name it".into(),
@@ -227,7 +243,8 @@ impl ClusterError {
     }
 
     /// Sorts an error of a request about one object.
-    pub(super) fn of(verb: &str, api_version: &str, id: &ObjectId, error: kube::Error) -> Self {
+    #[must_use]
+    pub fn of(verb: &str, api_version: &str, id: &ObjectId, error: kube::Error) -> Self {
         let status = match error {
             kube::Error::Api(status) => status,
             other => {
@@ -243,12 +260,15 @@ impl ClusterError {
             message: status.message.clone(),
         };
         match status.code {
-            403 if status.message.contains("attempting to grant") || status.message.contains("not currently held") => {
-                Self::Escalation { id: id.clone(), source }
-            }
+            403 if status.message.contains("attempting to grant") || status.message.contains("not currently held") => Self::Escalation {
+                id: id.clone(),
+                remedy: "give the operator the same rights".into(),
+                source,
+            },
             401 | 403 if status.code == 401 || status.message.contains(" cannot ") => {
-                let verb = denied_verb(&status.message).unwrap_or(verb).to_owned();
-                let rule = rule(api_version, id, &verb);
+                let verb = denied(&status.message, " cannot ", ' ').unwrap_or(verb).to_owned();
+                let resource = denied(&status.message, " resource \"", '"');
+                let rule = rule(api_version, id, &verb, resource);
                 Self::Forbidden {
                     verb,
                     what: id.to_string(),
@@ -319,30 +339,6 @@ fn remedy(kind: &str) -> &'static str {
         "Namespace" | "CustomResourceDefinition" => "write the old value again: what is in it would go with it",
         _ => "delete it to have it made anew",
     }
-}
-
-/// The verb in `User "x" cannot patch resource "y"`.
-fn denied_verb(message: &str) -> Option<&str> {
-    message.split(" cannot ").nth(1)?.split(' ').next()
-}
-
-/// The rule that would allow this, in the form of a Role.
-fn rule(api_version: &str, id: &ObjectId, verb: &str) -> String {
-    let plural = resource(api_version, id.kind()).plural;
-    let names = if verb == "list" || verb == "watch" || id.name.is_empty() {
-        String::new()
-    } else {
-        format!(", resourceNames: [{}]", id.name)
-    };
-    let place = if id.namespace.is_empty() {
-        "ClusterRole".into()
-    } else {
-        format!("Role in namespace {}", id.namespace)
-    };
-    format!(
-        "{{apiGroups: [\"{}\"], resources: [{plural}], verbs: [{verb}]{names}}} ({place})",
-        id.group()
-    )
 }
 
 #[cfg(test)]

@@ -26,7 +26,9 @@ pub async fn pod_log(client: &Client, namespace: &str, pod: &str, container: &st
         ..LogParams::default()
     };
     let id = ObjectId::new("", "Pod", namespace, pod);
-    let request = read::timed("get", "v1", &id, api.logs(pod, &params));
+    // The rule for logs names no pod: their names are made up anew each time.
+    let any = ObjectId::new("", "Pod", namespace, "");
+    let request = read::timed("get", "v1", &any, api.logs(pod, &params));
     tokio::time::timeout(DEADLINE, request).await.unwrap_or(Err(ClusterError::TimedOut {
         verb: "get".into(),
         what: format!("the log of {id}"),

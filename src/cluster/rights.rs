@@ -1,5 +1,6 @@
 use super::read::timed;
 use super::{ClusterError, resource};
+use crate::manifest::Object;
 use crate::types::ObjectId;
 use k8s_openapi::api::authorization::v1::{ResourceRule, SelfSubjectRulesReview, SelfSubjectRulesReviewSpec};
 use kube::Client;
@@ -66,9 +67,53 @@ impl Rights {
     }
 }
 
+/// A word in `User "x" cannot patch resource "y/status"`: what stands after these words.
+pub(super) fn denied<'a>(message: &'a str, after: &str, end: char) -> Option<&'a str> {
+    message.split(after).nth(1)?.split(end).next()
+}
+
+/// The rule that would allow this, in the form of a Role. The server says which part of an object it is about; the kind does not.
+pub(super) fn rule(api_version: &str, id: &ObjectId, verb: &str, denied: Option<&str>) -> String {
+    let plural = denied.map_or_else(|| resource(api_version, id.kind()).plural, str::to_owned);
+    let names = if verb == "list" || verb == "watch" || id.name.is_empty() {
+        String::new()
+    } else {
+        format!(", resourceNames: [{}]", id.name)
+    };
+    let place = if id.namespace.is_empty() {
+        "ClusterRole".into()
+    } else {
+        format!("Role in namespace {}", id.namespace)
+    };
+    format!(
+        "{{apiGroups: [\"{}\"], resources: [{plural}], verbs: [{verb}]{names}}} ({place})",
+        id.group()
+    )
+}
+
+impl ClusterError {
+    /// The same of a binding: who may bind its role needs none of the rights in it.
+    pub(super) fn binding(self, wanted: &Object) -> Self {
+        match self {
+            Self::Escalation { id, source, .. } if id.kind().ends_with("Binding") => {
+                let (kind, name) = (wanted.text("/roleRef/kind"), wanted.text("/roleRef/name"));
+                let namespace = if kind == "Role" { id.namespace.as_str() } else { "" };
+                let role = ObjectId::new(id.group(), kind, namespace, name);
+                let remedy = format!(
+                    "give the operator the same rights, or add this rule to its role: {}",
+                    rule(wanted.api_version(), &role, "bind", None)
+                );
+                Self::Escalation { id, remedy, source }
+            }
+            other => other,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::Said;
 
     fn rights(names: &[&str], verbs: &[&str], incomplete: bool) -> Rights {
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
@@ -98,5 +143,44 @@ mod tests {
         assert!(missing(rights(&["controller"], &["create"], false)).contains("may not patch Deployment csi/controller"));
         assert!(missing(rights(&["other"], &["create", "patch"], false)).contains("resourceNames: [controller]"));
         assert_eq!(missing(rights(&["other"], &[], true)), "");
+    }
+
+    #[test]
+    fn the_rule_names_the_part_of_the_object() {
+        let message = r#"pods "p" is forbidden: User "u" cannot get resource "pods/log" in API group "" in the namespace "n""#;
+        assert_eq!(
+            (denied(message, " cannot ", ' '), denied(message, " resource \"", '"')),
+            (Some("get"), Some("pods/log"))
+        );
+        let of = |name: &str, denied| rule("v1", &ObjectId::new("", "Pod", "n", name), "get", denied);
+        assert_eq!(
+            of("", Some("pods/log")),
+            "{apiGroups: [\"\"], resources: [pods/log], verbs: [get]} (Role in namespace n)"
+        );
+        assert!(of("p", None).contains("resources: [pods], verbs: [get], resourceNames: [p]"));
+    }
+
+    #[test]
+    fn who_may_not_bind_a_role_is_told_the_rule() {
+        let wanted = Object::new(
+            serde_json::json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+            "metadata": {"name": "b", "namespace": "n"}, "roleRef": {"kind": "Role", "name": "r"}}),
+        )
+        .expect("an object");
+        let source = Said {
+            code: 403,
+            message: "attempting to grant".into(),
+        };
+        let error = ClusterError::Escalation {
+            id: wanted.id(),
+            remedy: String::new(),
+            source,
+        };
+        assert_eq!(
+            error.binding(&wanted).to_string(),
+            "the operator may not write RoleBinding n/b, because it grants rights that the operator itself lacks; give the operator the \
+             same rights, or add this rule to its role: {apiGroups: [\"rbac.authorization.k8s.io\"], resources: [roles], verbs: [bind], \
+             resourceNames: [r]} (Role in namespace n)"
+        );
     }
 }

@@ -138,7 +138,7 @@ impl Writer {
             .await;
         let live = match live {
             Ok(live) => live,
-            Err(error) => return Err(self.dated(wanted, error).await),
+            Err(error) => return Err(self.dated(wanted, error.binding(wanted)).await),
         };
         (self.seen)(Verb::Apply, id.kind());
         let live = object(live).unwrap_or_else(|| wanted.clone());
@@ -223,7 +223,8 @@ impl Writer {
             let found: DynamicObject = serde_json::from_slice(&bytes).map_err(kube::Error::SerdeError)?;
             Ok((found, code == 201, warnings))
         };
-        let (found, created, warnings) = timed("patch", wanted.api_version(), &id, request).await?;
+        let answer = timed("patch", wanted.api_version(), &id, request).await;
+        let (found, created, warnings) = answer.map_err(|error| error.binding(wanted))?;
         Ok(Rehearsed {
             object: object(found).unwrap_or_else(|| wanted.clone()),
             created,

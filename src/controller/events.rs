@@ -1,11 +1,15 @@
 //! Events that do not spam: the same reason for the same object is one series, and is added to no more often than a person
 //! could read.
 
+use crate::api::chain;
+use crate::cluster::ClusterError;
 use crate::status::Note;
+use crate::types::ObjectId;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -33,6 +37,8 @@ pub enum Told {
 pub struct Announcer {
     recorder: Recorder,
     said: Mutex<HashMap<Series, Instant>>,
+    /// Whether the last one failed, and that was logged.
+    failing: AtomicBool,
 }
 
 impl Announcer {
@@ -46,6 +52,7 @@ impl Announcer {
         Self {
             recorder: Recorder::new(client, reporter),
             said: Mutex::default(),
+            failing: AtomicBool::new(false),
         }
     }
 
@@ -64,9 +71,19 @@ impl Announcer {
             secondary: related,
         };
         match self.recorder.publish(&event, reference).await {
-            Ok(()) => Told::Published,
+            Ok(()) => {
+                self.failing.store(false, Ordering::Relaxed);
+                Told::Published
+            }
             Err(error) => {
-                tracing::debug!(%error, "an event could not be recorded");
+                let id = ObjectId::new("events.k8s.io", "Event", reference.namespace.clone().unwrap_or_default(), "");
+                let error = ClusterError::of("create", "events.k8s.io/v1", &id, error);
+                // Told once: nothing depends on events, and they may be many.
+                if self.failing.swap(true, Ordering::Relaxed) {
+                    tracing::debug!(error = %chain(&error), "an event could not be recorded");
+                } else {
+                    tracing::warn!(error = %chain(&error), "events cannot be recorded");
+                }
                 self.said.lock().unwrap_or_else(PoisonError::into_inner).remove(&series);
                 Told::Failed
             }

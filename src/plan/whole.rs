@@ -1,5 +1,5 @@
 use super::build::applies;
-use super::{Input, Observed, Plan, Question, Step, Volumes, build};
+use super::{Input, Inventory, Observed, Plan, Question, Step, Volumes, build, remove};
 
 /// Every write on the way to the wanted state, and not only those of the next increment: nothing is waited for, and what
 /// is pruned last is there too. For people who ask what would change; it is never carried out.
@@ -13,8 +13,24 @@ pub fn whole(input: &Input<'_>) -> Plan {
     let mut after = input.observed.clone();
     after.live.retain(|_, live| live.text("/metadata/deletionTimestamp").is_empty());
     after.live.extend(input.desired.iter().map(|d| (d.object.id(), d.object.clone())));
+    through(&mut plan, after, |observed| at_once(input, observed));
+    plan
+}
+
+/// Every delete on the way to nothing; never carried out either.
+#[must_use]
+pub fn whole_removal(apply_set: &str, observed: &Observed, inventory: &Inventory) -> Plan {
+    let mut plan = Plan::default();
+    let mut after = observed.clone();
+    after.live.retain(|_, live| live.text("/metadata/deletionTimestamp").is_empty());
+    through(&mut plan, after, |observed| remove(apply_set, observed, inventory));
+    plan
+}
+
+/// Adds the deletes of one increment after the other, each as if the one before had been carried out.
+fn through(plan: &mut Plan, mut after: Observed, next: impl Fn(&Observed) -> Plan) {
     loop {
-        let rest = at_once(input, &after);
+        let rest = next(&after);
         if !rest.questions.is_empty() {
             // Nobody has looked, because it is not their turn yet: they would go if nothing held them.
             for question in rest.questions {
@@ -30,7 +46,7 @@ pub fn whole(input: &Input<'_>) -> Plan {
         if deletes.is_empty() {
             plan.skipped = rest.skipped;
             plan.blocked = rest.blocked;
-            return plan;
+            return;
         }
         after.live.retain(|id, _| {
             !deletes

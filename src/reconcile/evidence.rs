@@ -1,7 +1,7 @@
 //! What a container that fails said last (effect: one request for each of its ends).
 
 use super::World;
-use crate::cluster::pod_log;
+use crate::cluster::{ClusterError, pod_log};
 use crate::health::{DriverHealth, PodTrouble, last_words};
 use crate::status::Report;
 use std::collections::BTreeMap;
@@ -54,6 +54,10 @@ async fn words(world: &World, trouble: &PodTrouble, secrets: &[String]) -> Optio
     let secrets: Vec<&str> = secrets.iter().map(String::as_str).collect();
     let words = match log {
         Ok(log) => last_words(&log, &secrets),
+        Err(error @ ClusterError::Forbidden { .. }) => {
+            tracing::warn!(pod = trouble.pod, container = container.name, error = %crate::api::chain(&error), "its log cannot be read");
+            None
+        }
         Err(error) => {
             tracing::debug!(pod = trouble.pod, container = container.name, error = %crate::api::chain(&error), "its log cannot be read");
             None

@@ -50,7 +50,7 @@ impl Rehearsals {
     }
 
     /// Forgets what no plan asks for any more.
-    fn retain(&self, plan: &Plan) {
+    pub(super) fn retain(&self, plan: &Plan) {
         let wanted: BTreeSet<ObjectId> = plan.steps.iter().filter_map(Step::id).collect();
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|id, _| wanted.contains(id));
@@ -124,7 +124,7 @@ pub async fn rehearse(world: &World, survey: &Survey, prepared: &mut Prepared, s
             .collect()
             .await;
         rehearsal.refusals.clear();
-        let learned = take_in(world, prepared, &mut rehearsal, memory, answers).await?;
+        let learned = take_in(world, prepared, &mut rehearsal, memory, &whole, answers).await?;
         rehearsal.deferred = deferred.iter().filter_map(|step| deferral(step, &whole)).collect();
         let stopping = deferred
             .iter()
@@ -156,6 +156,7 @@ async fn take_in(
     prepared: &mut Prepared,
     rehearsal: &mut Rehearsal,
     memory: &Rehearsals,
+    whole: &Plan,
     answers: Vec<(Step, Result<Option<Rehearsed>, ClusterError>)>,
 ) -> Result<bool, ReconcileError> {
     let mut learned = false;
@@ -170,7 +171,7 @@ async fn take_in(
         );
         let exists = match &answer {
             Ok(Some(answer)) => !answer.created,
-            Err(ClusterError::Conflict { .. }) => true,
+            Err(ClusterError::Conflict { .. } | ClusterError::Escalation { .. }) => true,
             _ => false,
         };
         if let (true, true, Step::Apply { object, .. }) = (creates, exists, &step) {
@@ -199,6 +200,8 @@ async fn take_in(
                 rehearsal.answers.insert(id, answer.object);
             }
             Ok(None) => memory.remember(&step, fingerprint(&step)),
+            // The server judges it by the role as it is, which grants more than it will when it is the turn of the binding.
+            Err(ClusterError::Escalation { .. }) if binds_what_changes(&step, whole) => {}
             Err(error) => {
                 if matches!(error, ClusterError::Immutable { .. }) {
                     learned |= prepared.observed.immutable.insert(id.clone());
@@ -300,6 +303,15 @@ fn binds(binding: &Object, role: &Object) -> bool {
     names && (role.namespace().is_empty() || role.namespace() == binding.namespace())
 }
 
+/// Whether this is a binding to a role that the plan itself writes before.
+fn binds_what_changes(step: &Step, whole: &Plan) -> bool {
+    let Step::Apply { object, .. } = step else { return false };
+    whole
+        .steps
+        .iter()
+        .any(|other| matches!(other, Step::Apply { object: role, .. } if binds(object, role)))
+}
+
 fn deferral(step: &Step, whole: &Plan) -> Option<Skip> {
     let (id, obstacle) = (step.id()?, obstacle(step, whole)?);
     let message = match obstacle.stops {
@@ -316,7 +328,11 @@ fn deferral(step: &Step, whole: &Plan) -> Option<Skip> {
 }
 
 /// What can be said already of steps that cannot be tried: whether we have the rights.
-async fn rightless(world: &World, memory: &Rehearsals, deferred: &[&Step]) -> Result<Vec<(ObjectId, ClusterError)>, ClusterError> {
+pub(super) async fn rightless(
+    world: &World,
+    memory: &Rehearsals,
+    deferred: &[&Step],
+) -> Result<Vec<(ObjectId, ClusterError)>, ClusterError> {
     let mut missing = Vec::new();
     let mut by_namespace: BTreeMap<String, Vec<&Step>> = BTreeMap::new();
     for step in deferred.iter().filter(|step| !memory.knows(step, &entitled())) {
@@ -331,10 +347,15 @@ async fn rightless(world: &World, memory: &Rehearsals, deferred: &[&Step]) -> Re
     for (namespace, steps) in by_namespace {
         let own = rights(&world.client, &namespace).await?;
         for step in steps {
-            let Step::Apply { object, .. } = step else { continue };
-            match own.require(&["patch", "create"], object.api_version(), &object.id()) {
+            let (verbs, api_version): (&[&str], &str) = match step {
+                Step::Apply { object, .. } => (&["patch", "create"], object.api_version()),
+                Step::Delete { api_version, .. } => (&["delete"], api_version),
+                _ => continue,
+            };
+            let Some(id) = step.id() else { continue };
+            match own.require(verbs, api_version, &id) {
                 Ok(()) => memory.remember(step, entitled()),
-                Err(error) => missing.push((object.id(), error)),
+                Err(error) => missing.push((id, error)),
             }
         }
     }

@@ -4,10 +4,11 @@ use super::erase::{is_current, outdated};
 use super::error::ReconcileError;
 use super::execute::{Place, execute};
 use super::lookups::answered;
+use super::rehearse::rightless;
 use super::survey::{Survey, survey};
 use super::{Occasion, World, recover, set_finalizers, troubles};
 use crate::api::{DeletionPolicy, FINALIZER};
-use crate::plan::{self, Observed, Step};
+use crate::plan::{self, Observed, Plan, Step};
 use crate::status::{Report, Trouble};
 use crate::types::ObjectId;
 use kube::ResourceExt;
@@ -42,11 +43,10 @@ pub(super) async fn remove(occasion: &Occasion<'_>, world: &World, report: &mut 
         patience: occasion.patience,
         ..Observed::default()
     };
-    let plan = answered(world, config, &survey.apply_set, observed, |observed| {
+    let (observed, plan) = answered(world, config, &survey.apply_set, observed, |observed| {
         plan::remove(&survey.apply_set, observed, &survey.inventory)
     })
-    .await?
-    .1;
+    .await?;
     plan::check(&plan, &[], &survey.inventory)?;
     report.waiting.clone_from(&plan.waiting);
     report.skipped.clone_from(&plan.skipped);
@@ -56,6 +56,9 @@ pub(super) async fn remove(occasion: &Occasion<'_>, world: &World, report: &mut 
     }
     if !plan.is_empty() && !is_current(config, world).await? {
         report.waiting.push(outdated(config));
+        return Ok(());
+    }
+    if plan.removes() && !entitled(world, &survey, &observed, report).await? {
         return Ok(());
     }
     if !matches!(plan.steps.as_slice(), [Step::Commit(_)]) {
@@ -69,6 +72,20 @@ pub(super) async fn remove(occasion: &Occasion<'_>, world: &World, report: &mut 
         return Ok(());
     }
     let_go(occasion, world, &survey, report).await
+}
+
+/// Whether everything that is going to be removed may be removed: the first thing does not go while the right for the last is
+/// missing. Asked once for each removal.
+async fn entitled(world: &World, survey: &Survey, observed: &Observed, report: &mut Report) -> Result<bool, ReconcileError> {
+    let Some(memory) = &world.rehearsals else { return Ok(true) };
+    let whole = plan::whole_removal(&survey.apply_set, observed, &survey.inventory);
+    let missing = rightless(world, memory, &whole.steps.iter().collect::<Vec<_>>()).await?;
+    if !missing.is_empty() {
+        // Nothing is removed, so the next attempt begins before the first step again.
+        memory.retain(&Plan::default());
+    }
+    report.troubles.extend(missing.iter().map(|(_, error)| Trouble::from(error)));
+    Ok(missing.is_empty())
 }
 
 /// Forgets the inventory and releases the VDOConfig.

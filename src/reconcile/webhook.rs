@@ -98,7 +98,7 @@ pub(super) async fn material(
     let acts = world.reader.cache().is_some() && occasion.config.spec.management_state == ManagementState::Managed;
     let state = match (state, acts || matches!(action, Action::Issue(_))) {
         (Some(state), false) => state,
-        (state, _) => act(state, &action, namespace, occasion.now)?,
+        (state, _) => act(state, &action, live.works(&name, occasion.now), namespace, occasion.now)?,
     };
     if acts && action != Action::Keep {
         let owner = json!({"apiVersion": "vdo.vmware.com/v1alpha1", "kind": "VDOConfig", "name": occasion.config.name_any(), "uid": occasion.config.uid()});
@@ -118,8 +118,9 @@ pub(super) async fn material(
     Ok((material, precondition))
 }
 
-/// The state after an action.
-fn act(state: Option<State>, action: &Action, namespace: &str, now: Timestamp) -> Result<State, ReconcileError> {
+/// The state after an action. When our own state was lost or is no good, what the cluster serves with may still work: then its
+/// authorities stay trusted until nothing serves with it any more, as in a rotation.
+fn act(state: Option<State>, action: &Action, works: Option<&str>, namespace: &str, now: Timestamp) -> Result<State, ReconcileError> {
     let issue = || issue(SERVICE, namespace, now).map_err(ReconcileError::Certificate);
     let fresh = |current: Pair| State {
         current,
@@ -128,7 +129,10 @@ fn act(state: Option<State>, action: &Action, namespace: &str, now: Timestamp) -
         since: now,
     };
     Ok(match (state, action) {
-        (None, _) | (Some(_), Action::Issue(_)) => fresh(issue()?),
+        (None, _) | (Some(_), Action::Issue(_)) => State {
+            previous: works.map(str::to_owned),
+            ..fresh(issue()?)
+        },
         (Some(state), Action::Keep) => state,
         (Some(state), Action::Stage) => State {
             next: Some(issue()?),
@@ -165,6 +169,12 @@ impl Live {
             bundle: webhook.and_then(|o| decoded(o.text("/webhooks/0/clientConfig/caBundle"))),
             certificate: served.and_then(|o| decoded(o.text("/data/tls.crt"))),
         }
+    }
+
+    /// The authorities that are trusted, if what is served works with them.
+    fn works(&self, name: &str, now: Timestamp) -> Option<&str> {
+        let (certificate, bundle) = (self.certificate.as_ref()?, self.bundle.as_deref()?);
+        judge(certificate, bundle, name, now).is_ok().then_some(bundle)
     }
 
     /// What is to be said of the certificate in use.
@@ -221,7 +231,7 @@ mod tests {
                 rolled_out: live == state,
             });
             let action = decide(known.as_ref(), now);
-            let next = act(state.clone(), &action, "ns", now).expect("a state");
+            let next = act(state.clone(), &action, None, "ns", now).expect("a state");
             for served in live.iter().chain([&next]) {
                 for trusting in live.iter().chain([&next]) {
                     judge(&served.current.certificate, &trusting.bundle(), NAME, now).expect("no gap");
@@ -239,6 +249,30 @@ mod tests {
             steps.iter().zip(turn.iter().cycle()).all(|(step, wanted)| step == wanted),
             "{steps:?}"
         );
+    }
+
+    /// A new pair, made because our state was lost, is served beside the old one until all pods have it.
+    #[test]
+    fn a_lost_state_makes_no_gap() {
+        let old = issue(SERVICE, "ns", at(0)).expect("a pair");
+        let live = |bundle: &str| Live {
+            bundle: Some(bundle.to_owned()),
+            certificate: Some(old.certificate.clone()),
+        };
+        let action = Action::Issue("there is none yet".into());
+        for (live, day, trusted) in [
+            (live(&old.authority), 1, true),
+            (live(&old.authority), 91, false),
+            (live("nonsense"), 1, false),
+        ] {
+            let state = act(None, &action, live.works(NAME, at(day)), "ns", at(day)).expect("a state");
+            assert!(judge(&state.current.certificate, &state.bundle(), NAME, at(day)).is_ok());
+            assert_eq!(
+                judge(&old.certificate, &state.bundle(), NAME, at(day)).is_ok(),
+                trusted,
+                "on day {day}"
+            );
+        }
     }
 
     #[test]

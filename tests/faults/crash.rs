@@ -2,7 +2,7 @@
 
 use crate::lab::{Lab, Scenario};
 use crate::oracle::State;
-use crate::points::{Dice, MODES, Point, all, everything};
+use crate::points::{Dice, MODES, Point, all, wanted};
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ impl Case {
         let run = lab.run(scenario, None).await?;
         ensure!(run.writes > 0, "{scenario:?} writes nothing");
         let mut points: Vec<Point> = all(run.writes).into_iter().skip(lane).step_by(LANES).collect();
-        if !whole && !everything() {
+        if !wanted(&format!("{scenario:?}"), whole) {
             points = dice.some(&format!("{scenario:?} {lane}"), &points, SAMPLE);
         }
         Ok(Self {
@@ -69,6 +69,8 @@ async fn by_turns(lab: &mut Lab, lane: usize, dice: &Dice, [there, back]: [Scena
             case.next(lab).await?;
         }
     }
+    let done = |case: &Case| format!("{:?} {} of {} points reached", case.scenario, case.reached, case.planned);
+    println!("lane {lane}: {}", cases.each_ref().map(done).join(", "));
     Ok(cases)
 }
 

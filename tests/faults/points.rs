@@ -48,9 +48,10 @@ fn setting(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Whether everything is wanted.
-pub fn everything() -> bool {
-    setting("VDO_FAULTS").is_some_and(|value| value == "all")
+/// Whether all points of a scenario are wanted: of all with `VDO_FAULTS=all`, or of those that it names; of this one, if nothing
+/// is said, when it is `usual`.
+pub fn wanted(scenario: &str, usual: bool) -> bool {
+    setting("VDO_FAULTS").map_or(usual, |value| value == "all" || value.split(',').any(|name| name == scenario))
 }
 
 /// Chooses a few of many, the same for the same seed.

@@ -3,5 +3,6 @@
 
 #[path = "../bed/mod.rs"]
 mod bed;
+mod deployed;
 mod granted;
 mod life;
