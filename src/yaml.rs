@@ -4,6 +4,10 @@
 //! keys; plain scalars mean what they mean to Go's `sigs.k8s.io/yaml`: `0440` is 288, `yes` is true, `1e3` is the integer 1000.
 //! docs/decisions/001-yaml.md says why, tests/yaml.rs holds the table.
 
+mod lines;
+
+pub use lines::lines;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -79,11 +83,7 @@ pub fn load_value(text: &str) -> Result<Value, YamlError> {
 /// # Errors
 /// As [`load_all`].
 pub fn load_long(text: &str) -> Result<Value, YamlError> {
-    let mut long = options();
-    if let Some(budget) = &mut long.budget {
-        budget.max_nodes = budget.max_nodes.max(text.len());
-        budget.max_events = budget.max_events.max(text.len().saturating_mul(2));
-    }
+    let long = roomy(text);
     let mut value: Value = repaired(text, |text| serde_saphyr::from_str_with_options(text, long.clone()))?;
     integers_as_go(&mut value);
     Ok(value)
@@ -122,6 +122,16 @@ fn options() -> serde_saphyr::Options {
         budget: serde_saphyr::budget! { max_depth: 128, max_nodes: 500_000, max_events: 1_000_000, max_documents: 4096 },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 200_000, max_replay_stack_depth: 32 },
     }
+}
+
+/// As many nodes as a text has room for.
+fn roomy(text: &str) -> serde_saphyr::Options {
+    let mut long = options();
+    if let Some(budget) = &mut long.budget {
+        budget.max_nodes = budget.max_nodes.max(text.len());
+        budget.max_events = budget.max_events.max(text.len().saturating_mul(2));
+    }
+    long
 }
 
 /// Old controller-gen wrote quoted scalars whose continuation lines are not indented more than their key. libyaml and Go accept
