@@ -8,6 +8,7 @@
 //! fits is never a reason to remove what runs: the caller keeps it and reports.
 
 mod advice;
+mod fields;
 mod index;
 mod judge;
 pub mod lint;
@@ -21,10 +22,12 @@ mod steps;
 mod stream;
 
 pub use index::{
-    BuildFloor, Confidence, Driver, Entry, Facts, Feature, Image, Index, Requirement, Source, State, Support, UpgradesFrom, Verdict,
+    BuildFloor, Confidence, Driver, Entry, Facts, Feature, Image, Index, RequiredWhen, Requirement, Source, State, Support, UpgradesFrom,
+    Verdict,
 };
 pub use judge::{MULTI_VCENTER, misfits};
 pub use outlook::{Change, Outlook, Stage, Upgradeable, When, next_minor, outlook, upgradeable};
 pub use parse::IndexError;
 pub use rejection::{Cause, NoFit, Rejected, Rejection};
 pub use resolve::{Candidates, DriverRequest, Pick, Query, Resolution, UpdatePolicy, candidates, resolve};
+pub use steps::Step;

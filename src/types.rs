@@ -13,7 +13,7 @@ mod version;
 
 pub use chart_ref::ChartRef;
 pub use digest::{Digest, ParseDigestError};
-pub use distance::distance;
+pub use distance::{distance, nearest};
 pub use object_id::{GroupKind, ObjectId};
 pub use role::DriverRole;
 pub use secret::Secret;

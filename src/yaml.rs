@@ -4,12 +4,14 @@
 //! keys; plain scalars mean what they mean to Go's `sigs.k8s.io/yaml`: `0440` is 288, `yes` is true, `1e3` is the integer 1000.
 //! docs/decisions/001-yaml.md says why, tests/yaml.rs holds the table.
 
-use serde::de::{DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Serialize};
+mod lines;
+
+pub use lines::{line_of, lines};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
-use serde_saphyr::Spanned;
 use std::borrow::Cow;
-use std::fmt;
 
 /// The text is not YAML we accept, or not of the shape asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -85,109 +87,10 @@ pub fn load_value(text: &str) -> Result<Value, YamlError> {
 /// # Errors
 /// As [`load_all`].
 pub fn load_long(text: &str) -> Result<Value, YamlError> {
-    let mut long = options();
-    if let Some(budget) = &mut long.budget {
-        budget.max_nodes = budget.max_nodes.max(text.len());
-        budget.max_events = budget.max_events.max(text.len().saturating_mul(2));
-    }
+    let long = roomy(text);
     let mut value: Value = repaired(text, |text| serde_saphyr::from_str_with_options(text, long.clone()))?;
     integers_as_go(&mut value);
     Ok(value)
-}
-
-/// The line, from 1, where the key or item at the end of a path stands in a document. When the path goes further than the document,
-/// the line of the last step that is there; nothing when not even the first is, or the text is not YAML.
-#[must_use]
-pub fn line_of(text: &str, path: &[String]) -> Option<u64> {
-    let document: Located = load(text).ok()?;
-    let mut at = &document;
-    let mut line = None;
-    for step in path {
-        let next = match at {
-            Located::Map(fields) => fields
-                .iter()
-                .rev()
-                .find(|(key, _)| key.value == *step)
-                .map(|(key, value)| (key.referenced, value)),
-            Located::List(items) => step
-                .parse::<usize>()
-                .ok()
-                .and_then(|index| items.get(index))
-                .map(|item| (item.referenced, &item.value)),
-            Located::Other => None,
-        };
-        let Some((place, value)) = next else { break };
-        line = Some(place.line());
-        at = value;
-    }
-    line
-}
-
-/// A document of which only the places are kept.
-enum Located {
-    Map(Vec<(Spanned<String>, Located)>),
-    List(Vec<Spanned<Located>>),
-    Other,
-}
-
-impl<'de> Deserialize<'de> for Located {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Places;
-
-        impl<'de> Visitor<'de> for Places {
-            type Value = Located;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("any value")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Located, A::Error> {
-                let mut fields = Vec::new();
-                while let Some(field) = map.next_entry()? {
-                    fields.push(field);
-                }
-                Ok(Located::Map(fields))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Located, A::Error> {
-                let mut items = Vec::new();
-                while let Some(item) = list.next_element()? {
-                    items.push(item);
-                }
-                Ok(Located::List(items))
-            }
-
-            fn visit_bool<E>(self, _: bool) -> Result<Located, E> {
-                Ok(Located::Other)
-            }
-
-            fn visit_i64<E>(self, _: i64) -> Result<Located, E> {
-                Ok(Located::Other)
-            }
-
-            fn visit_u64<E>(self, _: u64) -> Result<Located, E> {
-                Ok(Located::Other)
-            }
-
-            fn visit_f64<E>(self, _: f64) -> Result<Located, E> {
-                Ok(Located::Other)
-            }
-
-            fn visit_str<E>(self, _: &str) -> Result<Located, E> {
-                Ok(Located::Other)
-            }
-
-            fn visit_unit<E>(self) -> Result<Located, E> {
-                Ok(Located::Other)
-            }
-
-            fn visit_none<E>(self) -> Result<Located, E> {
-                Ok(Located::Other)
-            }
-        }
-
-        deserializer.deserialize_any(Places)
-    }
 }
 
 /// Writes one document, without a leading `---`.
@@ -223,6 +126,16 @@ fn options() -> serde_saphyr::Options {
         budget: serde_saphyr::budget! { max_depth: 128, max_nodes: 500_000, max_events: 1_000_000, max_documents: 4096 },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 200_000, max_replay_stack_depth: 32 },
     }
+}
+
+/// As many nodes as a text has room for.
+fn roomy(text: &str) -> serde_saphyr::Options {
+    let mut long = options();
+    if let Some(budget) = &mut long.budget {
+        budget.max_nodes = budget.max_nodes.max(text.len());
+        budget.max_events = budget.max_events.max(text.len().saturating_mul(2));
+    }
+    long
 }
 
 /// Old controller-gen wrote quoted scalars whose continuation lines are not indented more than their key. libyaml and Go accept

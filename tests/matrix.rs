@@ -263,11 +263,21 @@ fn withdrawn_prerelease_and_requirements_are_honoured() {
         ..toy(&["base", "toy"])
     };
     assert_eq!(versions(&withdrawn.clone().of(&index).unwrap()), ["1.0.0", "1.9.0"]);
+    // and the choice says from where it comes, and why that cannot stay
+    let left = withdrawn.clone().of(&index).unwrap().picks["toy"].clone();
+    assert_eq!(left.from.unwrap().to_string(), "2.0.0");
+    assert_eq!(left.leaves.unwrap().to_string(), "is withdrawn: it loses volumes (use 1.9.0)");
     let kept = Ask {
         policy: UpdatePolicy::Disabled,
         ..withdrawn
     };
-    assert_eq!(versions(&kept.of(&index).unwrap()), ["1.0.0", "2.0.0"]);
+    let kept = kept.of(&index).unwrap();
+    assert_eq!(versions(&kept), ["1.0.0", "2.0.0"]);
+    let pick = &kept.picks["toy"];
+    assert_eq!(
+        (pick.leaves.as_ref(), pick.overridden.as_deref()),
+        (None, Some("is withdrawn: it loses volumes (use 1.9.0)"))
+    );
 
     let refused = Ask {
         pin: Some(("toy", "2.0.0", false)),
@@ -286,6 +296,12 @@ fn every_rejection_is_listed_newest_first() {
     assert_eq!(found.len(), 27);
     assert!(matches!(error.rejected[3].reason, Rejection::Vsphere { .. }));
     assert_eq!(error.others.len(), 1, "the other driver is reported too");
+    assert!(error.fitting.is_empty());
+    // where one driver has a choice, it is told that it is not the one
+    let error = ask("v1.36.0", &["8.0.3"]).of(&full_index()).unwrap_err();
+    let fitting: Vec<_> = error.fitting.iter().map(|(name, version)| format!("{name} {version}")).collect();
+    assert_eq!((error.driver.as_str(), fitting), (CSI, vec!["vsphere-cpi 1.36.0".to_owned()]));
+    let error = ask("v1.34.4", &["6.7.0"]).of(&full_index()).unwrap_err();
     assert_eq!((error.others[0].driver.as_str(), error.others[0].rejected.len()), (CSI, 25));
 }
 
@@ -337,9 +353,33 @@ fn bad_indexes_are_refused_with_the_place() {
 fn unknown_fields_are_reported_and_json_equals_yaml() {
     let mut value = toy();
     value["colour"] = json!("red");
+    value["sources"]["notes"]["kidn"] = json!("issue");
     value["drivers"]["toy"]["versions"][0]["colour"] = json!("blue");
+    value["drivers"]["toy"]["versions"][0]["kubernetes"]["notes"] = json!("deep");
+    value["drivers"]["toy"]["versions"][0]["state"]["sinse"] = json!("2026");
+    value["drivers"]["toy"]["versions"][1]["requires"][0]["maxi"] = json!("1.0.0");
     let from_json = parse(&value);
-    assert_eq!(from_json.unknown_fields, ["colour", "drivers.toy 2.0.0.colour"]);
+    let mut unknown = from_json.unknown_fields.clone();
+    unknown.sort();
+    assert_eq!(
+        unknown,
+        [
+            "colour",
+            "drivers.toy 1.9.0.requires.0.maxi (did you mean max?)",
+            "drivers.toy 2.0.0.colour",
+            "drivers.toy 2.0.0.kubernetes.notes (did you mean note?)",
+            "drivers.toy 2.0.0.state.sinse (did you mean since?)",
+            "sources.notes.kidn (did you mean kind?)",
+        ]
+    );
+    // what is left is read as if the rest were not there
+    assert_eq!(
+        Index {
+            unknown_fields: Vec::new(),
+            ..from_json.clone()
+        },
+        parse(&toy())
+    );
     let from_yaml = Index::parse(vdo::yaml::dump(&value).unwrap().as_bytes()).unwrap();
     assert_eq!(from_json, from_yaml);
 }
@@ -412,9 +452,60 @@ fn versions_share_what_is_known_of_them() {
 #[test]
 fn an_index_grows_stale() {
     let index = parse(&toy());
-    for (now, stale) in [("2027-05-19T23:59:59Z", false), ("2027-05-20T00:00:01Z", true)] {
-        assert_eq!(index.is_stale(now.parse().unwrap()), stale, "{now}");
+    use UpdatePolicy::{Compatible, Disabled, Frozen, Latest};
+    for (now, policies) in [
+        ("2027-05-19T23:59:59Z", [Compatible, Latest, Disabled]),
+        ("2027-05-20T00:00:01Z", [Frozen, Frozen, Disabled]),
+    ] {
+        let now = now.parse().unwrap();
+        assert_eq!(index.is_stale(now), policies[0] == Frozen, "{now}");
+        assert_eq!(
+            [Compatible, Latest, Disabled].map(|policy| index.policy(policy, now)),
+            policies,
+            "{now}"
+        );
     }
+}
+
+/// Past its date an index installs what is missing, and changes nothing that runs: neither because something newer is in it, nor because
+/// what runs does not fit any more. A pin is a decision of its own.
+#[test]
+fn an_index_past_its_date_changes_nothing_that_runs() {
+    let index = full_index();
+    let frozen = |installed: &[(&'static str, &'static str)], pin| {
+        let question = Ask {
+            installed: installed.to_vec(),
+            pin,
+            policy: UpdatePolicy::Frozen,
+            ..ask("v1.34.4", &["8.0.3"])
+        };
+        question.of(&index)
+    };
+    assert_eq!(versions(&frozen(&[], None).unwrap()), ["1.34.0", "3.7.3"]);
+    let kept = frozen(&[(CSI, "3.6.0")], None).unwrap();
+    assert_eq!(versions(&kept), ["1.34.0", "3.6.0"]);
+    assert_eq!(
+        kept.picks[CSI].because,
+        "installed, and nothing is changed by a matrix past its date"
+    );
+    assert_eq!(
+        (
+            kept.picks[CSI].overridden.as_deref(),
+            kept.picks[CSI].newest.as_ref().unwrap().to_string()
+        ),
+        (None, "3.7.3".into())
+    );
+    let kept = frozen(&[(CSI, "3.5.1")], None).unwrap();
+    assert_eq!(versions(&kept), ["1.34.0", "3.5.1"]);
+    assert_eq!(
+        kept.picks[CSI].overridden.as_deref(),
+        Some("supports Kubernetes 1.31 to 1.33, the cluster has 1.34")
+    );
+    assert_eq!(
+        versions(&frozen(&[(CSI, "3.6.0")], Some((CSI, "3.7.3", false))).unwrap()),
+        ["1.34.0", "3.7.3"]
+    );
+    assert!(frozen(&[(CSI, "3.8.0")], None).is_err());
 }
 
 proptest! {

@@ -126,12 +126,9 @@ fn several_vcenters_and_features_narrow_the_choice() {
     let last = error.rejected.iter().find(|r| r.version.to_string() == "2.7.3").unwrap();
     assert_eq!(
         last.to_string(),
-        "2.7.3 cannot do multiVcenter, which having 2 vSphere connections asks for"
+        "2.7.3 can use one vCenter only, and there are 2 vSphere connections"
     );
-    assert_eq!(
-        error.advice.as_deref(),
-        Some("Without having 2 vSphere connections 2.7.3 would fit")
-    );
+    assert_eq!(error.advice.as_deref(), Some("With one vSphere connection 2.7.3 would fit"));
 
     let with = |features: &[&str]| csi(ask(index(), "v1.34.0", &["8.0.3", "7.0.2"]), features).of(index());
     assert_eq!(words(&with(&["onlineExpansion"])), "3.7.3");
@@ -147,7 +144,7 @@ fn several_vcenters_and_features_narrow_the_choice() {
     );
     assert_eq!(
         error.advice.as_deref(),
-        Some("vc2 at vCenter 7.0.3 and newer would let 3.7.3 be installed; without spec.snapshots it fits as it is")
+        Some("Upgrading vc2 to 7.0.3 would let 3.7.3 be installed; without spec.snapshots 3.7.3 would fit as it is")
     );
     // two things are wrong, so no single one of them is the remedy
     let error = with(&["snapshots", "transactions"]).unwrap_err();
@@ -155,25 +152,36 @@ fn several_vcenters_and_features_narrow_the_choice() {
     assert!(with(&["flying"]).is_err());
 }
 
-fn toy(entries: &[(&str, &str, &str, Value)]) -> Index {
-    let versions: Vec<Value> = entries
+/// A version, its oldest and newest Kubernetes, and more fields.
+type Line<'a> = (&'a str, &'a str, &'a str, Value);
+
+fn toy(entries: &[Line<'_>]) -> Index {
+    toys(&[("toy", entries)])
+}
+
+fn toys(drivers: &[(&str, &[Line<'_>])]) -> Index {
+    let drivers: serde_json::Map<String, Value> = drivers
         .iter()
-        .map(|(version, min, max, more)| {
-            let mut entry = json!({
-                "version": version, "chart": {"urls": ["charts/x.tgz"], "sha256": "0".repeat(64)},
-                "kubernetes": {"min": min, "max": max, "confidence": "unverified"},
-                "vsphere": {"min": null, "max": null, "confidence": "unverified"},
-            });
-            entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            entry
-        })
+        .map(|(name, entries)| ((*name).to_owned(), json!({"role": "storage", "versions": written(entries)})))
         .collect();
     let text = json!({
         "apiVersion": "vdo.vmware.com/matrix/v1", "kind": "CompatibilityMatrix", "version": 1,
-        "preconditions": {"Backup": "there is a backup"},
-        "drivers": {"toy": {"role": "storage", "versions": versions}},
+        "preconditions": {"Backup": "there is a backup"}, "drivers": drivers,
     });
     Index::parse(text.to_string().as_bytes()).unwrap()
+}
+
+fn written(entries: &[Line<'_>]) -> Vec<Value> {
+    let versions = entries.iter().map(|(version, min, max, more)| {
+        let mut entry = json!({
+            "version": version, "chart": {"urls": ["charts/x.tgz"], "sha256": "0".repeat(64)},
+            "kubernetes": {"min": min, "max": max, "confidence": "unverified"},
+            "vsphere": {"min": null, "max": null, "confidence": "unverified"},
+        });
+        entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        entry
+    });
+    versions.collect()
 }
 
 #[test]
@@ -217,7 +225,7 @@ fn an_upgrade_whose_precondition_does_not_hold_waits() {
             Ok(resolution) => {
                 let pick = &resolution.picks["toy"];
                 let waits = pick.waits.as_ref().map(|waits| format!(", {waits}")).unwrap_or_default();
-                format!("{}{} {:?}", pick.version, waits, pick.preconditions)
+                format!("{}{} {:?}", pick.version, waits, pick.preconditions())
             }
             Err(error) => error.to_string(),
         }
@@ -258,7 +266,7 @@ fn an_upgrade_whose_precondition_does_not_hold_waits() {
     let error = question.of(&index).unwrap_err();
     assert_eq!(
         error.advice.as_deref(),
-        Some("When Backup holds, 2.0.0 can be installed"),
+        Some("2.0.0 can be installed when this is seen to: none is there"),
         "{error}"
     );
 }
@@ -275,15 +283,30 @@ fn an_upgrade_goes_through_the_versions_in_between() {
     let mut question = ask(&index, "v1.34.0", &[]).installed(&[("toy", "1.0.0")]);
     question.policy = UpdatePolicy::Latest;
     let pick = question.of(&index).unwrap().picks["toy"].clone();
-    let path: Vec<String> = pick.path.iter().map(ToString::to_string).collect();
-    assert_eq!(path, ["2.5.0", "3.1.0", "4.0.0"]);
+    let path: Vec<String> = pick
+        .path
+        .iter()
+        .map(|step| format!("{} {}", step.version, step.preconditions.join(",")))
+        .collect();
+    assert_eq!(path, ["2.5.0 ", "3.1.0 Backup", "4.0.0 Backup"]);
+    assert!(pick.preconditions().is_empty(), "the next step needs nothing");
     assert_eq!(
         (pick.version.to_string(), pick.target.to_string()),
         ("2.5.0".into(), "4.0.0".into())
     );
     assert!(pick.because.starts_with("a step on the way to 4.0.0: "), "{}", pick.because);
     let question = question.installed(&[("toy", "3.1.0")]);
-    assert_eq!(question.of(&index).unwrap().picks["toy"].preconditions, ["Backup"]);
+    assert_eq!(question.of(&index).unwrap().picks["toy"].preconditions(), ["Backup"]);
+    // a look ahead names the steps, each with what must hold before it
+    let question = question.installed(&[("toy", "1.0.0")]);
+    let seen = outlook(&index, &question.query(), Some(&"1.35".parse().unwrap()), &[]);
+    let change = &seen.stages[0].result.as_ref().unwrap()[0];
+    let path: Vec<String> = change
+        .path
+        .iter()
+        .map(|step| format!("{} {}", step.version, step.preconditions.join(",")))
+        .collect();
+    assert_eq!(path, ["2.5.0 ", "3.1.0 Backup", "4.0.0 Backup"]);
 
     // the version in between does not fit, so the way is barred
     let index = toy(&[
@@ -295,6 +318,10 @@ fn an_upgrade_goes_through_the_versions_in_between() {
     assert_eq!(
         error.rejected[0].to_string(),
         "4.0.0 upgrades only from 3.0.0 and newer; 1.0.0 is installed, and no version in between fits"
+    );
+    assert_eq!(
+        error.advice.as_deref(),
+        Some("4.0.0 can be reached through 3.1.0, pinned with allowIncompatible")
     );
 }
 
@@ -309,7 +336,7 @@ fn looking_ahead_says_which_driver_changes_when() {
             let changes = stage.result.as_ref().unwrap();
             let change = |c: &vdo::matrix::Change| {
                 let when = if c.when == When::Before { "before" } else { "with" };
-                format!("{} {} {when}", c.driver, c.path.last().unwrap())
+                format!("{} {} {when}", c.driver, c.path.last().unwrap().version)
             };
             format!(
                 "{}: {}",
@@ -359,6 +386,90 @@ fn upgradeable_is_about_the_next_minor() {
     let next = upgradeable(index(), &question.query());
     assert_eq!(next.forced.keys().collect::<Vec<_>>(), [CPI]);
     assert!(!next.fits());
+}
+
+/// Up to 3.0 the CSI driver can be told to find machines by the providerID, which only the CPI sets.
+#[test]
+fn a_need_may_hang_on_a_feature_state() {
+    let say = |kubernetes: &str, drivers: &[&str], states: &[(&str, bool)]| {
+        let mut question = ask(index(), kubernetes, &["8.0.3"]);
+        question.drivers.retain(|name, _| drivers.contains(&name.as_str()));
+        question.drivers.get_mut(CSI).unwrap().states = states.iter().map(|(name, on)| ((*name).to_owned(), *on)).collect();
+        let result = question.of(index());
+        result.map_or_else(|error| error.to_string(), |found| words(&Ok(found)))
+    };
+    let off: &[(&str, bool)] = &[("use-csinode-id", false)];
+    assert_eq!(say("v1.25.4", &[CSI], &[]), "3.0.3");
+    assert_eq!(say("v1.25.4", &[CSI], &[("use-csinode-id", true)]), "3.0.3");
+    assert_eq!(say("v1.25.4", &[CPI, CSI], off), "1.25.3 3.0.3");
+    let alone = say("v1.25.4", &[CSI], off);
+    assert!(
+        alone.contains("3.0.3 needs vsphere-cpi, which is not to be installed: without use-csinode-id"),
+        "{alone}"
+    );
+    assert!(
+        alone.ends_with("Installing vsphere-cpi too would let 3.0.3 be installed"),
+        "{alone}"
+    );
+    // from 3.1 on there is no such state
+    assert_eq!(say("v1.26.4", &[CSI], off), "3.1.2");
+}
+
+/// The advice names one thing to change only where that one thing is enough.
+#[test]
+fn advice_is_about_what_would_be_enough() {
+    let advice = |kubernetes: &str, vcenters: &[&str], csi_only: bool| {
+        let mut question = ask(index(), kubernetes, vcenters);
+        if csi_only {
+            question.drivers.remove(CPI);
+        }
+        question.of(index()).unwrap_err().advice.unwrap_or_default()
+    };
+    for (kubernetes, vcenters, expected) in [
+        ("v1.34.0", &["6.7.3"][..], "Upgrading vc1 to 7.0 would let 3.7.3 be installed"),
+        // both are too old, so both are named
+        (
+            "v1.34.0",
+            &["6.7.3", "8.0.3", "6.7.0"],
+            "Upgrading vc1 and vc3 to 7.0 would let 3.7.3 be installed",
+        ),
+        ("v1.20.0", &["8.0.3"], "Kubernetes 1.23 would let 2.7.3 be installed"),
+        // 2.7 takes neither this Kubernetes nor two vCenters, 3.0 does once the cluster is newer
+        ("v1.20.0", &["8.0.3", "7.0.3"], "Kubernetes 1.25 would let 3.0.3 be installed"),
+        (
+            "v1.20.0",
+            &["6.0.0"],
+            "No single change helps: 3.7.3 supports Kubernetes 1.33 to 1.35, the cluster has 1.20, and supports vCenter 7.0 and newer, vc1 has 6.0.0",
+        ),
+    ] {
+        assert_eq!(advice(kubernetes, vcenters, true), expected, "{kubernetes} {vcenters:?}");
+    }
+    // what one driver needs of the other
+    let both = toys(&[
+        (
+            "toy",
+            &[("1.0.0", "1.30", "1.34", json!({"requires": [{"driver": "base", "min": "2.0.0"}]}))],
+        ),
+        (
+            "base",
+            &[("2.0.0", "1.20", "1.21", json!({})), ("1.0.0", "1.30", "1.34", json!({}))],
+        ),
+    ]);
+    let error = ask(&both, "v1.33.0", &[]).of(&both).unwrap_err();
+    assert_eq!(
+        (error.driver.as_str(), error.others.len()),
+        ("toy", 0),
+        "base is not to blame: {error}"
+    );
+    assert_eq!(
+        error
+            .fitting
+            .iter()
+            .map(|(name, version)| format!("{name} {version}"))
+            .collect::<Vec<_>>(),
+        ["base 1.0.0"]
+    );
+    assert_eq!(error.advice.as_deref(), Some("With base 2.0.0 and newer 1.0.0 could be installed"));
 }
 
 #[test]

@@ -3,7 +3,19 @@
 
 use serde_json::{Value, json};
 use vdo::fetch::embedded;
-use vdo::matrix::lint::lint;
+use vdo::matrix::Index;
+use vdo::matrix::lint::Finding;
+
+/// The mistakes in a text, in its order.
+fn lint(text: &str) -> Vec<Finding> {
+    let lender = Index::parse(embedded::index()).unwrap();
+    vdo::matrix::lint::lint(text, &lender).located(text)
+}
+
+fn words(findings: Vec<Finding>) -> String {
+    let word = |f: Finding| format!("{} | {} | {}", f.at, f.field, f.problem);
+    findings.into_iter().map(word).collect::<Vec<_>>().join("\n")
+}
 
 fn toy() -> Value {
     let entry = |version: &str| {
@@ -31,16 +43,11 @@ fn toy() -> Value {
 
 #[test]
 fn every_class_of_mistake_has_its_place() {
-    assert_eq!(lint(&toy().to_string()).findings, [], "the unchanged one is good");
+    assert_eq!(lint(&toy().to_string()), [], "the unchanged one is good");
     let found = |change: &dyn Fn(&mut Value)| {
         let mut value = toy();
         change(&mut value);
-        let findings = lint(&value.to_string()).findings;
-        findings
-            .into_iter()
-            .map(|f| format!("{} | {} | {}", f.at, f.field, f.problem))
-            .collect::<Vec<_>>()
-            .join("\n")
+        words(lint(&value.to_string()))
     };
     let first = "/drivers/toy/versions/0";
     let set = |path: &str, to: Value| {
@@ -120,17 +127,114 @@ fn every_class_of_mistake_has_its_place() {
 
 #[test]
 fn what_is_no_yaml_is_said_with_its_line() {
-    let findings = lint("a: 1\nb: [\n").findings;
+    let findings = lint("a: 1\nb: [\n");
     assert_eq!(findings.len(), 1);
-    assert!(findings[0].problem.contains("line"), "{}", findings[0].problem);
-    let findings = lint(r#"{"CSI": {"2.7.0": {"vSphere": {}, "k8s": {"min": "1.25", "max": "1.23"}}}}"#).findings;
-    assert_eq!(findings[0].at, "CSI.2.7.0");
+    assert!(findings[0].line.is_some_and(|line| line >= 2), "{findings:?}");
+    let findings = lint("a: 1\nc: 2\na: 3\n");
+    assert_eq!((findings.len(), findings[0].line), (1, Some(3)), "{findings:?}");
+}
+
+/// Every finding has the line of what it is about, also in JSON; one about what is missing has the line of what lacks it.
+#[test]
+fn findings_have_their_lines_in_the_order_of_the_text() {
+    let mut value = toy();
+    let first = &mut value["drivers"]["toy"]["versions"][0];
+    first["chart"]["sha256"] = json!("abc");
+    first["kubernetes"]["max"] = json!("1.20");
+    first.as_object_mut().unwrap().shift_remove("vsphere");
+    value["drivers"]["toy"]["versions"][2]["colour"] = json!("red");
+    for text in [vdo::yaml::dump(&value).unwrap(), serde_json::to_string_pretty(&value).unwrap()] {
+        let line = |part: &str, after: usize| {
+            let found = text.lines().enumerate().skip(after).find(|(_, line)| line.contains(part));
+            found.map(|(i, _)| i as u64 + 1).unwrap()
+        };
+        let driver = usize::try_from(line("toy", 0)).unwrap();
+        let place = |finding: &Finding| (finding.line.unwrap(), finding.field.clone());
+        let found: Vec<_> = lint(&text).iter().map(place).collect();
+        let kubernetes = line("kubernetes", driver);
+        // in block YAML an entry begins with its first field, in JSON with its brace
+        let entry = line("3.0.0", driver) - u64::from(text.starts_with('{'));
+        assert_eq!(
+            found,
+            [
+                (entry, "vsphere".to_owned()),
+                (line("abc", 0), "chart.sha256".to_owned()),
+                (kubernetes, "kubernetes".to_owned()),
+                (line("colour", 0), "colour".to_owned()),
+            ],
+            "{text}"
+        );
+    }
+}
+
+/// A file of the original operator: all its mistakes at once, each with its place.
+#[test]
+fn every_mistake_in_a_file_of_the_original_is_found() {
+    let text = r#"{
+  "CSI": {
+    "2.7.0": {"vSphere": {"min": "6.7.3", "max": "8.0.1"}, "k8s": {"min": "1.25", "max": "1.23"}},
+    "2.7.1": {"vSphere": {"min": "7.0", "max": "6.7"}, "k8s": {"min": "1.23", "maks": "1.25"}},
+    "2.7.2": {"vSphere": {"min": 6.7}, "k8s": {"skewVersion": "1.25", "min": "1.24"}, "isCPIRequird": true},
+    "2.7.3": {"vSphere": {}, "k8s": {"min": "1.30"}, "isCPIRequired": true},
+    "3.0.0": {"k8s": {"min": "newest"}, "isCPIRequired": "yes", "deploymentPath": "x"},
+    "9.9.9": {"vSphere": {}, "k8s": {}},
+    "newest": {"vSphere": {}, "k8s": {}}
+  },
+  "CPI": {"1.25.0": {"vSphere": {}, "k8s": {"skewVersion": "1.25"}}},
+  "CIS": {}
+}"#;
+    let found = lint(text);
+    let lines: Vec<_> = found.iter().map(|finding| finding.line).collect();
+    assert!(lines.iter().all(Option::is_some), "{found:?}");
+    let lined = |f: &Finding| format!("{}: {} | {} | {}", f.line.unwrap(), f.at, f.field, f.problem);
+    insta::assert_snapshot!(found.iter().map(lined).collect::<Vec<_>>().join("\n"));
+}
+
+/// What keeps a version from ever being chosen may lie in another one.
+#[test]
+fn what_can_never_be_chosen_is_found_also_at_second_hand() {
+    let entry = |version: &str, min: &str, max: &str, requires: Value| {
+        json!({
+            "version": version, "chart": {"urls": ["charts/x.tgz"], "sha256": "0".repeat(64)}, "requires": requires,
+            "kubernetes": {"min": min, "max": max, "confidence": "unverified"},
+            "vsphere": {"min": null, "max": null, "confidence": "unverified"},
+        })
+    };
+    let need = |driver: &str| json!([{"driver": driver}]);
+    let find = |a: Value, b: Value, c: Value| {
+        let index = json!({
+            "apiVersion": "vdo.vmware.com/matrix/v1", "kind": "CompatibilityMatrix", "version": 1,
+            "drivers": {"a": {"role": "other", "versions": a}, "b": {"role": "other", "versions": b}, "c": {"role": "other", "versions": c}},
+        });
+        words(lint(&index.to_string()))
+    };
+    // c is for another Kubernetes than b, which needs it; so a has nothing to stand on
+    let chain = find(
+        json!([entry("1.0.0", "1.30", "1.34", need("b"))]),
+        json!([entry("1.0.0", "1.30", "1.34", need("c"))]),
+        json!([entry("1.0.0", "1.20", "1.21", json!([]))]),
+    );
+    // b and c would each do, but never at once
+    let apart = find(
+        json!([entry("1.0.0", "1.20", "1.34", json!([{"driver": "b"}, {"driver": "c"}]))]),
+        json!([entry("1.0.0", "1.30", "1.34", json!([]))]),
+        json!([entry("1.0.0", "1.20", "1.21", json!([]))]),
+    );
+    // one that is needed only when something is switched on does not count
+    let when = json!([{"driver": "c", "when": {"featureState": "x", "is": false}}]);
+    let sometimes = find(
+        json!([entry("1.0.0", "1.30", "1.34", when)]),
+        json!([]),
+        json!([entry("1.0.0", "1.20", "1.21", json!([]))]),
+    );
+    assert_eq!(sometimes, "");
+    insta::assert_snapshot!(format!("chain\n{chain}\n\napart\n{apart}"));
 }
 
 #[test]
 fn the_published_index_has_no_mistakes_and_follows_the_schema() {
     let text = std::str::from_utf8(embedded::index()).unwrap();
-    assert_eq!(lint(text).findings, []);
+    assert_eq!(lint(text), []);
     let schema: Value = serde_json::from_str(include_str!("../docs/schema/matrix-v1.json")).unwrap();
     assert!(jsonschema::meta::is_valid(&schema));
     let validator = jsonschema::validator_for(&schema).unwrap();

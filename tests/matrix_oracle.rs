@@ -203,6 +203,8 @@ fn entry(plain: &Plain) -> Entry {
         min: Some(version(min)),
         max: Some(version(max)),
         reason: None,
+        when: None,
+        evidence: Vec::new(),
     });
     let snapshots = plain.snapshots.map(|min| Feature {
         vsphere: vcenter(Some(min)),
@@ -294,7 +296,7 @@ fn the_oracle_agrees_on_ten_thousand_matrices() {
             let driver = NAMES.iter().position(|known| known == name).unwrap();
             let mut here = case.installed[driver];
             let by_hand = case.policy == UpdatePolicy::Disabled && case.pins[driver].is_none();
-            for step in &pick.path {
+            for step in pick.path.iter().map(|step| &step.version) {
                 let entry = case.drivers[driver].iter().find(|entry| version(entry.minor) == *step).unwrap();
                 assert!(by_hand || case.fits(driver, entry), "round {round}");
                 assert!(entry.from.is_none_or(|min| here.is_some_and(|here| min <= here)), "round {round}");

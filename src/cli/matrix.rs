@@ -4,18 +4,21 @@ mod ahead;
 mod explain;
 mod lint;
 mod question;
+mod remarks;
 mod resolve;
 mod show;
 
 use super::answer::document;
 use super::args::{Format, Global, List, Matrix as Args, MatrixVerb};
 use super::failure::unknown;
+use super::session::now;
 use super::{Answer, CliError, Exit, style};
 use crate::fetch::Store;
 use crate::matrix::{Confidence, Driver, Entry, Index, State, Support};
 use crate::types::{Digest, VersionRange};
+use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     match &args.verb {
@@ -39,6 +42,7 @@ struct Loaded {
     index: Index,
     source: String,
     digest: Digest,
+    now: Timestamp,
 }
 
 impl Loaded {
@@ -49,6 +53,7 @@ impl Loaded {
                 index: index(&Store::Embedded).await?,
                 source: Store::Embedded.to_string(),
                 digest: Digest::of(crate::fetch::embedded::index()),
+                now: now(),
             });
         };
         let bytes = bytes(path)?;
@@ -74,7 +79,29 @@ impl Loaded {
             index,
             source: path.display().to_string(),
             digest: Digest::of(&bytes),
+            now: now(),
         })
+    }
+
+    /// An answer from this index, with what its reader should know of it.
+    fn answer(&self, mut answer: Answer) -> Answer {
+        let source = &self.source;
+        for field in &self.index.unknown_fields {
+            let line = format!(
+                "{} {source}: this vdoctl does not know {field}, and leaves it out",
+                style::warn("warning:")
+            );
+            answer = answer.say(line);
+        }
+        if let Some(expires) = self.index.expires.filter(|_| self.index.is_stale(self.now)) {
+            let what = format!("the matrix ({source}, version {}) was good until {expires}", self.index.version);
+            let line = format!(
+                "{} {what}: nothing is upgraded because of it. Bring a newer one, or a newer vdoctl.",
+                style::warn("warning:")
+            );
+            answer = answer.say(line);
+        }
+        answer
     }
 
     /// Which index it is, for programs.
@@ -89,9 +116,21 @@ impl Loaded {
     }
 }
 
-/// The bytes of an index: a file, or `index.yaml` in a folder.
+fn not_text(name: &str) -> CliError {
+    CliError::new(
+        Exit::Refused,
+        format!("{name} is not UTF-8 text"),
+        "Name a matrix index; it is YAML or JSON.",
+    )
+}
+
+/// The file of an index: itself, or `index.yaml` in a folder.
+fn file(path: &Path) -> PathBuf {
+    if path.is_dir() { path.join("index.yaml") } else { path.to_owned() }
+}
+
 fn bytes(path: &Path) -> Result<Vec<u8>, CliError> {
-    let file = if path.is_dir() { path.join("index.yaml") } else { path.to_owned() };
+    let file = file(path);
     std::fs::read(&file).map_err(|error| {
         let what = format!("cannot read {}: {error}", file.display());
         CliError::new(Exit::NotFound, what, "Name a matrix index, or a folder with index.yaml")
@@ -138,7 +177,7 @@ async fn list(args: &List) -> Result<Answer, CliError> {
         .flat_map(|(name, driver)| driver.versions.iter().map(move |entry| (name.as_str(), entry)))
         .collect();
     let format = args.output.or_table();
-    Answer::formatted(
+    let answer = Answer::formatted(
         format,
         || {
             document(
@@ -147,13 +186,15 @@ async fn list(args: &List) -> Result<Answer, CliError> {
             )
         },
         || {
-            let mut heading = vec!["DRIVER", "VERSION", "KUBERNETES", "VSPHERE", "STATE"];
+            let mut heading = vec!["DRIVER", "VERSION", "KUBERNETES", "VSPHERE"];
             if format == Format::Wide {
-                heading.extend(["NEEDS", "EVIDENCE", "CHART"]);
+                heading.extend(["EVIDENCE", "CHART", "NEEDS"]);
             }
+            heading.push("STATE");
             style::table(&heading, &entries.iter().map(|(name, e)| row(name, e, format)).collect::<Vec<_>>())
         },
-    )
+    )?;
+    Ok(loaded.answer(answer))
 }
 
 fn row(name: &str, entry: &Entry, format: Format) -> Vec<String> {
@@ -162,16 +203,18 @@ fn row(name: &str, entry: &Entry, format: Format) -> Vec<String> {
         entry.version.to_string(),
         entry.kubernetes.range.to_string(),
         entry.vsphere.range.to_string(),
-        state(entry),
     ];
     if format == Format::Wide {
-        let needs: Vec<&str> = entry.requires.iter().map(|r| r.driver.as_str()).collect();
+        let needs: Vec<String> = entry.requires.iter().map(ToString::to_string).collect();
+        let needs = if needs.is_empty() { "-".to_owned() } else { needs.join(", ") };
         row.extend([
-            needs.join(","),
             confidence(entry.kubernetes.confidence).to_owned(),
             entry.chart.digest.short(),
+            needs,
         ]);
     }
+    // the state may be a sentence, so it comes last
+    row.push(state(entry));
     row
 }
 

@@ -1,7 +1,7 @@
 //! How text looks: a few styles, a table, relative times. Styles are always in the text; the printer takes them out where
 //! they are not wanted.
 
-use crate::types::distance;
+pub use crate::types::nearest;
 use k8s_openapi::jiff::Timestamp;
 use owo_colors::OwoColorize as _;
 
@@ -67,14 +67,6 @@ pub fn ago(then: Timestamp, now: Timestamp) -> String {
         7200..=172_799 => format!("{}h", seconds / 3600),
         _ => format!("{}d", seconds / 86400),
     }
-}
-
-/// The word of a list that looks most like this one, if any does.
-pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let all = known.into_iter().map(|other| (distance(word, other), other));
-    all.filter(|(distance, other)| *distance <= (other.len() / 3).max(1))
-        .min()
-        .map(|(_, other)| other)
 }
 
 #[cfg(test)]

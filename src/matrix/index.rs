@@ -1,3 +1,4 @@
+use super::resolve::UpdatePolicy;
 use crate::types::{ChartRef, Digest, DriverName, DriverRole, DriverVersion, VcenterVersion, VersionRange};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ pub struct Index {
     pub vcenter_builds: Vec<BuildFloor>,
     /// The drivers by name.
     pub drivers: BTreeMap<DriverName, Driver>,
-    /// Fields this build does not know, by path. A newer index may have them; a misspelt one too.
+    /// Fields this build does not know, by path, with what was probably meant. A newer index may have them; a misspelt one too.
     pub unknown_fields: Vec<String>,
 }
 
@@ -31,6 +32,15 @@ impl Index {
     #[must_use]
     pub fn is_stale(&self, now: jiff::Timestamp) -> bool {
         self.expires.is_some_and(|expires| expires < now)
+    }
+
+    /// How far an index may change what is installed: one that is past its date changes nothing, because a newer one may say otherwise.
+    #[must_use]
+    pub fn policy(&self, asked: UpdatePolicy, now: jiff::Timestamp) -> UpdatePolicy {
+        match asked {
+            UpdatePolicy::Compatible | UpdatePolicy::Latest if self.is_stale(now) => UpdatePolicy::Frozen,
+            _ => asked,
+        }
     }
 
     /// The version a vCenter is to be compared by: 6.7 Update 3 reports 6.7.0, and only its build tells the difference.
@@ -76,6 +86,7 @@ pub struct BuildFloor {
 
 /// Where a fact was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Source {
     /// The address.
     pub url: String,
@@ -193,9 +204,33 @@ pub struct Requirement {
     /// Why.
     #[serde(default)]
     pub reason: Option<String>,
+    /// Only then; absent: always.
+    #[serde(default)]
+    pub when: Option<RequiredWhen>,
+    /// Names of [`Source`]s.
+    #[serde(default)]
+    pub evidence: Vec<String>,
+}
+
+/// When another driver is required: a feature state of the driver has been set to a value. What is not set is as the chart has it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct RequiredWhen {
+    /// The feature state.
+    pub feature_state: String,
+    /// The value.
+    pub is: bool,
 }
 
 impl Requirement {
+    /// Whether it counts where these feature states are set.
+    #[must_use]
+    pub fn counts(&self, states: &BTreeMap<String, bool>) -> bool {
+        self.when
+            .as_ref()
+            .is_none_or(|when| states.get(&when.feature_state) == Some(&when.is))
+    }
+
     /// Whether a version of the other driver will do.
     #[must_use]
     pub fn accepts(&self, version: &DriverVersion) -> bool {
@@ -213,11 +248,15 @@ impl fmt::Display for Requirement {
     /// `vsphere-cpi 1.33.0 and newer`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.min, &self.max) {
-            (None, None) => write!(f, "{}", self.driver),
-            (Some(min), None) => write!(f, "{} {min} and newer", self.driver),
-            (None, Some(max)) => write!(f, "{} up to {max}", self.driver),
-            (Some(min), Some(max)) if min == max => write!(f, "{} {min}", self.driver),
-            (Some(min), Some(max)) => write!(f, "{} {min} to {max}", self.driver),
+            (None, None) => write!(f, "{}", self.driver)?,
+            (Some(min), None) => write!(f, "{} {min} and newer", self.driver)?,
+            (None, Some(max)) => write!(f, "{} up to {max}", self.driver)?,
+            (Some(min), Some(max)) if min == max => write!(f, "{} {min}", self.driver)?,
+            (Some(min), Some(max)) => write!(f, "{} {min} to {max}", self.driver)?,
+        }
+        match &self.when {
+            Some(RequiredWhen { feature_state, is }) => write!(f, " when {feature_state} is {is}"),
+            None => Ok(()),
         }
     }
 }
@@ -273,6 +312,7 @@ pub enum State {
 
 /// Why a version is deprecated or withdrawn.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Verdict {
     /// Why.
     pub reason: String,

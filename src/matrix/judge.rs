@@ -3,7 +3,7 @@
 use super::index::{Driver, Entry, State};
 use super::rejection::{Rejected, Rejection};
 use super::resolve::{DriverRequest, Query};
-use crate::types::{DriverVersion, VcenterVersion};
+use crate::types::{DriverVersion, VcenterVersion, VersionRange};
 use std::collections::BTreeMap;
 
 /// The feature that more than one vCenter asks for. A driver that has it in no version is not asked.
@@ -23,6 +23,10 @@ pub(super) struct Wish<'a> {
     features: BTreeMap<String, String>,
     /// The vCenters that it will speak to.
     vcenters: Vec<&'a (String, VcenterVersion)>,
+    /// Feature states that are set.
+    pub(super) states: BTreeMap<String, bool>,
+    /// Nobody asks for several vCenters but the connections themselves.
+    several: bool,
     unmet: Option<BTreeMap<String, String>>,
 }
 
@@ -32,14 +36,18 @@ impl<'a> Wish<'a> {
         let uses = |name: &String| request.connections.as_ref().is_none_or(|used| used.contains(name));
         let vcenters: Vec<_> = query.vcenters.iter().filter(|(name, _)| uses(name)).collect();
         let mut features = request.features.clone();
-        if vcenters.len() > 1 && driver.versions.iter().any(|entry| entry.features.contains_key(MULTI_VCENTER)) {
-            features
-                .entry(MULTI_VCENTER.to_owned())
-                .or_insert_with(|| format!("having {} vSphere connections", vcenters.len()));
+        let several = vcenters.len() > 1
+            && !features.contains_key(MULTI_VCENTER)
+            && driver.versions.iter().any(|entry| entry.features.contains_key(MULTI_VCENTER));
+        if several {
+            let by = format!("the use of {} vSphere connections", vcenters.len());
+            features.insert(MULTI_VCENTER.to_owned(), by);
         }
         Self {
             features,
             vcenters,
+            states: request.states.clone(),
+            several,
             unmet: request.unmet.clone(),
         }
     }
@@ -64,7 +72,7 @@ pub(super) fn each<'a>(entry: &'a Entry, query: &'a Query<'a>, wish: &'a Wish<'a
     let requires = entry
         .requires
         .iter()
-        .filter(|required| !query.drivers.contains_key(&required.driver));
+        .filter(|required| !query.drivers.contains_key(&required.driver) && required.counts(&wish.states));
     let requires = requires.map(|missing| Rejection::Requires {
         driver: missing.driver.clone(),
         reason: missing.reason.clone(),
@@ -83,38 +91,42 @@ fn kubernetes(entry: &Entry, query: &Query<'_>) -> Option<Rejection> {
     })
 }
 
+/// The vCenters in use that a range leaves out, in no order.
+pub(super) fn outside<'a>(range: &VersionRange, wish: &Wish<'a>) -> impl Iterator<Item = &'a (String, VcenterVersion)> {
+    let all = wish.vcenters.iter().copied();
+    all.filter(move |(_, version)| !range.contains(version.numbers()))
+}
+
 fn vsphere(entry: &Entry, wish: &Wish<'_>) -> Option<Rejection> {
-    let outside = wish
-        .vcenters
-        .iter()
-        .copied()
-        .filter(|(_, version)| !entry.vsphere.range.contains(version.numbers()));
-    outside.min().map(|(connection, actual)| Rejection::Vsphere {
-        supported: entry.vsphere.range.clone(),
-        connection: connection.clone(),
-        actual: actual.clone(),
-    })
+    outside(&entry.vsphere.range, wish)
+        .min()
+        .map(|(connection, actual)| Rejection::Vsphere {
+            supported: entry.vsphere.range.clone(),
+            connection: connection.clone(),
+            actual: actual.clone(),
+        })
 }
 
 fn cannot(entry: &Entry, wish: &Wish<'_>, feature: &str, by: &str) -> Option<Rejection> {
     let Some(known) = entry.features.get(feature) else {
+        if wish.several && feature == MULTI_VCENTER {
+            let connections = wish.vcenters.len();
+            return Some(Rejection::OneVcenter { connections });
+        }
         return Some(Rejection::Feature {
             feature: feature.to_owned(),
             by: by.to_owned(),
         });
     };
-    let outside = wish
-        .vcenters
-        .iter()
-        .copied()
-        .filter(|(_, version)| !known.vsphere.contains(version.numbers()));
-    outside.min().map(|(connection, actual)| Rejection::FeatureVsphere {
-        feature: feature.to_owned(),
-        by: by.to_owned(),
-        supported: known.vsphere.clone(),
-        connection: connection.clone(),
-        actual: actual.clone(),
-    })
+    outside(&known.vsphere, wish)
+        .min()
+        .map(|(connection, actual)| Rejection::FeatureVsphere {
+            feature: feature.to_owned(),
+            by: by.to_owned(),
+            supported: known.vsphere.clone(),
+            connection: connection.clone(),
+            actual: actual.clone(),
+        })
 }
 
 /// The first precondition of an upgrade to this version that is not known to hold.

@@ -39,6 +39,14 @@ struct Bounds {
     skew_version: Option<String>,
 }
 
+/// The tables of the file, and the drivers they are about.
+pub(super) const TABLES: [(&str, &str, DriverRole); 2] = [("CPI", CPI, DriverRole::CloudProvider), ("CSI", CSI, DriverRole::Storage)];
+
+/// What `isCPIRequired` requires.
+pub(super) fn required_driver() -> DriverName {
+    CPI.to_owned()
+}
+
 /// Whether this is such a file.
 pub(super) fn is(value: &Value) -> bool {
     let has = |field| value.get(field).is_some();
@@ -65,13 +73,9 @@ pub(super) fn index(value: Value) -> Result<Index, IndexError> {
         unknown_fields: Vec::new(),
     };
     for (table, versions) in tables {
-        let (name, role) = match table.as_str() {
-            "CPI" => (CPI, DriverRole::CloudProvider),
-            "CSI" => (CSI, DriverRole::Storage),
-            _ => {
-                index.unknown_fields.push(table);
-                continue;
-            }
+        let Some((_, name, role)) = TABLES.into_iter().find(|(name, ..)| *name == table) else {
+            index.unknown_fields.push(table);
+            continue;
         };
         let versions: BTreeMap<DriverVersion, Version> = typed(versions, &table)?;
         let mut entries = Vec::new();
@@ -100,10 +104,12 @@ fn entry(version: DriverVersion, raw: Version) -> Result<Entry, String> {
         })
     };
     let requires = raw.is_cpi_required.then(|| Requirement {
-        driver: CPI.to_owned(),
+        driver: required_driver(),
         min: None,
         max: None,
         reason: Some("isCPIRequired is true".to_owned()),
+        when: None,
+        evidence: vec![EVIDENCE.to_owned()],
     });
     Ok(Entry {
         version,

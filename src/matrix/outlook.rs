@@ -3,8 +3,8 @@
 use super::index::Index;
 use super::judge::{Bar, Wish, judge, misfits};
 use super::rejection::{NoFit, Rejection};
-use super::resolve::{DriverRequest, Query, resolve};
-use super::steps::steps;
+use super::resolve::{DriverRequest, Query, resolve, step_because};
+use super::steps::{Step, steps};
 use crate::types::{DriverName, DriverVersion, KubernetesVersion, VcenterVersion};
 use std::collections::BTreeMap;
 
@@ -24,8 +24,8 @@ pub struct Change {
     pub driver: DriverName,
     /// What ran before; `None` for a first installation.
     pub from: Option<DriverVersion>,
-    /// The versions to install, one after the other, the last one to stay.
-    pub path: Vec<DriverVersion>,
+    /// The versions to install, one after the other, the last one to stay, each with what must hold before it.
+    pub path: Vec<Step>,
     /// When.
     pub when: When,
     /// Why this version.
@@ -109,7 +109,7 @@ pub fn outlook(index: &Index, query: &Query<'_>, kubernetes: Option<&KubernetesV
         if let Ok(changes) = &result {
             let last = changes
                 .iter()
-                .filter_map(|change| Some((change.driver.clone(), change.path.last()?.clone())));
+                .filter_map(|change| Some((change.driver.clone(), change.path.last()?.version.clone())));
             let last: Vec<_> = last.collect();
             runs.extend(last);
         }
@@ -138,7 +138,10 @@ fn changes(index: &Index, query: &Query<'_>, before: Option<Platform>) -> Result
             continue;
         }
         let mut path = if pick.path.is_empty() {
-            vec![pick.target.clone()]
+            vec![Step {
+                version: pick.target.clone(),
+                preconditions: Vec::new(),
+            }]
         } else {
             pick.path
         };
@@ -157,7 +160,12 @@ fn changes(index: &Index, query: &Query<'_>, before: Option<Platform>) -> Result
             from: from.cloned(),
             path,
             when,
-            because: pick.because,
+            // all steps are told at once, so the reason is that for the last one
+            because: pick
+                .because
+                .strip_prefix(&step_because(&pick.target))
+                .unwrap_or(&pick.because)
+                .to_owned(),
             driver: name,
         });
     }
@@ -165,15 +173,19 @@ fn changes(index: &Index, query: &Query<'_>, before: Option<Platform>) -> Result
 }
 
 /// The steps to the target on the platform as it is before a stage, when all of them fit there.
-fn early(index: &Index, query: &Query<'_>, name: &DriverName, from: &DriverVersion, target: &DriverVersion) -> Option<Vec<DriverVersion>> {
+fn early(index: &Index, query: &Query<'_>, name: &DriverName, from: &DriverVersion, target: &DriverVersion) -> Option<Vec<Step>> {
     let driver = index.drivers.get(name)?;
     let request = query.drivers.get(name)?;
     let verdicts = judge(driver, query, Wish::new(driver, query, request), Some(from));
     let (entry, bar) = verdicts.judged.iter().find(|(entry, _)| entry.version == *target)?;
     let fits = matches!(bar, None | Some(Bar::Downgrade | Bar::Prerelease));
     let way = steps(&verdicts.judged, from, entry);
-    let way: Vec<DriverVersion> = way.into_iter().map(|entry| entry.version.clone()).collect();
-    fits.then(|| if way.is_empty() { vec![target.clone()] } else { way })
+    let back = || Step {
+        version: target.clone(),
+        preconditions: Vec::new(),
+    };
+    let way: Vec<Step> = way.into_iter().map(Step::to).collect();
+    fits.then(|| if way.is_empty() { vec![back()] } else { way })
 }
 
 /// Whether the next Kubernetes minor fits.

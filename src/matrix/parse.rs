@@ -1,7 +1,8 @@
 //! From bytes to an [`Index`]: everything is checked here, so nothing has to be checked later.
 
+use super::fields::{self, Unknown};
 use super::index::{Driver, Entry, Facts, Feature, Index, Source, State, Support};
-use super::raw::{RawDriver, RawEntry, RawIndex, RawState, RawSupport};
+use super::raw::{RawEntry, RawIndex, RawState, RawSupport};
 use super::{original, stream};
 use crate::types::{ChartRef, DriverName, VersionRange};
 use crate::yaml::{self, YamlError};
@@ -67,23 +68,11 @@ impl Index {
                 });
             }
         }
-        let mut unknown = strangers(&mut value, &RawIndex::<()>::FIELDS, "");
-        for (name, driver) in value.get_mut("drivers").and_then(Value::as_object_mut).into_iter().flatten() {
-            let at = format!("drivers.{name}");
-            unknown.extend(strangers(driver, &RawDriver::<()>::FIELDS, &at));
-            for (i, entry) in driver
-                .get_mut("versions")
-                .and_then(Value::as_array_mut)
-                .into_iter()
-                .flatten()
-                .enumerate()
-            {
-                let at = place(name, i, entry);
-                unknown.extend(strangers(entry, &RawEntry::FIELDS, &at));
-            }
-        }
+        let unknown = fields::unknown(&value);
+        let named = unknown.iter().map(|unknown| named(&value, unknown)).collect();
+        unknown.iter().for_each(|unknown| fields::remove(&mut value, &unknown.path));
         let raw: RawIndex<Vec<Value>> = typed(value, "the top")?;
-        checked(raw, unknown, |name, versions| {
+        checked(raw, named, |name, versions| {
             let mut known = stream::Known::default();
             let read = |(i, value): (usize, Value)| {
                 let at = place(name, i, &value);
@@ -96,17 +85,24 @@ impl Index {
     }
 }
 
-/// Takes the fields out that this build does not know; their paths.
-fn strangers(value: &mut Value, known: &[&str], at: &str) -> Vec<String> {
-    let Some(fields) = value.as_object_mut() else { return Vec::new() };
-    let unknown: Vec<String> = fields.keys().filter(|key| !known.contains(&key.as_str())).cloned().collect();
-    fields.retain(|key, _| known.contains(&key.as_str()));
-    let path = |key| if at.is_empty() { key } else { format!("{at}.{key}") };
-    unknown.into_iter().map(path).collect()
+/// A field that is not known, as messages name it, with what was probably meant.
+fn named(index: &Value, unknown: &Unknown) -> String {
+    let path: Vec<&str> = unknown.path.iter().map(String::as_str).collect();
+    let at = match path.as_slice() {
+        ["drivers", driver, "versions", i, rest @ ..] => {
+            let i = i.parse::<usize>().unwrap_or(0);
+            format!("{}.{}", place(driver, i, &index["drivers"][*driver]["versions"][i]), rest.join("."))
+        }
+        all => all.join("."),
+    };
+    match &unknown.nearest {
+        Some(near) => format!("{at} (did you mean {near}?)"),
+        None => at,
+    }
 }
 
 /// An entry, as messages name it.
-fn place(driver: &str, i: usize, entry: &Value) -> String {
+pub(super) fn place(driver: &str, i: usize, entry: &Value) -> String {
     match entry.get("version").and_then(Value::as_str) {
         Some(version) => format!("drivers.{driver} {version}"),
         None => format!("drivers.{driver} entry {}", i + 1),
@@ -246,7 +242,14 @@ fn consistent(
     drivers: &BTreeSet<DriverName>,
 ) -> Result<(), String> {
     let features = entry.features.values().flat_map(|feature| &feature.evidence);
-    let evidence = entry.kubernetes.evidence.iter().chain(&entry.vsphere.evidence).chain(features);
+    let needs = entry.requires.iter().flat_map(|required| &required.evidence);
+    let evidence = entry
+        .kubernetes
+        .evidence
+        .iter()
+        .chain(&entry.vsphere.evidence)
+        .chain(features)
+        .chain(needs);
     if let Some(name) = evidence.into_iter().find(|name| !sources.contains_key(*name)) {
         return Err(format!("the evidence {name:?} is not under sources; add it there"));
     }

@@ -29,31 +29,11 @@ pub(super) struct RawIndex<V> {
     pub drivers: BTreeMap<DriverName, RawDriver<V>>,
 }
 
-impl<V> RawIndex<V> {
-    /// The fields there are.
-    pub(super) const FIELDS: [&str; 9] = [
-        "apiVersion",
-        "kind",
-        "version",
-        "generated",
-        "expires",
-        "sources",
-        "preconditions",
-        "vcenterBuilds",
-        "drivers",
-    ];
-}
-
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawDriver<V> {
     pub role: DriverRole,
     pub versions: V,
-}
-
-impl<V> RawDriver<V> {
-    /// The fields there are.
-    pub(super) const FIELDS: [&str; 2] = ["role", "versions"];
 }
 
 #[derive(serde::Deserialize)]
@@ -73,21 +53,6 @@ pub(super) struct RawEntry {
     pub images: Vec<Image>,
     #[serde(default)]
     pub state: Option<RawState>,
-}
-
-impl RawEntry {
-    /// The fields there are.
-    pub(super) const FIELDS: [&str; 9] = [
-        "version",
-        "chart",
-        "kubernetes",
-        "vsphere",
-        "requires",
-        "features",
-        "upgradesFrom",
-        "images",
-        "state",
-    ];
 }
 
 #[derive(serde::Deserialize)]

@@ -1,4 +1,5 @@
 use crate::types::{DriverName, DriverVersion, KubernetesVersion, VcenterVersion, VersionRange};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Why a version was not chosen: the first reason found.
@@ -56,6 +57,12 @@ pub enum Rejection {
         feature: String,
         /// Who requires it: a field of a specification, a flag.
         by: String,
+    },
+    /// It speaks to one vCenter only, and there are several.
+    #[error("can use one vCenter only, and there are {connections} vSphere connections")]
+    OneVcenter {
+        /// How many it is to use.
+        connections: usize,
     },
     /// It can do what is required only with another vCenter.
     #[error("can do {feature}, which {by} asks for, only with vCenter {supported}, {connection} has {actual}")]
@@ -142,7 +149,7 @@ pub enum Cause {
         /// The newest version that fits now.
         fits: Option<DriverVersion>,
     },
-    /// Updates are disabled, and the matrix does not know what is installed.
+    /// Nothing is to be updated, and the matrix does not know what is installed.
     InstalledUnknown {
         /// What is installed.
         installed: DriverVersion,
@@ -164,6 +171,8 @@ pub struct NoFit {
     pub advice: Option<String>,
     /// The other drivers for which no choice is possible either.
     pub others: Vec<NoFit>,
+    /// The drivers that would have a choice, and which.
+    pub fitting: BTreeMap<DriverName, DriverVersion>,
 }
 
 impl std::error::Error for NoFit {}
@@ -193,6 +202,7 @@ impl Rejection {
             | Self::RequiresVersion { .. }
             | Self::Apart
             | Self::Feature { .. }
+            | Self::OneVcenter { .. }
             | Self::FeatureVsphere { .. }
             | Self::NoPath { .. }
             | Self::Unmet { .. }
@@ -239,7 +249,7 @@ impl fmt::Display for NoFit {
             }
             Cause::InstalledUnknown { installed } => write!(
                 f,
-                "{driver} {installed} is installed, updates are disabled, and the matrix does not know that version"
+                "{driver} {installed} is installed and is not to be updated, and the matrix does not know that version"
             )?,
         }
         if let Some(advice) = &self.advice {

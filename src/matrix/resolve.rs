@@ -2,7 +2,7 @@ use super::advice::{advice, platform};
 use super::index::{Driver, Entry, Index, Requirement, State};
 use super::judge::{Bar, Verdicts, Wish, judge, misfit};
 use super::rejection::{Cause, NoFit, Rejected, Rejection};
-use super::steps::steps;
+use super::steps::{Step, steps};
 use crate::types::{ChartRef, DriverName, DriverRole, DriverVersion, KubernetesVersion, VcenterVersion};
 use std::collections::BTreeMap;
 
@@ -16,6 +16,8 @@ pub enum UpdatePolicy {
     Latest,
     /// It stays whatever happens. The first installation is still made.
     Disabled,
+    /// The same, because the index is past its date: [`Index::policy`].
+    Frozen,
 }
 
 /// What is wanted of one driver.
@@ -23,10 +25,14 @@ pub enum UpdatePolicy {
 pub struct DriverRequest {
     /// Exactly this version.
     pub pin: Option<DriverVersion>,
+    /// Who pins it, for messages; `None`: the specification.
+    pub pinned_by: Option<String>,
     /// Take the pin although it does not fit.
     pub allow_incompatible: bool,
     /// What the version must be able to do, by the names of features in the index, each with who asks for it: a field, or a flag.
     pub features: BTreeMap<String, String>,
+    /// Feature states of the driver that are set, by name.
+    pub states: BTreeMap<String, bool>,
     /// The connections whose vCenters it will speak to; `None`: all.
     pub connections: Option<Vec<String>>,
     /// What is not known to hold of the preconditions of upgrades, by name, with what is known of it and what to do. An upgrade that
@@ -57,10 +63,12 @@ pub struct Pick {
     pub version: DriverVersion,
     /// Where it leads: another version than [`Pick::version`] when that is only a step on the way.
     pub target: DriverVersion,
-    /// The versions from what is installed to the target, in order; empty when nothing is installed or nothing changes.
-    pub path: Vec<DriverVersion>,
-    /// What must hold before the next step and was not checked, by name.
-    pub preconditions: Vec<String>,
+    /// What is installed.
+    pub from: Option<DriverVersion>,
+    /// Why what is installed cannot stay; `None` also where the matrix does not know it.
+    pub leaves: Option<Rejection>,
+    /// The versions from what is installed to the target, in order; empty when nothing is installed or nothing newer is taken.
+    pub path: Vec<Step>,
     /// The newest version above the target that only waits for a precondition of its upgrade.
     pub waits: Option<Rejected>,
     /// Its chart.
@@ -69,10 +77,18 @@ pub struct Pick {
     pub because: String,
     /// The best version that fits, whether or not it is the chosen one. `None` only beside an overridden pin.
     pub newest: Option<DriverVersion>,
-    /// Why the pinned version does not fit, when it is taken all the same.
+    /// Why the version does not fit, when it is taken all the same: pinned with force, or kept because nothing is updated.
     pub overridden: Option<String>,
     /// Why the version is deprecated, when it is.
     pub deprecated: Option<String>,
+}
+
+impl Pick {
+    /// What must hold before the next step and was not checked, by name.
+    #[must_use]
+    pub fn preconditions(&self) -> &[String] {
+        self.path.first().map_or(&[], |step| &step.preconditions)
+    }
 }
 
 /// One choice for every driver asked for.
@@ -117,10 +133,27 @@ pub fn resolve(index: &Index, query: &Query<'_>) -> Result<Resolution, Box<NoFit
     if failures.is_empty() {
         match together(&options) {
             Ok(chosen) => return Ok(finish(&options, &chosen, query)),
-            Err(reasons) => failures.extend(options.iter().zip(reasons).map(|(options, reasons)| apart(options, reasons, query))),
+            Err(reasons) => {
+                // what needs something that is not there is to blame; without such a driver it is all of them
+                let needy = |reasons: &[Rejected]| reasons.iter().any(|r| matches!(r.reason, Rejection::RequiresVersion { .. }));
+                let some = reasons.iter().any(|reasons| needy(reasons));
+                let mut fine = Vec::new();
+                for (options, reasons) in options.into_iter().zip(reasons) {
+                    if some && !needy(&reasons) {
+                        fine.push(options);
+                    } else {
+                        failures.push(apart(&options, reasons, query));
+                    }
+                }
+                options = fine;
+            }
         }
     }
     let mut first = failures.remove(0);
+    let fitting = options
+        .iter()
+        .filter_map(|options| Some((options.name.clone(), options.choices.first()?.entry.version.clone())));
+    first.fitting = fitting.collect();
     first.others = failures;
     Err(Box::new(first))
 }
@@ -130,8 +163,21 @@ struct Choice<'a> {
     entry: &'a Entry,
     /// Taken whatever it needs: somebody insisted.
     forced: bool,
+    /// The feature states that its needs may depend on.
+    states: &'a BTreeMap<String, bool>,
     because: Option<String>,
     overridden: Option<String>,
+}
+
+impl<'a> Choice<'a> {
+    /// What it needs of other drivers.
+    fn needs(&self) -> impl Iterator<Item = &'a Requirement> {
+        let (forced, states) = (self.forced, self.states);
+        self.entry
+            .requires
+            .iter()
+            .filter(move |required| !forced && required.counts(states))
+    }
 }
 
 /// The choices for one driver, best first; never empty.
@@ -155,17 +201,25 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
     good.sort_by_key(|entry| matches!(entry.state, State::Deprecated(_)));
     let newest = good.first().map(|entry| entry.version.clone());
     let fail = |cause| no_fit(query, name, cause, verdicts.rejected().collect(), Some(driver));
-    let one = |entry, forced, because: &str, overridden| {
+    let one = |entry, forced, because: String, overridden| {
         vec![Choice {
             entry,
             forced,
-            because: Some(because.to_owned()),
+            states: &request.states,
+            because: Some(because),
             overridden,
         }]
+    };
+    let pinned = || {
+        request
+            .pinned_by
+            .as_ref()
+            .map_or_else(|| "pinned in spec".to_owned(), |by| format!("pinned by {by}"))
     };
     let plain = |entry| Choice {
         entry,
         forced: false,
+        states: &request.states,
         because: None,
         overridden: None,
     };
@@ -180,10 +234,13 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
             .filter(barred)
             .and_then(|(entry, bar)| verdicts.reason(entry, bar))
         {
-            None => one(entry, false, "pinned in spec", None),
-            Some(reason) if request.allow_incompatible && !entry.chart.urls.is_empty() => {
-                one(entry, true, "pinned in spec, although it does not fit", Some(reason.to_string()))
-            }
+            None => one(entry, false, pinned(), None),
+            Some(reason) if request.allow_incompatible && !entry.chart.urls.is_empty() => one(
+                entry,
+                true,
+                format!("{}, although it does not fit", pinned()),
+                Some(reason.to_string()),
+            ),
             Some(reason) => {
                 let (reason, fits) = (Box::new(reason), newest.clone());
                 return Err(fail(Cause::PinRejected {
@@ -196,14 +253,22 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
     } else {
         let known = installed.map(|version| (version, driver.entry(version)));
         match (query.policy, known) {
-            (UpdatePolicy::Disabled, Some((_, Some(entry)))) => one(entry, true, "installed, and updates are disabled", None),
-            (UpdatePolicy::Disabled, Some((version, None))) => {
+            (UpdatePolicy::Disabled | UpdatePolicy::Frozen, Some((_, Some(entry)))) => {
+                let why = if query.policy == UpdatePolicy::Frozen {
+                    "installed, and nothing is changed by a matrix past its date"
+                } else {
+                    "installed, and updates are disabled"
+                };
+                let misfit = misfit(entry, query, &verdicts.wish).map(|reason| reason.to_string());
+                one(entry, true, why.to_owned(), misfit)
+            }
+            (UpdatePolicy::Disabled | UpdatePolicy::Frozen, Some((version, None))) => {
                 return Err(fail(Cause::InstalledUnknown {
                     installed: version.clone(),
                 }));
             }
             (UpdatePolicy::Compatible, Some((_, Some(entry)))) if misfit(entry, query, &verdicts.wish).is_none() => {
-                let mut choices = one(entry, false, "installed and still fits", None);
+                let mut choices = one(entry, false, "installed and still fits".to_owned(), None);
                 choices.extend(good.into_iter().filter(|other| other.version != entry.version).map(plain));
                 choices
             }
@@ -225,7 +290,7 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
 /// The first combination, by the order of the choices, in which every driver has the versions of the others that it needs.
 /// Without one: for each driver the choices that fail, with the reason.
 fn together(options: &[Options<'_>]) -> Result<Vec<usize>, Vec<Vec<Rejected>>> {
-    let choosy = |choice: &Choice<'_>| !choice.forced && choice.entry.requires.iter().any(Requirement::is_choosy);
+    let choosy = |choice: &Choice<'_>| choice.needs().any(Requirement::is_choosy);
     if !options.iter().any(|options| options.choices.iter().any(choosy)) {
         return Ok(vec![0; options.len()]);
     }
@@ -235,7 +300,7 @@ fn together(options: &[Options<'_>]) -> Result<Vec<usize>, Vec<Vec<Rejected>>> {
     }
     let reasons = options.iter().map(|own| {
         let why = |choice: &Choice<'_>| {
-            let lacking = choice.entry.requires.iter().filter(|_| !choice.forced).find(|required| {
+            let lacking = choice.needs().find(|required| {
                 let other = options.iter().find(|other| *other.name == required.driver);
                 other.is_some_and(|other| !other.choices.iter().any(|choice| required.accepts(&choice.entry.version)))
             });
@@ -282,8 +347,8 @@ fn extend(options: &[Options<'_>], chosen: &mut Vec<usize>) -> bool {
 }
 
 fn needs_met(choice: &Choice<'_>, other: &DriverName, version: &Choice<'_>) -> bool {
-    let mut needs = choice.entry.requires.iter().filter(|required| required.driver == *other);
-    choice.forced || needs.all(|required| required.accepts(&version.entry.version))
+    let mut needs = choice.needs().filter(|required| required.driver == *other);
+    needs.all(|required| required.accepts(&version.entry.version))
 }
 
 fn finish(options: &[Options<'_>], chosen: &[usize], query: &Query<'_>) -> Resolution {
@@ -302,19 +367,26 @@ fn taken(options: &Options<'_>, choice: &Choice<'_>, query: &Query<'_>) -> Pick 
     let entry = way.first().copied().unwrap_or(target);
     let mut because = choice.because.clone().unwrap_or_else(|| reason_for(options.driver, target, query));
     if entry.version != target.version {
-        because = format!("a step on the way to {}: {because}", target.version);
+        because = step_because(&target.version) + &because;
     }
-    let changes = installed.is_some_and(|installed| *installed < entry.version);
+    let checked = query.drivers.get(options.name).is_some_and(|request| request.unmet.is_some());
+    let step = |(i, entry): (usize, &&Entry)| {
+        let mut step = Step::to(entry);
+        if checked && i == 0 {
+            step.preconditions.clear();
+        }
+        step
+    };
+    let leaves = || {
+        let old = options.driver.entry(installed.filter(|version| **version != target.version)?)?;
+        misfit(old, query, &options.verdicts.wish)
+    };
     Pick {
         version: entry.version.clone(),
         target: target.version.clone(),
-        path: way.iter().map(|entry| entry.version.clone()).collect(),
-        preconditions: entry
-            .upgrades_from
-            .iter()
-            .filter(|_| changes && query.drivers.get(options.name).is_none_or(|request| request.unmet.is_none()))
-            .flat_map(|from| from.preconditions.clone())
-            .collect(),
+        from: installed.cloned(),
+        leaves: leaves(),
+        path: way.iter().enumerate().map(step).collect(),
         waits: waits(&options.verdicts, &target.version),
         chart: entry.chart.clone(),
         because,
@@ -325,6 +397,11 @@ fn taken(options: &Options<'_>, choice: &Choice<'_>, query: &Query<'_>) -> Pick 
             State::Good | State::Withdrawn(_) => None,
         },
     }
+}
+
+/// What stands before the reason for the target where a step on the way to it is taken.
+pub(super) fn step_because(target: &DriverVersion) -> String {
+    format!("a step on the way to {target}: ")
 }
 
 fn waits(verdicts: &Verdicts<'_>, target: &DriverVersion) -> Option<Rejected> {
@@ -363,5 +440,6 @@ fn no_fit(query: &Query<'_>, name: &DriverName, cause: Cause, rejected: Vec<Reje
         platform: platform(query),
         advice,
         others: Vec::new(),
+        fitting: BTreeMap::new(),
     })
 }

@@ -4,6 +4,26 @@ use super::index::Entry;
 use super::judge::Bar;
 use crate::types::DriverVersion;
 
+/// A version on the way of an upgrade.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The version.
+    pub version: DriverVersion,
+    /// What must hold before it is installed and was not checked, by name.
+    pub preconditions: Vec<String>,
+}
+
+impl Step {
+    /// The step to an entry, with what its edges name.
+    pub(super) fn to(entry: &Entry) -> Self {
+        let named = entry.upgrades_from.iter().flat_map(|from| &from.preconditions);
+        Self {
+            version: entry.version.clone(),
+            preconditions: named.cloned().collect(),
+        }
+    }
+}
+
 type Judged<'a> = [(&'a Entry, Option<Bar>)];
 
 /// From which version on an entry can be reached, where that is known.

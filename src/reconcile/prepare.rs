@@ -152,7 +152,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         vcenters: &vcenters,
         drivers: &asked.drivers,
         installed: &installed,
-        policy: policy(config.spec.update_policy),
+        policy: index.policy(policy(config.spec.update_policy), occasion.now),
     };
     if let Some(error) = unknown {
         report.preconditions.extend(preconditions::supported(index, &query, None));

@@ -39,14 +39,16 @@ impl Asked {
         pin: Option<DriverVersion>,
         allow_incompatible: bool,
         features: BTreeMap<String, String>,
+        states: BTreeMap<String, bool>,
         connections: Vec<String>,
     ) {
         let request = DriverRequest {
             pin,
             allow_incompatible,
             features,
+            states,
             connections: Some(connections.clone()),
-            unmet: None,
+            ..DriverRequest::default()
         };
         self.drivers.insert(driver.to_owned(), request);
         self.connections.insert(driver.to_owned(), connections);
@@ -109,16 +111,16 @@ pub fn asked(spec: &VDOConfigSpec, namespace: &str, existing: &BTreeSet<String>)
         let cpi = spec.cloud_provider.clone().unwrap_or_default();
         let names = connections("spec.cloudProvider.vsphereCloudConfigs", cpi.vsphere_cloud_configs, existing)?;
         let pin = pin("cloudProvider", cpi.version.as_deref())?;
-        asked.insert(CPI, pin, cpi.allow_incompatible, BTreeMap::new(), names);
+        asked.insert(CPI, pin, cpi.allow_incompatible, BTreeMap::new(), BTreeMap::new(), names);
     }
     if both || spec.storage_provider.is_some() {
         let csi = spec.storage_provider.clone().unwrap_or_default();
-        let features = features(&csi);
+        let (features, states) = (features(&csi), csi.features.clone());
         let mut names = csi.vsphere_cloud_configs;
         names.extend(csi.vsphere_cloud_config);
         let names = connections("spec.storageProvider.vsphereCloudConfigs", names, existing)?;
         let pin = pin("storageProvider", csi.version.as_deref())?;
-        asked.insert(CSI, pin, csi.allow_incompatible, features, names);
+        asked.insert(CSI, pin, csi.allow_incompatible, features, states, names);
     }
     Ok(asked)
 }

@@ -3,7 +3,8 @@
 use super::super::answer::document;
 use super::super::args::Resolve as Args;
 use super::super::{Answer, CliError, Exit, style};
-use super::question::Question;
+use super::question::{Question, distinct, title};
+use super::remarks::{checks, way};
 use super::{Loaded, resolve};
 use crate::matrix::{self, Outlook, Stage, When};
 use crate::types::VcenterVersion;
@@ -16,17 +17,23 @@ pub(super) fn answer(args: &Args, loaded: &Loaded, question: &Question) -> Resul
     let answer = Answer::formatted(
         args.output.or_table(),
         || {
-            let stages: Vec<Value> = outlook.stages.iter().map(json).collect();
+            let stages: Vec<Value> = outlook.stages.iter().map(|stage| json(loaded, stage)).collect();
             document("Outlook", json!({"matrix": loaded.identity(), "fits": fits, "stages": stages}))
         },
-        || text(&outlook),
+        || text(loaded, &outlook),
     )?;
-    Ok(answer.exit(if fits { Exit::Ok } else { Exit::Differences }))
+    Ok(question
+        .answer(loaded.answer(answer))
+        .exit(if fits { Exit::Ok } else { Exit::Differences }))
 }
 
 /// Which vCenter becomes what; one without a name stands for all.
 fn targets(args: &Args, loaded: &Loaded, question: &Question) -> Result<Vec<(String, VcenterVersion)>, CliError> {
     let mut targets = Vec::new();
+    distinct(
+        "--what-if-vcenter",
+        args.what_if_vcenter.iter().map(|asked| asked.name.as_deref().unwrap_or_default()),
+    )?;
     for asked in &args.what_if_vcenter {
         let version = loaded.index.vcenter(&asked.version, None);
         let names: Vec<&str> = question.vcenters.iter().map(|(name, _)| name.as_str()).collect();
@@ -39,7 +46,7 @@ fn targets(args: &Args, loaded: &Loaded, question: &Question) -> Result<Vec<(Str
     Ok(targets)
 }
 
-fn json(stage: &Stage) -> Value {
+fn json(loaded: &Loaded, stage: &Stage) -> Value {
     let vcenters: Vec<Value> = stage
         .vcenters
         .iter()
@@ -54,7 +61,9 @@ fn json(stage: &Stage) -> Value {
                 When::Before => "before",
                 When::With => "with",
             };
-            json!({"driver": change.driver, "from": change.from, "path": change.path, "when": when, "because": change.because})
+            let path: Vec<_> = change.path.iter().map(|step| &step.version).collect();
+            json!({"driver": change.driver, "from": change.from, "path": path, "steps": resolve::steps(loaded, &change.path),
+                "when": when, "because": change.because})
         })
         .collect();
     let failures = stage.result.as_ref().err().into_iter().flat_map(|error| error.all());
@@ -64,25 +73,26 @@ fn json(stage: &Stage) -> Value {
     json!({"kubernetes": stage.kubernetes, "vcenters": vcenters, "fits": stage.result.is_ok(), "changes": changes, "runs": stage.runs, "failures": failures})
 }
 
-fn text(outlook: &Outlook) -> String {
+fn text(loaded: &Loaded, outlook: &Outlook) -> String {
     let mut text = String::new();
     for (i, stage) in outlook.stages.iter().enumerate() {
-        let mut vcenters: Vec<String> = stage.vcenters.iter().map(|(_, version)| version.to_string()).collect();
-        vcenters.dedup();
-        let title = format!("Kubernetes {}, vCenter {}", stage.kubernetes, vcenters.join(" and "));
+        let title = title(&stage.kubernetes, &stage.vcenters);
         let word = if i == 0 { "Now" } else { "Then" };
         text.push_str(&format!("{word}: {}\n", style::head(&title)));
         match &stage.result {
             Ok(changes) if changes.is_empty() => text.push_str("  nothing changes\n"),
             Ok(changes) => {
                 for change in changes {
-                    let path: Vec<String> = change.from.iter().chain(&change.path).map(ToString::to_string).collect();
+                    let path = way(change.from.as_ref(), &change.path);
                     let when = match (i, change.when) {
                         (0, _) => String::new(),
                         (_, When::Before) => " before this step".to_owned(),
                         (_, When::With) => " right after this step".to_owned(),
                     };
-                    text.push_str(&format!("  {} {}{when}: {}\n", change.driver, path.join(" → "), change.because));
+                    text.push_str(&format!("  {} {path}{when}: {}\n", change.driver, change.because));
+                    for line in checks(&loaded.index, &change.driver, &change.path) {
+                        text.push_str(&format!("    {line}\n"));
+                    }
                 }
             }
             Err(error) => {
@@ -95,6 +105,7 @@ fn text(outlook: &Outlook) -> String {
                         text.push_str(&format!("    {advice}.\n"));
                     }
                 }
+                text.push_str(&resolve::fitting(error, "  "));
             }
         }
         if stage.result.is_ok() {

@@ -3,13 +3,15 @@
 use super::super::answer::document;
 use super::super::args::{Explain, Global, WhyNot};
 use super::super::{Answer, CliError, Exit, style};
+use super::remarks::remarks;
 use super::{Loaded, confidence, question, resolve, show};
 use crate::matrix::{self, Entry, Rejection, Support};
+use crate::types::DriverVersion;
 use serde_json::{Value, json};
 
 pub(super) async fn explain(args: &Explain, global: &Global) -> Result<Answer, CliError> {
     let loaded = Loaded::read(args.index.matrix.as_deref()).await?;
-    let question = question::question(&args.platform, global, &loaded.index).await?;
+    let question = question::question(&args.platform, global, &loaded).await?;
     let result = matrix::resolve(&loaded.index, &question.query());
     let candidates = matrix::candidates(&loaded.index, &question.query());
     let exit = if result.is_ok() { Exit::Ok } else { Exit::Differences };
@@ -29,8 +31,10 @@ pub(super) async fn explain(args: &Explain, global: &Global) -> Result<Answer, C
                         .map(|(version, reason)| json!({"version": version, "rejected": reason.as_ref().map(ToString::to_string)}))
                         .collect();
                     let picked = pick(name).map(|p| {
-                        json!({"version": p.version, "target": p.target, "path": p.path, "because": p.because,
-                            "preconditions": p.preconditions, "waits": p.waits.as_ref().map(ToString::to_string)})
+                        let path: Vec<_> = p.path.iter().map(|step| &step.version).collect();
+                        json!({"version": p.version, "target": p.target, "from": p.from, "path": path, "because": p.because,
+                            "steps": resolve::steps(&loaded, &p.path),
+                            "preconditions": p.preconditions(), "waits": p.waits.as_ref().map(ToString::to_string)})
                     });
                     json!({"driver": name, "choice": picked, "facts": entry(name).map(|e| super::json(name, e)), "candidates": all})
                 })
@@ -51,11 +55,9 @@ pub(super) async fn explain(args: &Explain, global: &Global) -> Result<Answer, C
                             pick.because
                         ));
                         entry(name).into_iter().for_each(|entry| text.push_str(&facts(entry)));
-                        for precondition in &pick.preconditions {
-                            let what = loaded.index.preconditions.get(precondition).map_or("", String::as_str);
-                            text.push_str(&format!("  Check first {precondition}: {what}\n"));
+                        for line in remarks(&loaded.index, name, pick) {
+                            text.push_str(&format!("  {line}\n"));
                         }
-                        pick.waits.iter().for_each(|waits| text.push_str(&format!("  {waits}\n")));
                     }
                     None => text.push_str(&format!("\n{}\n", style::head(name))),
                 }
@@ -64,7 +66,12 @@ pub(super) async fn explain(args: &Explain, global: &Global) -> Result<Answer, C
                     .iter()
                     .filter(|(version, _)| Some(version) != chosen)
                     .map(|(version, reason)| {
-                        let word = reason.as_ref().map_or_else(|| "fits as well".to_owned(), ToString::to_string);
+                        let fits = if pick(name).is_some_and(|pick| pick.target == *version) {
+                            "is where the steps lead"
+                        } else {
+                            "fits as well"
+                        };
+                        let word = reason.as_ref().map_or_else(|| fits.to_owned(), ToString::to_string);
                         vec![format!("  {version}"), word]
                     })
                     .collect();
@@ -77,11 +84,12 @@ pub(super) async fn explain(args: &Explain, global: &Global) -> Result<Answer, C
                     text.push_str(&format!("\n{} {}\n", style::bad("✗"), resolve::headline(error)));
                     error.advice.iter().for_each(|advice| text.push_str(&format!("  {advice}.\n")));
                 }
+                text.push_str(&resolve::fitting(error, "\n"));
             }
             text
         },
     )?;
-    Ok(answer.exit(exit))
+    Ok(question.answer(loaded.answer(answer)).exit(exit))
 }
 
 fn facts(entry: &Entry) -> String {
@@ -104,7 +112,7 @@ fn facts(entry: &Entry) -> String {
 pub(super) async fn why_not(args: &WhyNot, global: &Global) -> Result<Answer, CliError> {
     let loaded = Loaded::read(args.index.matrix.as_deref()).await?;
     let (name, driver, entry) = show::entry(&loaded.index, &args.name, &args.version)?;
-    let question = question::question(&args.platform, global, &loaded.index).await?;
+    let question = question::question(&args.platform, global, &loaded).await?;
     let query = question.query();
     let request = question.drivers.get(name).cloned().unwrap_or_default();
     let mut reasons = matrix::misfits(driver, entry, &query, &request);
@@ -126,26 +134,104 @@ pub(super) async fn why_not(args: &WhyNot, global: &Global) -> Result<Answer, Cl
     let instead = pick
         .filter(|_| !chosen)
         .map(|pick| format!("{} is taken: {}", pick.version, pick.because));
+    let remedies: Vec<String> = reasons.iter().filter_map(Rejection::remedy).collect();
+    let helps = (!remedies.is_empty() && remedies.len() == reasons.len()).then(|| remedies.join("; and "));
+    let fits = runs(candidates.get(name).map_or(&[], Vec::as_slice));
     let answer = Answer::formatted(
         args.output.or_table(),
         || {
             document(
                 "WhyNot",
-                json!({"matrix": loaded.identity(), "driver": name, "version": entry.version, "chosen": chosen, "reasons": barred, "instead": instead}),
+                json!({"matrix": loaded.identity(), "driver": name, "version": entry.version, "chosen": chosen, "reasons": barred,
+                    "helps": helps, "fits": fits, "instead": instead}),
             )
         },
         || {
             let mut text = format!("{}\n\n", question.title());
-            match (barred.as_slice(), chosen) {
+            match (reasons.as_slice(), chosen) {
                 ([], true) => text.push_str(&format!("{} {name} {} is chosen\n", style::good("✓"), entry.version)),
                 ([], false) => text.push_str(&format!("{name} {} fits\n", entry.version)),
-                (all, _) => all
-                    .iter()
-                    .for_each(|reason| text.push_str(&format!("{} {name} {} {reason}\n", style::bad("✗"), entry.version))),
+                (all, _) => all.iter().for_each(|reason| {
+                    let sources = sources(entry, reason);
+                    text.push_str(&format!("{} {name} {} {reason}{sources}\n", style::bad("✗"), entry.version));
+                }),
+            }
+            if let Some(helps) = &helps {
+                text.push_str(&format!("  Smallest change that would make it fit: {helps}\n"));
             }
             instead.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
+            if !reasons.is_empty() {
+                let fits = if fits.is_empty() {
+                    "no version".to_owned()
+                } else {
+                    fits.join(", ")
+                };
+                text.push_str(&format!("  What fits now: {fits}\n"));
+            }
             text
         },
     )?;
-    Ok(answer.exit(if barred.is_empty() { Exit::Ok } else { Exit::Differences }))
+    let exit = if barred.is_empty() { Exit::Ok } else { Exit::Differences };
+    Ok(question.answer(loaded.answer(answer)).exit(exit))
+}
+
+/// Where it is written that a version supports no more than it does.
+fn sources(entry: &Entry, reason: &Rejection) -> String {
+    let support = match reason {
+        Rejection::Kubernetes { .. } => &entry.kubernetes,
+        Rejection::Vsphere { .. } => &entry.vsphere,
+        _ => return String::new(),
+    };
+    let named = if support.evidence.is_empty() {
+        String::new()
+    } else {
+        format!(", from {}", support.evidence.join(", "))
+    };
+    format!(" ({}{named})", confidence(support.confidence))
+}
+
+/// What fits, newest first: `3.7.0–3.7.3`, where nothing in between does not.
+fn runs(candidates: &[(DriverVersion, Option<Rejection>)]) -> Vec<String> {
+    let mut runs: Vec<(&DriverVersion, &DriverVersion)> = Vec::new();
+    let mut open = false;
+    for (version, reason) in candidates {
+        match runs.last_mut().filter(|(newest, _)| open && newest.minor() == version.minor()) {
+            _ if reason.is_some() => {}
+            Some((_, oldest)) => *oldest = version,
+            None => runs.push((version, version)),
+        }
+        open = reason.is_none();
+    }
+    let words = |(newest, oldest): (&DriverVersion, &DriverVersion)| {
+        if newest == oldest {
+            newest.to_string()
+        } else {
+            format!("{oldest}–{newest}")
+        }
+    };
+    runs.into_iter().map(words).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fits_is_told_in_runs() {
+        let candidates = |text: &str| -> Vec<(DriverVersion, Option<Rejection>)> {
+            let one = |word: &str| {
+                let (version, barred) = word.strip_prefix('!').map_or((word, false), |version| (version, true));
+                (version.parse().expect("a version"), barred.then_some(Rejection::NoChart))
+            };
+            text.split_whitespace().map(one).collect()
+        };
+        for (text, expected) in [
+            ("", ""),
+            ("3.7.3", "3.7.3"),
+            ("3.7.3 3.7.2 3.7.1 3.6.3 !3.6.2 3.6.1 3.6.0", "3.7.1–3.7.3, 3.6.3, 3.6.0–3.6.1"),
+            ("!3.7.3 !3.7.2", ""),
+        ] {
+            assert_eq!(runs(&candidates(text)).join(", "), expected);
+        }
+    }
 }

@@ -1,15 +1,16 @@
 //! What a choice is asked for: typed, or found in the cluster.
 
 use super::super::args::{Global, Platform};
-use super::super::failure::parts;
+use super::super::failure::{parts, unknown};
 use super::super::session::{Deployed, Session};
-use super::super::{CliError, Exit};
+use super::super::{Answer, CliError, Exit, style};
+use super::Loaded;
 use crate::api::{ConditionType, Conditions};
 use crate::matrix::{DriverRequest, Index, Query, UpdatePolicy};
 use crate::reconcile;
-use crate::types::{CSI, DriverName, DriverVersion, KubernetesVersion, VcenterVersion};
+use crate::types::{DriverName, DriverVersion, KubernetesVersion, VcenterVersion};
 use kube::ResourceExt;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything that is asked, whether it was typed or found.
 pub(super) struct Question {
@@ -18,6 +19,8 @@ pub(super) struct Question {
     pub drivers: BTreeMap<DriverName, DriverRequest>,
     pub installed: BTreeMap<DriverName, DriverVersion>,
     pub policy: UpdatePolicy,
+    /// What was typed and makes no difference.
+    warnings: Vec<String>,
 }
 
 impl Question {
@@ -32,32 +35,46 @@ impl Question {
         }
     }
 
-    /// `Kubernetes v1.34.4, vCenter 8.0.3 (vc1)`.
     pub(super) fn title(&self) -> String {
-        let name = |(name, version): &(String, VcenterVersion)| {
-            if name == ONLY {
-                version.to_string()
-            } else {
-                format!("{version} ({name})")
-            }
-        };
-        let vcenters: Vec<String> = self.vcenters.iter().map(name).collect();
-        format!("Kubernetes {}, vCenter {}", self.kubernetes, vcenters.join(", "))
+        title(&self.kubernetes, &self.vcenters)
+    }
+
+    /// An answer to this question, with what is to be said of the question itself.
+    pub(super) fn answer(&self, answer: Answer) -> Answer {
+        let said = |answer: Answer, line: &String| answer.say(format!("{} {line}", style::warn("warning:")));
+        self.warnings.iter().fold(answer, said)
     }
 }
 
+/// `Kubernetes v1.34.4, vCenter 8.0.3 (vc1)`.
+pub(super) fn title(kubernetes: &KubernetesVersion, vcenters: &[(String, VcenterVersion)]) -> String {
+    let name = |(name, version): &(String, VcenterVersion)| {
+        if name == ONLY {
+            version.to_string()
+        } else {
+            format!("{version} ({name})")
+        }
+    };
+    let vcenters: Vec<String> = vcenters.iter().map(name).collect();
+    format!("Kubernetes {kubernetes}, vCenter {}", vcenters.join(", "))
+}
+
 /// Takes what was typed, and asks the cluster for the rest.
-pub(super) async fn question(args: &Platform, global: &Global, index: &Index) -> Result<Question, CliError> {
+pub(super) async fn question(args: &Platform, global: &Global, loaded: &Loaded) -> Result<Question, CliError> {
+    let index = &loaded.index;
     let typed = typed_drivers(args, index)?;
+    let installed = typed_versions(args, index)?;
+    let vcenters = typed_vcenters(args)?;
     let mut question = match &args.kubernetes {
-        Some(kubernetes) if !args.vcenter.is_empty() => Question {
+        Some(kubernetes) if !vcenters.is_empty() => Question {
             kubernetes: kubernetes.clone(),
-            vcenters: typed_vcenters(args),
-            drivers: typed.unwrap_or_else(|| all(index)),
+            vcenters,
+            drivers: all(index),
             installed: BTreeMap::new(),
             policy: UpdatePolicy::Compatible,
+            warnings: Vec::new(),
         },
-        _ => ask_cluster(args, global, typed, index).await.map_err(|mut error| {
+        _ => ask_cluster(args, global, vcenters, index).await.map_err(|mut error| {
             // Half of the question was typed, so the other half can be.
             if error.exit == Exit::Cluster && (args.kubernetes.is_some() || !args.vcenter.is_empty()) {
                 error.remedy =
@@ -69,40 +86,18 @@ pub(super) async fn question(args: &Platform, global: &Global, index: &Index) ->
     for (_, version) in &mut question.vcenters {
         *version = index.vcenter(version, None);
     }
-    if !args.installed.is_empty() {
-        question.installed = BTreeMap::new();
-        for ask in &args.installed {
-            let (name, _) = super::driver(index, &ask.driver)?;
-            let Some(version) = ask.pin.clone() else {
-                let what = format!("--installed {} names no version", ask.driver);
-                return Err(CliError::new(
-                    Exit::Usage,
-                    what,
-                    format!("Write for example --installed {}=3.7.3", ask.driver),
-                ));
-            };
-            question.installed.insert(name.to_owned(), version);
+    if !typed.is_empty() {
+        question.drivers = narrowed(std::mem::take(&mut question.drivers), typed);
+    }
+    if !installed.is_empty() {
+        question.installed = installed;
+        for name in question.installed.keys().filter(|name| !question.drivers.contains_key(*name)) {
+            let line = format!("--installed {name} makes no difference, because that driver is not to be chosen");
+            question.warnings.push(line);
         }
     }
-    if !args.feature.is_empty()
-        && let Some(request) = question.drivers.get_mut(CSI)
-    {
-        request.features = args.feature.iter().map(|name| (name.clone(), "--feature".to_owned())).collect();
-        let features = index
-            .drivers
-            .get(CSI)
-            .into_iter()
-            .flat_map(|d| &d.versions)
-            .flat_map(|e| e.features.keys());
-        let known: std::collections::BTreeSet<&str> = features.map(String::as_str).collect();
-        if let Some(wrong) = args.feature.iter().find(|feature| !known.contains(feature.as_str())) {
-            return Err(super::super::failure::unknown(
-                "feature",
-                wrong,
-                &known.into_iter().collect::<Vec<_>>(),
-            ));
-        }
-    }
+    features(&args.feature, &mut question.drivers, index)?;
+    question.policy = index.policy(question.policy, loaded.now);
     Ok(question)
 }
 
@@ -110,25 +105,100 @@ fn all(index: &Index) -> BTreeMap<DriverName, DriverRequest> {
     index.drivers.keys().map(|name| (name.clone(), DriverRequest::default())).collect()
 }
 
-fn typed_drivers(args: &Platform, index: &Index) -> Result<Option<BTreeMap<DriverName, DriverRequest>>, CliError> {
-    let mut drivers = BTreeMap::new();
+/// A word of the command line that may stand there once only.
+pub(super) fn distinct<'a>(flag: &str, names: impl Iterator<Item = &'a str>) -> Result<(), CliError> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            let what = if name.is_empty() {
+                format!("{flag} is given twice for all vCenters")
+            } else {
+                format!("{flag} is given twice for {name}")
+            };
+            return Err(CliError::new(
+                Exit::Usage,
+                what,
+                "Leave one of them out, or give them different names.",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The drivers that were named, by their names in the index, perhaps with a version.
+fn typed_drivers(args: &Platform, index: &Index) -> Result<Vec<(DriverName, Option<DriverVersion>)>, CliError> {
+    let mut drivers = Vec::new();
     for ask in &args.driver {
         let (name, _) = super::driver(index, &ask.driver)?;
-        drivers.insert(
-            name.to_owned(),
-            DriverRequest {
-                pin: ask.pin.clone(),
-                ..DriverRequest::default()
-            },
-        );
+        drivers.push((name.to_owned(), ask.pin.clone()));
     }
-    Ok(Some(drivers).filter(|drivers| !drivers.is_empty()))
+    distinct("--driver", drivers.iter().map(|(name, _)| name.as_str()))?;
+    Ok(drivers)
+}
+
+fn typed_versions(args: &Platform, index: &Index) -> Result<BTreeMap<DriverName, DriverVersion>, CliError> {
+    let mut installed = Vec::new();
+    for ask in &args.installed {
+        let (name, _) = super::driver(index, &ask.driver)?;
+        let Some(version) = ask.pin.clone() else {
+            let what = format!("--installed {} names no version", ask.driver);
+            let remedy = format!("Write for example --installed {}=3.7.3", ask.driver);
+            return Err(CliError::new(Exit::Usage, what, remedy));
+        };
+        installed.push((name.to_owned(), version));
+    }
+    distinct("--installed", installed.iter().map(|(name, _)| name.as_str()))?;
+    Ok(installed.into_iter().collect())
+}
+
+/// Only what was named, with what the specification says of it; a version that was named wins over its pin.
+fn narrowed(
+    mut asked: BTreeMap<DriverName, DriverRequest>,
+    typed: Vec<(DriverName, Option<DriverVersion>)>,
+) -> BTreeMap<DriverName, DriverRequest> {
+    let one = |(name, pin): (DriverName, Option<DriverVersion>)| {
+        let mut request = asked.remove(&name).unwrap_or_default();
+        if pin.is_some() {
+            (request.pin, request.pinned_by) = (pin, Some("--driver".to_owned()));
+        }
+        (name, request)
+    };
+    typed.into_iter().map(one).collect()
+}
+
+/// Asks every driver that has it in some version for a feature.
+fn features(asked: &[String], drivers: &mut BTreeMap<DriverName, DriverRequest>, index: &Index) -> Result<(), CliError> {
+    let of = |name: &DriverName| -> BTreeSet<&str> {
+        let versions = index.drivers.get(name).into_iter().flat_map(|driver| &driver.versions);
+        versions.flat_map(|entry| entry.features.keys()).map(String::as_str).collect()
+    };
+    for feature in asked {
+        let able: Vec<&DriverName> = index.drivers.keys().filter(|name| of(name).contains(feature.as_str())).collect();
+        let Some(first) = able.first() else {
+            let known: BTreeSet<&str> = index.drivers.keys().flat_map(of).collect();
+            return Err(unknown("feature", feature, &known.into_iter().collect::<Vec<_>>()));
+        };
+        let mut some = false;
+        for (_, request) in drivers.iter_mut().filter(|(name, _)| able.contains(name)) {
+            request.features.insert(feature.clone(), format!("--feature {feature}"));
+            some = true;
+        }
+        if !some {
+            let what = format!("--feature {feature} is about {first}, which is not to be chosen");
+            return Err(CliError::new(
+                Exit::Usage,
+                what,
+                format!("Add --driver {first}, or leave the feature out."),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// What the one vCenter is called that was given no name.
 const ONLY: &str = "the vCenter";
 
-fn typed_vcenters(args: &Platform) -> Vec<(String, VcenterVersion)> {
+fn typed_vcenters(args: &Platform) -> Result<Vec<(String, VcenterVersion)>, CliError> {
     let name = |i: usize| {
         if args.vcenter.len() == 1 {
             ONLY.to_owned()
@@ -136,18 +206,19 @@ fn typed_vcenters(args: &Platform) -> Vec<(String, VcenterVersion)> {
             format!("vCenter {}", i + 1)
         }
     };
-    args.vcenter
-        .iter()
-        .enumerate()
+    let named = args.vcenter.iter().enumerate();
+    let vcenters: Vec<_> = named
         .map(|(i, v)| (v.name.clone().unwrap_or_else(|| name(i)), v.version.clone()))
-        .collect()
+        .collect();
+    distinct("--vcenter", vcenters.iter().map(|(name, _)| name.as_str()))?;
+    Ok(vcenters)
 }
 
 /// Fills in from the cluster what was not typed.
 async fn ask_cluster(
     args: &Platform,
     global: &Global,
-    typed: Option<BTreeMap<DriverName, DriverRequest>>,
+    vcenters: Vec<(String, VcenterVersion)>,
     index: &Index,
 ) -> Result<Question, CliError> {
     let session = Session::open(global).await?;
@@ -168,10 +239,11 @@ async fn ask_cluster(
     let existing = objects.iter().map(ResourceExt::name_any).collect();
     let mut question = Question {
         kubernetes: args.kubernetes.clone().unwrap_or_else(|| session.kubernetes.clone()),
-        vcenters: typed_vcenters(args),
+        vcenters,
         drivers: all(index),
         installed: BTreeMap::new(),
         policy: UpdatePolicy::Compatible,
+        warnings: Vec::new(),
     };
     let mut used = None;
     if let Deployed::Config(config, _) = &deployed {
@@ -185,9 +257,6 @@ async fn ask_cluster(
             used = Some(asked.used().into_iter().map(str::to_owned).collect::<Vec<_>>());
             question.drivers = asked.drivers;
         }
-    }
-    if let Some(typed) = typed {
-        question.drivers = typed;
     }
     for object in objects
         .iter()

@@ -4,14 +4,15 @@ use super::super::answer::document;
 use super::super::args::{Global, Resolve as Args};
 use super::super::{Answer, CliError, Exit, style};
 use super::question::{self, Question};
+use super::remarks::remarks;
 use super::{Loaded, ahead};
-use crate::matrix::{self, NoFit, Resolution};
-use crate::types::DriverName;
+use crate::matrix::{self, NoFit, Pick, Resolution, Step};
+use crate::types::{DriverName, DriverVersion};
 use serde_json::{Value, json};
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     let loaded = Loaded::read(args.index.matrix.as_deref()).await?;
-    let question = question::question(&args.platform, global, &loaded.index).await?;
+    let question = question::question(&args.platform, global, &loaded).await?;
     if args.what_if_kubernetes.is_some() || !args.what_if_vcenter.is_empty() {
         return ahead::answer(args, &loaded, &question);
     }
@@ -20,37 +21,35 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     let answer = Answer::formatted(
         args.output.or_table(),
         || json(&loaded, &question, &result),
-        || text(&question, &result),
+        || text(&loaded, &question, &result),
     )?;
-    Ok(answer.exit(exit))
+    Ok(question.answer(loaded.answer(answer)).exit(exit))
 }
 
-fn text(question: &Question, result: &Result<Resolution, Box<NoFit>>) -> String {
+fn text(loaded: &Loaded, question: &Question, result: &Result<Resolution, Box<NoFit>>) -> String {
     let mut text = format!("{}\n\n", question.title());
     match result {
         Ok(resolution) => {
-            let rows: Vec<Vec<String>> = resolution
+            let version = |version: Option<&DriverVersion>| version.map_or_else(|| "-".to_owned(), ToString::to_string);
+            let row = |(name, pick): (&DriverName, &Pick)| {
+                vec![
+                    name.clone(),
+                    version(pick.from.as_ref()),
+                    pick.version.to_string(),
+                    version(pick.newest.as_ref()),
+                    pick.because.clone(),
+                ]
+            };
+            let rows: Vec<Vec<String>> = resolution.picks.iter().map(row).collect();
+            text.push_str(&style::table(&["DRIVER", "FROM", "VERSION", "NEWEST FIT", "BECAUSE"], &rows));
+            let remarks: Vec<String> = resolution
                 .picks
                 .iter()
-                .map(|(name, pick)| {
-                    let mut because = pick.because.clone();
-                    if let Some(reason) = &pick.overridden {
-                        because.push_str(&format!("; {}: it {reason}", style::warn("overridden")));
-                    }
-                    if !pick.preconditions.is_empty() {
-                        because.push_str(&format!("; check first: {}", pick.preconditions.join(", ")));
-                    }
-                    if let Some(waits) = &pick.waits {
-                        because.push_str(&format!("; {waits}"));
-                    }
-                    if let Some(reason) = &pick.deprecated {
-                        because.push_str(&format!("; {}: {reason}", style::warn("deprecated")));
-                    }
-                    let newest = pick.newest.as_ref().map_or_else(|| "-".into(), ToString::to_string);
-                    vec![name.clone(), pick.version.to_string(), newest, because]
-                })
+                .flat_map(|(name, pick)| remarks(&loaded.index, name, pick))
                 .collect();
-            text.push_str(&style::table(&["DRIVER", "VERSION", "NEWEST FIT", "BECAUSE"], &rows));
+            if !remarks.is_empty() {
+                text.push_str(&format!("\n{}\n", remarks.join("\n")));
+            }
         }
         Err(all) => text.push_str(&refusals(all)),
     }
@@ -79,7 +78,33 @@ pub(super) fn refusals(error: &NoFit) -> String {
             }
         }
     }
+    text.push_str(&fitting(error, "\n"));
     text
+}
+
+/// The drivers that are not to blame.
+pub(super) fn fitting(error: &NoFit, before: &str) -> String {
+    let fitting: Vec<String> = error.fitting.iter().map(|(name, version)| format!("{name} {version}")).collect();
+    if fitting.is_empty() {
+        return String::new();
+    }
+    format!(
+        "{before}{} would fit; drivers are chosen together, so it waits for the other.\n",
+        fitting.join(" and ")
+    )
+}
+
+/// The steps of a way, for programs.
+pub(super) fn steps(loaded: &Loaded, path: &[Step]) -> Vec<Value> {
+    let step = |step: &Step| {
+        let preconditions: Vec<Value> = step
+            .preconditions
+            .iter()
+            .map(|name| json!({"name": name, "means": loaded.index.preconditions.get(name)}))
+            .collect();
+        json!({"version": step.version, "preconditions": preconditions})
+    };
+    path.iter().map(step).collect()
 }
 
 /// What could not be chosen, without the candidates: they are in the table.
@@ -108,8 +133,11 @@ fn json(loaded: &Loaded, question: &Question, result: &Result<Resolution, Box<No
             "version": pick.version,
             "newest": pick.newest,
             "target": pick.target,
-            "path": pick.path,
-            "preconditions": pick.preconditions,
+            "from": pick.from,
+            "leaves": pick.leaves.as_ref().map(ToString::to_string),
+            "path": pick.path.iter().map(|step| &step.version).collect::<Vec<_>>(),
+            "steps": steps(loaded, &pick.path),
+            "preconditions": pick.preconditions(),
             "waits": pick.waits.as_ref().map(ToString::to_string),
             "because": pick.because,
             "overridden": pick.overridden,
@@ -143,6 +171,7 @@ fn json(loaded: &Loaded, question: &Question, result: &Result<Resolution, Box<No
             "drivers": drivers,
             "failure": failures.first(),
             "failures": failures,
+            "fitting": result.as_ref().err().map(|error| &error.fitting),
         }),
     )
 }

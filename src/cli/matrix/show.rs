@@ -15,11 +15,15 @@ pub(super) fn entry<'a>(index: &'a Index, name: &str, version: &str) -> Result<(
     if let Some(entry) = parsed.as_ref().ok().and_then(|version| driver.entry(version)) {
         return Ok((name, driver, entry));
     }
-    let near: Vec<String> = parsed
-        .iter()
-        .flat_map(|version| driver.nearest(version))
-        .map(|v| v.to_string())
-        .collect();
+    let near: Vec<String> = match &parsed {
+        Ok(version) => driver.nearest(version).iter().map(ToString::to_string).collect(),
+        // `3.7` is no version; those that begin so may be meant
+        Err(_) => {
+            let start = format!("{}.", version.trim_start_matches('v').trim_end_matches('.'));
+            let all = driver.versions.iter().map(|entry| entry.version.to_string());
+            all.filter(|known| known.starts_with(&start)).take(4).collect()
+        }
+    };
     let near = if near.is_empty() {
         String::new()
     } else {
@@ -35,11 +39,12 @@ pub(super) fn entry<'a>(index: &'a Index, name: &str, version: &str) -> Result<(
 pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
     let loaded = Loaded::read(args.index.matrix.as_deref()).await?;
     let (name, _, entry) = entry(&loaded.index, &args.driver, &args.version)?;
-    Answer::formatted(
+    let answer = Answer::formatted(
         args.output.or_table(),
         || document("MatrixEntry", json!({"matrix": loaded.identity(), "entry": whole(name, entry)})),
         || text(&loaded.index, name, entry),
-    )
+    )?;
+    Ok(loaded.answer(answer))
 }
 
 fn whole(name: &str, entry: &Entry) -> Value {
@@ -92,10 +97,10 @@ fn text(index: &Index, name: &str, entry: &Entry) -> String {
         text.push_str(&format!("\n{what}: {note}"));
     }
     text.push('\n');
-    entry
-        .requires
-        .iter()
-        .for_each(|required| text.push_str(&format!("needs {required}\n")));
+    entry.requires.iter().for_each(|required| {
+        let why = required.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        text.push_str(&format!("needs {required}{why}\n"));
+    });
     if let Some(from) = &entry.upgrades_from {
         let min = from
             .min
@@ -112,6 +117,7 @@ fn text(index: &Index, name: &str, entry: &Entry) -> String {
     let sources = |support: &Support| support.evidence.clone();
     let mut named: Vec<String> = sources(&entry.kubernetes).into_iter().chain(sources(&entry.vsphere)).collect();
     named.extend(entry.features.values().flat_map(|feature| feature.evidence.clone()));
+    named.extend(entry.requires.iter().flat_map(|required| required.evidence.clone()));
     named.sort();
     named.dedup();
     text.push_str("\nSources\n");

@@ -1,38 +1,57 @@
 //! Mistakes in the entries of one driver.
 
-use super::{Report, chart, entries};
+use super::choosable::{Candidate, Need, disjoint};
+use super::{Place, Report, entries, promise};
 use crate::types::{DriverVersion, VersionRange};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-pub(super) fn check(index: &Value, name: &str, driver: &Value, report: &mut Report) {
+/// Looks at every entry; what is left to see is whether they can be chosen together with what they need.
+pub(super) fn check(index: &Value, name: &str, driver: &Value, report: &mut Report) -> Vec<Candidate> {
     let known: BTreeSet<DriverVersion> = entries(name, driver).filter_map(|(_, entry)| version(entry)).collect();
     let mut seen = BTreeSet::new();
+    let mut candidates = Vec::new();
     for (at, entry) in entries(name, driver) {
-        match version(entry) {
-            Some(version) if !seen.insert(version.clone()) => {
-                report.add(
-                    &at,
-                    "version",
-                    "it overlaps with an earlier entry of the same version; keep one entry",
-                );
-            }
-            Some(version) => {
-                edges(&at, entry, &version, &known, report);
-                state(name, driver, &at, entry, &version, report);
-            }
-            None => {}
-        }
         ranges(index, &at, entry, report);
-        requires(index, name, &at, entry, report);
-        for condition in entry["upgradesFrom"]["preconditions"].as_array().into_iter().flatten() {
-            if index["preconditions"].get(condition.as_str().unwrap_or_default()).is_none() {
+        for (i, condition) in preconditions(entry).enumerate() {
+            if index["preconditions"].get(condition).is_none() {
                 let problem = format!("{condition} is not under preconditions; say there what it means");
-                report.add(&at, "upgradesFrom.preconditions", problem);
+                report.add(&at, &format!("upgradesFrom.preconditions.{i}"), problem);
             }
         }
-        report.charts.extend(chart(entry).map(|chart| (at, chart)));
+        let needs = needs(index, name, &at, entry, report);
+        let Some(version) = version(entry) else { continue };
+        if !seen.insert(version.clone()) {
+            let problem = "it overlaps with an earlier entry of the same version; keep one entry";
+            report.add(&at, "version", problem);
+            continue;
+        }
+        edges(&at, entry, &version, &known, report);
+        state(name, driver, &at, entry, &version, report);
+        report.charts.extend(promise(&at, name, &version, entry));
+        candidates.extend(candidate(name, at, version, entry, needs));
     }
+    candidates
+}
+
+fn preconditions(entry: &Value) -> impl Iterator<Item = &str> {
+    let named = entry["upgradesFrom"]["preconditions"].as_array().into_iter().flatten();
+    named.filter_map(Value::as_str)
+}
+
+/// `None` for what was told to be wrong already.
+fn candidate(driver: &str, place: Place, version: DriverVersion, entry: &Value, needs: Option<Vec<Need>>) -> Option<Candidate> {
+    let good = |field: &str| range(&entry[field]).filter(|range| !range.is_empty());
+    Some(Candidate {
+        place,
+        driver: driver.to_owned(),
+        version,
+        kubernetes: good("kubernetes")?,
+        vsphere: good("vsphere")?,
+        barred: entry["state"]["kind"] == "withdrawn",
+        needs: needs?,
+        field: "requires",
+    })
 }
 
 fn version(entry: &Value) -> Option<DriverVersion> {
@@ -44,12 +63,7 @@ fn range(value: &Value) -> Option<VersionRange> {
     VersionRange::new(value["min"].as_str(), value["max"].as_str()).ok()
 }
 
-fn disjoint(left: &VersionRange, right: &VersionRange) -> bool {
-    let gap = |low: &VersionRange, high: &VersionRange| VersionRange::new(low.min(), high.max()).is_ok_and(|range| range.is_empty());
-    gap(left, right) || gap(right, left)
-}
-
-fn ranges(index: &Value, at: &str, entry: &Value, report: &mut Report) {
+fn ranges(index: &Value, at: &Place, entry: &Value, report: &mut Report) {
     for field in ["kubernetes", "vsphere"] {
         let support = &entry[field];
         if let Some(range) = range(support).filter(VersionRange::is_empty) {
@@ -79,16 +93,17 @@ fn ranges(index: &Value, at: &str, entry: &Value, report: &mut Report) {
     }
 }
 
-pub(super) fn evidence(index: &Value, at: &str, field: &str, holder: &Value, report: &mut Report) {
-    for name in holder["evidence"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+pub(super) fn evidence(index: &Value, at: &Place, field: &str, holder: &Value, report: &mut Report) {
+    let named = holder["evidence"].as_array().into_iter().flatten().enumerate();
+    for (i, name) in named.filter_map(|(i, name)| Some((i, name.as_str()?))) {
         if index["sources"].get(name).is_none() {
             let problem = format!("{name:?} is not under sources; add it there");
-            report.add(at, &format!("{field}.evidence"), problem);
+            report.add(at, &format!("{field}.evidence.{i}"), problem);
         }
     }
 }
 
-fn edges(at: &str, entry: &Value, version: &DriverVersion, known: &BTreeSet<DriverVersion>, report: &mut Report) {
+fn edges(at: &Place, entry: &Value, version: &DriverVersion, known: &BTreeSet<DriverVersion>, report: &mut Report) {
     const FIELD: &str = "upgradesFrom.min";
     let min = entry["upgradesFrom"]["min"].as_str();
     let Some(min) = min.and_then(|text| text.parse::<DriverVersion>().ok()) else {
@@ -101,7 +116,7 @@ fn edges(at: &str, entry: &Value, version: &DriverVersion, known: &BTreeSet<Driv
     }
 }
 
-fn state(name: &str, driver: &Value, at: &str, entry: &Value, version: &DriverVersion, report: &mut Report) {
+fn state(name: &str, driver: &Value, at: &Place, entry: &Value, version: &DriverVersion, report: &mut Report) {
     const FIELD: &str = "state.use";
     let replacement = |entry: &Value| entry["state"]["use"].as_str()?.parse::<DriverVersion>().ok();
     let find = |wanted: &DriverVersion| {
@@ -126,50 +141,37 @@ fn state(name: &str, driver: &Value, at: &str, entry: &Value, version: &DriverVe
     }
 }
 
-fn requires(index: &Value, own: &str, at: &str, entry: &Value, report: &mut Report) {
-    for required in entry["requires"].as_array().into_iter().flatten() {
-        let Some(name) = required["driver"].as_str() else { continue };
-        let Some(other) = index["drivers"].get(name) else {
-            report.add(at, "requires", format!("{name:?} is no driver of this index"));
+/// What the entry needs whatever is asked of it; `None` when one of its needs makes no sense.
+fn needs(index: &Value, own: &str, at: &Place, entry: &Value, report: &mut Report) -> Option<Vec<Need>> {
+    let mut needs = Some(Vec::new());
+    for (i, required) in entry["requires"].as_array().into_iter().flatten().enumerate() {
+        evidence(index, at, &format!("requires.{i}"), required, report);
+        let Some(driver) = required["driver"].as_str() else {
+            needs = None;
             continue;
         };
-        if name == own {
-            report.add(at, "requires", "it requires itself");
-            continue;
-        }
         let bound = |field: &str| required[field].as_str().and_then(|text| text.parse::<DriverVersion>().ok());
         let (min, max) = (bound("min"), bound("max"));
-        if let (Some(min), Some(max)) = (&min, &max)
+        let problem = if index["drivers"].get(driver).is_none() {
+            Some(format!("{driver:?} is no driver of this index"))
+        } else if driver == own {
+            Some("it requires itself".to_owned())
+        } else if let (Some(min), Some(max)) = (&min, &max)
             && min > max
         {
-            report.add(
-                at,
-                "requires",
-                format!("no version of {name} lies between {min} and {max}; swap min and max"),
-            );
-            continue;
-        }
-        let accepted =
-            |version: &DriverVersion| min.as_ref().is_none_or(|min| version >= min) && max.as_ref().is_none_or(|max| version <= max);
-        let listed: Vec<&Value> = entries(name, other).map(|(_, entry)| entry).collect();
-        let suits = listed
-            .iter()
-            .filter(|entry| version(entry).is_some_and(|version| accepted(&version)));
-        let good: Vec<_> = suits.filter(|entry| entry["state"]["kind"] != "withdrawn").collect();
-        let meets = |other: &&&Value| {
-            let apart = |field: &str| Some(disjoint(&range(&entry[field])?, &range(&other[field])?));
-            ["kubernetes", "vsphere"].iter().all(|field| apart(field) != Some(true))
+            Some(format!("no version of {driver} lies between {min} and {max}; swap min and max"))
+        } else {
+            None
         };
-        if good.is_empty() {
-            report.add(
-                at,
-                "requires",
-                format!("it can never be chosen: no version of {name} is the one it needs"),
-            );
-        } else if !good.iter().any(meets) {
-            let problem =
-                format!("it can never be chosen: what it supports and what the versions of {name} it needs support has nothing in common");
-            report.add(at, "requires", problem);
+        if let Some(problem) = problem {
+            report.add(at, &format!("requires.{i}"), problem);
+            needs = None;
+        } else if required["when"].is_null()
+            && let Some(needs) = &mut needs
+        {
+            let driver = driver.to_owned();
+            needs.push(Need { driver, min, max });
         }
     }
+    needs
 }

@@ -1,0 +1,78 @@
+//! What the schema says of an index: unknown fields, missing ones, wrong kinds of values.
+
+use super::{Place, Report};
+use crate::matrix::fields::{self, Unknown};
+use jsonschema::error::ValidationErrorKind as Kind;
+use serde_json::Value;
+
+pub(super) fn check(index: &Value, report: &mut Report) {
+    let Ok(validator) = jsonschema::validator_for(fields::schema()) else {
+        report.add(&Place::default(), "", "the schema of this build is broken");
+        return;
+    };
+    for unknown in fields::unknown(index) {
+        let (place, field) = place(index, &unknown.path);
+        report.add(&place, &field, words(&unknown));
+    }
+    for error in validator.iter_errors(index) {
+        let path: Vec<String> = error.instance_path().as_str().split('/').skip(1).map(plain).collect();
+        let (place, field) = place(index, &path);
+        let within = |name: &str| {
+            if field.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{field}.{name}")
+            }
+        };
+        match error.kind() {
+            Kind::AdditionalProperties { .. } => {}
+            Kind::Required { property } => {
+                let name = property.as_str().unwrap_or_default();
+                report.add(&place, &within(name), "it is missing; docs/matrix.md tells what to write");
+            }
+            _ => report.add(&place, &field, problem(&error, &field)),
+        }
+    }
+}
+
+fn words(unknown: &Unknown) -> String {
+    match &unknown.nearest {
+        Some(near) => format!("this field is not known; did you mean {near}?"),
+        None => "this field is not known; docs/matrix.md lists those there are".to_owned(),
+    }
+}
+
+fn problem(error: &jsonschema::ValidationError<'_>, field: &str) -> String {
+    let found = error.instance();
+    match error.kind() {
+        Kind::Pattern { .. } if field.ends_with("sha256") => {
+            format!("{found} is no SHA-256; write the 64 lower-case hex digits that sha256sum prints for the package")
+        }
+        Kind::Pattern { .. } => format!("{found} is no version; write for example \"3.7.3\""),
+        Kind::MinItems { .. } => "it is empty; name at least one".to_owned(),
+        Kind::Constant { expected_value } => format!("it is {found}; this vdoctl reads {expected_value}"),
+        _ if found.is_number() && error.to_string().contains("string") => {
+            format!("{found} is a number; put versions in quotes, 1.30 is not 1.3")
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// The entry, the driver or the top that a path leads into, and the rest of the path.
+fn place(index: &Value, path: &[String]) -> (Place, String) {
+    let names: Vec<&str> = path.iter().map(String::as_str).collect();
+    match names.as_slice() {
+        ["drivers", driver, "versions", i, rest @ ..] => {
+            let number = i.parse::<usize>().unwrap_or(0);
+            let entry = &index["drivers"][*driver]["versions"][number];
+            (Place::entry(driver, number, entry), rest.join("."))
+        }
+        ["drivers", driver, rest @ ..] => (Place::driver(driver), rest.join(".")),
+        all => (Place::default(), all.join(".")),
+    }
+}
+
+/// A part of a JSON pointer as it is.
+fn plain(part: &str) -> String {
+    part.replace("~1", "/").replace("~0", "~")
+}
