@@ -44,6 +44,9 @@ pub const RECONCILE_AT: &str = "vdo.vmware.com/reconcile-at";
 /// Set it on a VDOConfig to the hash of a plan to approve that plan.
 pub const APPROVE: &str = "vdo.vmware.com/approve";
 
+/// On ConfigMaps that hold parts of an inventory: the apply set of that inventory.
+pub const INVENTORY_LABEL: &str = "vdo.vmware.com/inventory-of";
+
 /// On owned objects: the driver they belong to.
 pub const DRIVER_LABEL: &str = "vdo.vmware.com/driver";
 

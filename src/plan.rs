@@ -8,6 +8,7 @@
 mod approval;
 mod build;
 mod check;
+mod chunks;
 mod conflict;
 mod drift;
 mod foreign;
@@ -20,10 +21,12 @@ mod remove;
 mod replace;
 mod volumes;
 mod whole;
+mod written;
 
-pub use approval::{hash, target};
+pub use approval::{Drawn, hash, target};
 pub use build::{Hold, Input, build};
 pub use check::{PlanRejected, check};
+pub use chunks::{CHUNK, Keep, Kept};
 pub use drift::{Drift, Fight, History, blame, hold_fire};
 pub use foreign::{Foreigner, ORIGINAL_OPERATOR, foreigners};
 pub use inventory::{Entry, Inventory, InventoryError, applied};
@@ -33,6 +36,7 @@ pub use ownership::{Adoption, Ownership, ownership};
 pub use remove::{Question, may_go, remove};
 pub use volumes::{REMOVE_DESPITE_VOLUMES, Volumes};
 pub use whole::{whole, whole_removal};
+pub use written::is_own_spelling;
 
 use crate::api::Reason;
 use crate::manifest::{Difference, Object};

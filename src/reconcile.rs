@@ -17,6 +17,7 @@
 
 mod ahead;
 mod approval;
+mod attached;
 pub mod connection;
 mod desired;
 mod drift;
@@ -27,6 +28,7 @@ mod execute;
 mod foreign;
 mod gates;
 mod gather;
+mod keep;
 pub mod login;
 mod lookups;
 mod node;
@@ -43,13 +45,14 @@ mod survey;
 mod upgrade;
 pub mod webhook;
 
+pub use attached::hold_attached;
 pub use desired::Renders;
 pub use error::ReconcileError;
 pub use evidence::Evidence;
 pub use gather::{Found, connection_objects, connections_watch, inventory_name, nodes, vcenter_version};
 pub use prepare::{Prepared, policy, prepare};
 pub use rehearse::{Rehearsal, Rehearsals, Scope, rehearse};
-pub use report::{Next, publish};
+pub use report::{Next, due, publish};
 pub use select::{Asked, asked};
 pub use survey::{Survey, survey};
 pub use upgrade::hold_upgrades;
@@ -178,12 +181,16 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
         report.waiting.push(erase::outdated(config));
         return Ok(());
     }
-    let drift = drift::found(world, &plan).await; // effect: reads
+    let drift = drift::found(world, &mut plan).await; // effect: reads
+    if plan.is_empty() {
+        return Ok(());
+    }
     hold_on(config, &world.writer).await?; // effect: the finalizer, before the first write
     let place = execute::Place {
         namespace: &config.namespace().unwrap_or_default(),
         name: &survey.inventory_name,
         apply_set: &survey.apply_set,
+        chunked: survey.chunked,
     };
     let mut watch = Stopwatch::start();
     let outcome = execute::execute(&plan, world, &place).await; // effect

@@ -60,7 +60,9 @@ async fn a_person_lets_every_new_state_happen_and_no_old_one() -> Result<()> {
 
     drift_of_what_was_approved(&bed).await?;
     another_version(&bed, &second).await?;
-    without_rehearsals_it_asks_half_as_much(&bed).await
+    without_rehearsals_it_asks_half_as_much(&bed).await?;
+    one_driver_is_refused_and_the_other_goes_on(&bed).await?;
+    keys_that_are_drawn_are_no_other_plan(&mut bed).await
 }
 
 /// The condition says what is waited for and how to go on, and nothing is written meanwhile; gives the hash.
@@ -166,6 +168,138 @@ async fn another_version(bed: &Bed, old: &str) -> Result<()> {
     bed.until_ready().await?;
     // Back to the first state: that was approved once, but not from here.
     bed.apply(&bed.config(manual("3.7.3"))).await?;
+    bed.until_reason("Ready", "ApprovalRequired").await?;
+    Ok(())
+}
+
+/// A policy is against configuration of the CSI driver, which shows only when it is written: the cloud provider is installed all the
+/// same, and of the CSI driver nothing that needs what was refused.
+async fn one_driver_is_refused_and_the_other_goes_on(bed: &Bed) -> Result<()> {
+    const POLICY: &str = "admissionregistration.k8s.io/v1";
+    bed.uninstall().await?;
+    let rules = json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["configmaps"]}]);
+    let labels = json!({"matchLabels": {"vdo.vmware.com/driver": "vsphere-csi"}});
+    bed.apply(
+        &json!({"apiVersion": POLICY, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "no-storage"}, "spec": {
+        "matchConstraints": {"resourceRules": rules, "objectSelector": labels},
+        "validations": [{"expression": "false", "message": "no storage here"}]}}),
+    )
+    .await?;
+    bed.apply(
+        &json!({"apiVersion": POLICY, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "no-storage"},
+        "spec": {"policyName": "no-storage", "validationActions": ["Deny"]}}),
+    )
+    .await?;
+    let probe =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probe", "namespace": NS, "labels": labels["matchLabels"]}});
+    let params = kube::api::PatchParams::apply("probe").dry_run();
+    until("the policy to be in force", PATIENCE, async || {
+        let tried = bed
+            .api("v1", "ConfigMap", NS)
+            .patch("probe", &params, &kube::api::Patch::Apply(&probe))
+            .await;
+        Ok(Probe::when(tried.is_err(), "a ConfigMap is still let in"))
+    })
+    .await?;
+
+    bed.apply(&bed.config(json!({}))).await?;
+    let refused = bed.until_reason("Ready", "AdmissionDenied").await?;
+    let message = refused["message"].as_str().unwrap_or_default();
+    ensure!(
+        message.contains("internal-feature-states.csi.vsphere.vmware.com") && message.contains("no storage here"),
+        "{message}"
+    );
+    bed.until_reason("CloudProviderReady", "Healthy").await?;
+    let config = bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?;
+    assert_eq!(
+        condition(&config, "StorageReady")["status"],
+        "False",
+        "{}",
+        config["status"]["conditions"]
+    );
+    assert_eq!(condition(&config, "Ready")["reason"], "AdmissionDenied");
+    let started: Vec<String> = bed
+        .owned()
+        .await?
+        .iter()
+        .filter(|o| o["metadata"]["labels"]["vdo.vmware.com/driver"] == "vsphere-csi")
+        .map(bed::name)
+        .collect();
+    println!("with its configuration refused, of the CSI driver there is {started:?}");
+    let depends = |name: &&String| ["Binding", "Deployment", "DaemonSet"].iter().any(|kind| name.contains(kind));
+    ensure!(
+        started.iter().find(depends).is_none(),
+        "started without its configuration: {started:?}"
+    );
+    let map = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
+    let objects: Vec<Value> = serde_json::from_str(map["data"]["objects"].as_str().context("objects")?)?;
+    ensure!(
+        objects.iter().any(|o| o["uid"].is_null()),
+        "the inventory is narrowed before everything is there"
+    );
+
+    bed.delete(POLICY, "ValidatingAdmissionPolicyBinding", "", "no-storage").await?;
+    bed.delete(POLICY, "ValidatingAdmissionPolicy", "", "no-storage").await?;
+    bed.until_ready().await?;
+    Ok(())
+}
+
+/// The webhook's certificate is drawn by chance: every look at the plan gives the same hash, which is the operator's own, and a new
+/// certificate of what was approved asks nobody.
+async fn keys_that_are_drawn_are_no_other_plan(bed: &mut Bed) -> Result<()> {
+    let webhook = (
+        "admissionregistration.k8s.io/v1",
+        "ValidatingWebhookConfiguration",
+        "validation.csi.vsphere.vmware.com",
+    );
+    let look = |bed: &Bed| -> Result<String> {
+        let (code, out, err) = bed.vdoctl(&["plan", "-o", "json"])?;
+        ensure!(code == 1, "{out}{err}");
+        let plan: Value = serde_json::from_str(&out)?;
+        plan["hash"]
+            .as_str()
+            .map(str::to_owned)
+            .with_context(|| format!("no hash in {out}"))
+    };
+    bed.kill_operator();
+    bed.apply(&bed.config(json!({"approval": "Manual", "cloudProvider": {}, "storageProvider": {"webhook": true}})))
+        .await?;
+    ensure!(bed.get("v1", "Secret", NS, "vdo-webhook-certificate").await? == Value::Null);
+    let first = look(bed)?;
+    assert_eq!(look(bed)?, first, "two looks at one plan");
+    bed.start_operator().await?;
+    bed.until_reason("Ready", "ApprovalRequired").await?;
+    assert_eq!(
+        bed.status().await?["plan"]["hash"],
+        first,
+        "the operator has another plan than vdoctl"
+    );
+    assert_eq!(look(bed)?, first, "with the operator's certificate");
+    let (code, _, err) = bed.vdoctl(&["approve", &first])?;
+    assert_eq!(code, 0, "{err}");
+    let bundle = async |bed: &Bed| {
+        let live = bed.get(webhook.0, webhook.1, "", webhook.2).await?;
+        anyhow::Ok(live["webhooks"][0]["clientConfig"]["caBundle"].clone())
+    };
+    until("the webhook", PATIENCE, async || {
+        let now = bundle(bed).await?;
+        Ok(Probe::when(now.is_string(), now))
+    })
+    .await?;
+    bed.until_ready().await?;
+
+    let before = bundle(bed).await?;
+    bed.delete("v1", "Secret", NS, "vdo-webhook-certificate").await?;
+    until("another certificate, without an approval", PATIENCE, async || {
+        let now = bundle(bed).await?;
+        Ok(Probe::when(now.is_string() && now != before, &bed.status().await?["conditions"]))
+    })
+    .await?;
+    bed.until_ready().await?;
+    // Something that is decided is another plan.
+    let decided = json!({"webhook": true, "values": {"webhook": {"failurePolicy": "Ignore"}}});
+    bed.apply(&bed.config(json!({"approval": "Manual", "cloudProvider": {}, "storageProvider": decided})))
+        .await?;
     bed.until_reason("Ready", "ApprovalRequired").await?;
     Ok(())
 }

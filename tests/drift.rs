@@ -3,10 +3,13 @@
 
 mod bed;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use bed::{Bed, NS, OPERATOR, PATIENCE, condition};
-use kube::api::{Patch, PatchParams};
+use kube::api::{Patch, PatchParams, ValidationDirective};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use vdo::manifest::{Object, Owner, differences, stamp};
+use vdo::plan::is_own_spelling;
 use vdo_testbed::{Probe, until};
 
 const CSI_NS: &str = "vmware-system-csi";
@@ -22,6 +25,8 @@ async fn drift_is_brought_back_and_blamed_and_a_fight_ends() -> Result<()> {
     an_edit_is_blamed(&bed).await?;
     a_deletion_is_reported(&bed).await?;
     a_secret_is_masked(&bed).await?;
+    no_spelling_is_drift(&bed).await?;
+    another_spelling_is_written_once(&mut bed).await?;
     a_fight_stops(&bed).await
 }
 
@@ -160,5 +165,141 @@ async fn a_fight_stops(bed: &Bed) -> Result<()> {
         .only(|e| e.name == FEATURES && e.writes());
     println!("a fight was left after {} rounds: {message}", rounds.len());
     ensure!(rounds.len() == 3, "it was fought for other than 3 rounds:\n{rounds}");
+    Ok(())
+}
+
+/// Every kind of every chart, each with values that the API server writes in its own way or fills in: quantities, numbers where a text
+/// may be, nulls, empty lists, maps and texts, `stringData`, defaults.
+fn oddly_spelled() -> Vec<Value> {
+    let meta = |name: &str| json!({"name": name, "namespace": CSI_NS, "labels": {"spelling": ""}, "annotations": {}});
+    let global = |name: &str| json!({"name": name, "labels": {"spelling": ""}, "annotations": null});
+    let rbac = "rbac.authorization.k8s.io/v1";
+    let rules = json!([{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"], "resourceNames": [], "nonResourceURLs": null}]);
+    let subjects = json!([{"kind": "ServiceAccount", "name": "odd", "namespace": CSI_NS, "apiGroup": ""},
+        {"kind": "Group", "name": "odd", "apiGroup": ""}]);
+    let pods = json!({"metadata": {"labels": {"app": "odd"}, "creationTimestamp": null}, "spec": {
+        "containers": [{"name": "c", "image": "registry.example.org/odd", "command": [], "args": null, "workingDir": "",
+            "env": [{"name": "EMPTY", "value": ""}, {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+            "ports": [{"containerPort": 8080}],
+            "resources": {"requests": {"cpu": "0.1", "memory": "0.5Gi"}, "limits": {"cpu": "1000m", "memory": "1024Mi", "ephemeral-storage": "1e3"}},
+            "livenessProbe": {"httpGet": {"path": "/", "port": "health"}, "timeoutSeconds": 1},
+            "securityContext": {}, "volumeMounts": [{"name": "v", "mountPath": "/v", "readOnly": false}]}],
+        "nodeSelector": {}, "tolerations": [{"operator": "Exists"}], "securityContext": {}, "serviceAccountName": "odd",
+        "hostNetwork": false, "initContainers": [], "terminationGracePeriodSeconds": null,
+        "volumes": [{"name": "v", "emptyDir": {}}, {"name": "h", "hostPath": {"path": "/h", "type": ""}},
+            {"name": "s", "secret": {"secretName": "odd", "items": [{"key": "text", "path": "text"}]}}]}});
+    let selector = json!({"matchLabels": {"app": "odd"}, "matchExpressions": []});
+    let webhook = json!({"name": "odd.example.org", "sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore",
+        "clientConfig": {"service": {"name": "odd", "namespace": CSI_NS}, "caBundle": ""}, "namespaceSelector": {}, "objectSelector": {},
+        "matchConditions": [], "rules": [{"apiGroups": ["storage.k8s.io"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["csidrivers"]}]});
+    vec![
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": global("odd"), "spec": {"finalizers": null}}),
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta("odd"), "imagePullSecrets": [], "secrets": null}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta("odd"), "data": {"empty": ""}, "binaryData": {}}),
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": meta("odd"), "stringData": {"text": "a text"}, "data": {"more": "bW9yZQ=="}}),
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": meta("odd"), "spec": {"selector": {"app": "odd"}, "clusterIP": "", "type": "",
+            "ports": [{"name": "a", "port": 80, "targetPort": 8080}, {"name": "b", "port": 81, "targetPort": "health"}, {"name": "c", "port": 82}]}}),
+        json!({"apiVersion": rbac, "kind": "ClusterRole", "metadata": global("odd"), "rules": rules}),
+        json!({"apiVersion": rbac, "kind": "Role", "metadata": meta("odd"), "rules": rules}),
+        json!({"apiVersion": rbac, "kind": "ClusterRoleBinding", "metadata": global("odd"), "subjects": subjects,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "odd"}}),
+        json!({"apiVersion": rbac, "kind": "RoleBinding", "metadata": meta("odd"), "subjects": subjects,
+            "roleRef": {"apiGroup": "", "kind": "Role", "name": "odd"}}),
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta("odd"), "spec": {"replicas": 0, "selector": selector, "template": pods,
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "50%", "maxSurge": 1}}, "paused": false}}),
+        json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": meta("odd"), "spec": {"selector": selector, "template": pods,
+            "updateStrategy": {"rollingUpdate": {"maxUnavailable": "10%"}}}}),
+        json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": global("odd.example.org"), "spec": {"attachRequired": false,
+            "tokenRequests": [], "volumeLifecycleModes": ["Persistent"], "storageCapacity": null}}),
+        json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": global("odd"), "provisioner": "odd.example.org",
+            "parameters": {}, "mountOptions": [], "allowVolumeExpansion": null, "reclaimPolicy": ""}),
+        json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": global("odd"), "webhooks": [webhook]}),
+    ]
+}
+
+/// Applied as the operator does it, and compared with what the server makes of it: what differs is still ours.
+async fn no_spelling_is_drift(bed: &Bed) -> Result<()> {
+    let owner = Owner {
+        apply_set: "odd".into(),
+        driver: "odd".into(),
+        version: "1.0.0".into(),
+        salt: String::new(),
+    };
+    let mut wanted: Vec<Object> = oddly_spelled().into_iter().map(|value| Object::new(value).unwrap()).collect();
+    stamp(&mut wanted, &owner);
+    let known: BTreeSet<String> = wanted.iter().map(|o| o.kind().to_owned()).collect();
+    for kind in bed::KINDS
+        .map(|(_, kind)| kind)
+        .into_iter()
+        .chain(["StorageClass", "ValidatingWebhookConfiguration"])
+    {
+        ensure!(known.contains(kind), "{kind} is not spelled oddly");
+    }
+    let params = PatchParams {
+        field_validation: Some(ValidationDirective::Strict),
+        ..PatchParams::apply("vdo").force()
+    };
+    let mut spelled = 0;
+    for object in &wanted {
+        let api = bed.api(object.api_version(), object.kind(), object.namespace());
+        let live = api.patch(object.name(), &params, &Patch::Apply(object.value())).await;
+        let live = Object::new(serde_json::to_value(live.with_context(|| object.to_string())?)?)?;
+        let found = differences(object.value(), live.value());
+        spelled += found.len();
+        ensure!(
+            found.is_empty() || is_own_spelling(&found, &live),
+            "{object} would be repaired for ever: {found:#?}\n{:#}",
+            live.value()["metadata"]["managedFields"]
+        );
+        // Somebody who changes one of them is still seen.
+        let Some(field) = found.iter().find(|d| d.path.ends_with("limits.cpu")) else {
+            continue;
+        };
+        let edit = json!({"spec": {"template": {"spec": {"containers": [{"name": "c", "resources": {"limits": {"cpu": "2"}}}]}}}});
+        let live = api.patch(object.name(), &PatchParams::default(), &Patch::Strategic(edit)).await?;
+        let live = Object::new(serde_json::to_value(live)?)?;
+        ensure!(
+            !is_own_spelling(&differences(object.value(), live.value()), &live),
+            "an edit of {} is not seen",
+            field.path
+        );
+    }
+    println!("{} kinds, {spelled} values in the server's own spelling", wanted.len());
+    ensure!(spelled > 0, "nothing was spelled oddly");
+    for object in &wanted {
+        bed.delete(object.api_version(), object.kind(), object.namespace(), object.name())
+            .await?;
+    }
+    Ok(())
+}
+
+/// A setting of the administrator in his spelling: written once, and neither at rest nor after a restart again, and no drift.
+async fn another_spelling_is_written_once(bed: &mut Bed) -> Result<()> {
+    let resources = json!({"requests": {"cpu": "0.1", "memory": "0.5Gi"}, "limits": {"cpu": "1000m"}});
+    bed.apply(&bed.config(json!({"cloudProvider": {"values": {"resources": resources}}, "storageProvider": {}})))
+        .await?;
+    bed.until_ready().await?;
+    let agent = bed
+        .get("apps/v1", "DaemonSet", "kube-system", "vsphere-cloud-controller-manager")
+        .await?;
+    let limit = &agent["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["cpu"];
+    ensure!(limit == "1", "the API server keeps {limit}");
+    let before = bed.status().await?["drift"].clone();
+    bed.kill_operator();
+    let mark = bed.cluster.audit().mark().await?;
+    bed.start_operator().await?;
+    let again = json!({"metadata": {"annotations": {"vdo.vmware.com/reconcile-at": "after the restart"}}});
+    bed.merge("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo", again).await?;
+    let seen = bed.reconciles().await?;
+    until("the operator to have looked", PATIENCE, async || {
+        let now = bed.reconciles().await?;
+        Ok(Probe::when(now > seen, now))
+    })
+    .await?;
+    bed.until_ready().await?;
+    let written = bed.operator_requests(mark).await?.writes();
+    let written = written.only(|e| e.subresource != "status" && e.resource != "events");
+    ensure!(written.is_empty(), "written again after the restart:\n{written}");
+    assert_eq!(bed.status().await?["drift"], before, "a spelling is no drift");
     Ok(())
 }

@@ -214,6 +214,12 @@ async fn what_is_shown(bed: &Bed) -> Result<()> {
     ] {
         assert!(columns.contains(word), "{word} is not in:\n{columns}");
     }
+    let wide = kubectl(bed, &["get", "vdoconfig", "-n", NS, "-o", "wide"])?;
+    println!("{wide}");
+    for word in ["CPI RUNNING", "CSI RUNNING", "NEXT RETRY", "UPGRADEABLE", "MATRIX", "REASON"] {
+        assert!(wide.contains(word), "{word} is not in:\n{wide}");
+    }
+    assert_eq!(wide.matches("3.7.3").count(), 2, "wanted and running:\n{wide}");
     for alias in ["vsc", "vsphereconnections", "vsphere"] {
         assert!(kubectl(bed, &["get", alias, "-n", NS])?.contains("vc1"), "kubectl get {alias}");
     }

@@ -6,7 +6,9 @@ mod bed;
 use anyhow::{Context, Result, ensure};
 use bed::{Bed, NS, OPERATOR, PATIENCE, condition, name};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use vdo::plan::{Entry, Inventory};
+use vdo::types::ObjectId;
 use vdo_testbed::{Probe, until};
 
 const VDO: &str = "vdo.vmware.com/v1alpha1";
@@ -22,6 +24,7 @@ async fn a_lost_inventory_is_rebuilt_before_anything_goes() -> Result<()> {
     bed.until_ready().await?;
     copy(&bed).await?;
     damaged_and_lost(&bed).await?;
+    many_parts_become_one(&mut bed).await?;
     lost_before_a_deletion(&mut bed).await?;
     let refused = bed.cluster.audit().requests(|e| e.user == OPERATOR && e.code == 403).await?;
     ensure!(refused.is_empty(), "the operator lacked rights:\n{refused}");
@@ -39,7 +42,7 @@ async fn copy(bed: &Bed) -> Result<()> {
 /// The stored inventory: its objects with their instances, and the identity of the cluster.
 async fn stored(bed: &Bed) -> Result<Option<(BTreeSet<String>, String)>> {
     let map = bed.get("v1", "ConfigMap", NS, MAP).await?;
-    let Some(text) = map["data"]["objects"].as_str() else {
+    let Some(text) = map["data"]["objects"].as_str().filter(|text| !text.is_empty()) else {
         return Ok(None);
     };
     let objects: Vec<Value> = serde_json::from_str(text)?;
@@ -77,6 +80,79 @@ async fn damaged_and_lost(bed: &Bed) -> Result<()> {
     }
     let gone = bed.cluster.audit().since(begin).await?.of(OPERATOR).only(|e| e.verb == "delete");
     ensure!(gone.is_empty(), "something was deleted:\n{gone}");
+    Ok(())
+}
+
+/// The ConfigMaps that hold parts of it.
+async fn parts(bed: &Bed) -> Result<Vec<String>> {
+    let parts = bed.list("v1", "ConfigMap", "vdo.vmware.com/inventory-of").await?;
+    Ok(parts.iter().map(name).collect())
+}
+
+/// The inventory of a release with thousands of objects, of which the process was killed before it narrowed it: it is read as a whole,
+/// what is not there and not wanted goes from it, and with it every part. A part that is missing stops everything.
+async fn many_parts_become_one(bed: &mut Bed) -> Result<()> {
+    let before = stored(bed).await?.context("an inventory")?;
+    bed.kill_operator();
+    let map = bed.get("v1", "ConfigMap", NS, MAP).await?;
+    let data: BTreeMap<String, String> = serde_json::from_value(map["data"].clone())?;
+    let mut inventory = Inventory::parse(MAP, &data, &BTreeMap::new())?;
+    let some = inventory.objects.values().next().context("an entry")?.clone();
+    let old = Entry {
+        api_version: "v1".into(),
+        uid: Some("4201f8cd-1b9d-0f4c-8a3e-52f6a2c1d9aa".into()),
+        ..some
+    };
+    let id = |i: usize| {
+        ObjectId::new(
+            "",
+            "ConfigMap",
+            "vmware-system-csi",
+            format!("an-object-of-an-earlier-release-{i:05}"),
+        )
+    };
+    inventory.objects.extend((0..4_000).map(|i| (id(i), old.clone())));
+    let kept = inventory.kept(MAP);
+    ensure!(kept.chunks.len() > 1, "it fits into one");
+    let set = map["metadata"]["labels"]["applyset.kubernetes.io/id"].clone();
+    // One more, which a killed process left behind.
+    for (part, text) in kept
+        .chunks
+        .iter()
+        .map(|(part, text)| (part.as_str(), text.as_str()))
+        .chain([("left-behind", "[]")])
+    {
+        bed.apply(
+            &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": part, "namespace": NS,
+            "labels": {"vdo.vmware.com/inventory-of": set}}, "data": {"objects": text}}),
+        )
+        .await?;
+    }
+    bed.merge("v1", "ConfigMap", NS, MAP, json!({"data": kept.index})).await?;
+
+    let first = kept.chunks.keys().next().context("a part")?;
+    let text = &kept.chunks[first];
+    bed.merge("v1", "ConfigMap", NS, first, json!({"data": {"objects": "[]"}})).await?;
+    let mark = bed.cluster.audit().mark().await?;
+    bed.start_operator().await?;
+    let ready = bed.until_reason("Ready", "InvalidSpec").await?;
+    ensure!(ready["message"].to_string().contains(first.as_str()), "{first} is not in {ready}");
+    let writes = bed.operator_requests(mark).await?.writes();
+    let writes = writes.only(|e| e.resource != "events" && e.subresource != "status");
+    ensure!(writes.is_empty(), "written with a part of an inventory:\n{writes}");
+
+    bed.merge("v1", "ConfigMap", NS, first, json!({"data": {"objects": text}})).await?;
+    until("the inventory to be what it was, in one ConfigMap", PATIENCE, async || {
+        let (now, left) = (stored(bed).await?, parts(bed).await?);
+        Ok(Probe::when(
+            now.as_ref() == Some(&before) && left.is_empty(),
+            format!("{left:?}, {} objects", now.map_or(0, |now| now.0.len())),
+        ))
+    })
+    .await?;
+    bed.until_ready().await?;
+    let gone = bed.cluster.audit().since(mark).await?.of(OPERATOR).only(|e| e.verb == "delete");
+    ensure!(gone.len() == kept.chunks.len() + 1, "something else was deleted:\n{gone}");
     Ok(())
 }
 

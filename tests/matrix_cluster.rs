@@ -24,6 +24,7 @@ async fn what_a_specification_needs_is_seen_in_the_cluster() -> Result<()> {
     a_feature_that_the_vcenter_lacks_is_named(&bed).await?;
     storage_classes_are_made_when_asked_for(&bed).await?;
     an_upgrade_waits_for_its_preconditions(&bed).await?;
+    the_next_kubernetes_is_known_to_fit(&bed).await?;
     another_matrix_is_followed_and_a_broken_one_takes_no_place(&mut bed).await?;
     bed.uninstall().await
 }
@@ -76,7 +77,32 @@ async fn an_older_csi_runs(bed: &Bed) -> Result<()> {
     bed.apply(&bed.config(json!({"cloudProvider": {}, "storageProvider": {"version": "3.6.3"}})))
         .await?;
     let config = bed.until_ready().await?;
-    assert_eq!(config["status"]["drivers"][1]["version"], "3.6.3");
+    let driver = &config["status"]["drivers"][1];
+    assert_eq!(
+        (&driver["version"], &driver["running"]),
+        (&json!("3.6.3"), &json!("3.6.3")),
+        "wanted and running"
+    );
+    // Upgraded, Kubernetes would have a version that the pinned one does not support.
+    let found = bed.until_reason("Upgradeable", "IncompatiblePin").await?;
+    let message = found["message"].as_str().unwrap_or_default();
+    assert_eq!(found["status"], "False", "{found}");
+    assert!(
+        message.contains("Kubernetes 1.35 does not fit: CSI is pinned to 3.6.3"),
+        "{message}"
+    );
+    Ok(())
+}
+
+/// What an upgrade of the platform would do, before it is begun.
+async fn the_next_kubernetes_is_known_to_fit(bed: &Bed) -> Result<()> {
+    let found = bed.until_reason("Upgradeable", "Healthy").await?;
+    let message = found["message"].as_str().unwrap_or_default();
+    assert_eq!(found["status"], "True", "{found}");
+    assert!(
+        message.starts_with("Kubernetes 1.35 fits with CPI 1.35.") && message.contains("CSI 3.7.3"),
+        "{message}"
+    );
     Ok(())
 }
 
@@ -291,15 +317,53 @@ async fn an_upgrade_waits_for_its_preconditions(bed: &Bed) -> Result<()> {
     let found = bed.until_reason("Ready", "IncompatiblePin").await?;
     assert!(found["message"].as_str().unwrap_or_default().contains("CsiNodeIds"), "{found}");
 
+    // A volume that pods on several nodes use, another one, and one whose definition is gone.
+    for (volume, mode) in [("shared", "ReadWriteMany"), ("own", "ReadWriteOnce")] {
+        bed.apply(
+            &json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": volume}, "spec": {
+            "capacity": {"storage": "1Gi"}, "accessModes": [mode], "persistentVolumeReclaimPolicy": "Retain",
+            "csi": {"driver": CSI, "volumeHandle": volume}}}),
+        )
+        .await?;
+        bed.apply(
+            &json!({"apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment", "metadata": {"name": volume}, "spec": {
+            "attacher": CSI, "nodeName": "w-1", "source": {"persistentVolumeName": volume}}}),
+        )
+        .await?;
+    }
     bed.apply(&latest(json!({}))).await?;
     rename(bed, "w-3", UUID).await?;
+    let found = bed.until_reason("NoRwxAttachments", "SharedVolumesAttached").await?;
+    assert_eq!(found["status"], "False", "{found}");
+    let message = found["message"].as_str().unwrap_or_default();
+    assert!(
+        message.contains("shared on node w-1") && !message.contains("own on node"),
+        "{message}"
+    );
+    let waits = async |why: &str| {
+        let driver = bed.status().await?["drivers"][1].clone();
+        let because = driver["because"].as_str().unwrap_or_default();
+        anyhow::ensure!(driver["version"] == "3.6.3" && driver["running"] == "3.6.3", "{driver}");
+        anyhow::ensure!(because.contains("NoRwxAttachments") && because.contains(why), "{because}");
+        anyhow::Ok(())
+    };
+    waits("shared on node w-1").await?;
+    // What cannot be told lets nothing go on either, and takes nothing away.
+    bed.delete("v1", "PersistentVolume", "", "shared").await?;
+    let found = bed.until_reason("NoRwxAttachments", "NotChecked").await?;
+    assert_eq!(found["status"], "Unknown", "{found}");
+    waits("VolumeAttachment shared is of a volume").await?;
+    bed.delete("storage.k8s.io/v1", "VolumeAttachment", "", "shared").await?;
     until("CSI to be upgraded", PATIENCE, async || {
         let driver = bed.status().await?["drivers"][1].clone();
-        Ok(Probe::when(driver["version"] == "3.7.3", &driver))
+        Ok(Probe::when(driver["version"] == "3.7.3" && driver["running"] == "3.7.3", &driver))
     })
     .await?;
     bed.until_ready().await?;
-    Ok(())
+    let found = bed.until_reason("NoRwxAttachments", "NotRequested").await?;
+    assert_eq!(found["status"], "Unknown", "no upgrade is at hand any more: {found}");
+    bed.delete("storage.k8s.io/v1", "VolumeAttachment", "", "own").await?;
+    bed.delete("v1", "PersistentVolume", "", "own").await
 }
 
 /// Registers the driver on a node anew, with this name of its machine. Kubernetes lets nobody change it in place.

@@ -7,6 +7,7 @@ mod bed;
 use anyhow::{Context, Result, ensure};
 use bed::{Bed, NS, OPERATOR, PATIENCE, condition};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use vdo_testbed::{Mark, Probe, until};
 
 const POLICY: &str = "admissionregistration.k8s.io/v1";
@@ -24,7 +25,8 @@ async fn what_the_cluster_is_against_is_known_before_the_first_write() -> Result
     a_pod_security_level(&bed).await?;
     bed.until_ready().await?;
     a_field_that_cannot_be_changed(&bed).await?;
-    what_may_be_made_anew_is(&mut bed).await
+    what_may_be_made_anew_is(&mut bed).await?;
+    workloads_and_a_driver_are_made_anew_and_volumes_stay(&mut bed).await
 }
 
 /// Waits for a reason whose message holds these words, and holds that nothing was written since the mark.
@@ -138,6 +140,18 @@ async fn a_missing_right_where_the_namespace_is_not_there_yet(bed: &Bed) -> Resu
     ];
     refused(bed, mark, "Forbidden", &words).await?;
     nothing_is_there(bed).await?;
+    // It is tried again, ever more rarely, and the status is written once for each time.
+    let mut promised = BTreeSet::new();
+    until("three attempts", PATIENCE, async || {
+        promised.insert(bed.status().await?["nextAttempt"].to_string());
+        Ok(Probe::when(promised.len() > 3, format!("{promised:?}")))
+    })
+    .await?;
+    let told = bed
+        .operator_requests(mark)
+        .await?
+        .only(|e| e.resource == "vdoconfigs" && e.subresource == "status");
+    ensure!(told.len() <= 10, "the status was written {} times:\n{told}", told.len());
     bed.delete("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?;
     bed.merge(rbac, kind, "", "vdo-operator", json!({"rules": role["rules"]})).await
 }
@@ -238,5 +252,109 @@ async fn what_may_be_made_anew_is(bed: &mut Bed) -> Result<()> {
         .writes()
         .only(|e| e.verb == "delete");
     assert_eq!(deleted.len(), 1, "{deleted}");
+    Ok(())
+}
+
+/// Workloads with other selectors and a CSIDriver with another specification, none of which Kubernetes lets anybody change: ours, as a
+/// release before this one could have made them. What holds the users' data is not touched.
+async fn workloads_and_a_driver_are_made_anew_and_volumes_stay(bed: &mut Bed) -> Result<()> {
+    const CSI_NS: &str = "vmware-system-csi";
+    const CASES: [(&str, &str, &str, &str); 4] = [
+        ("storage.k8s.io/v1", "CSIDriver", "", "csi.vsphere.vmware.com"),
+        ("apps/v1", "DaemonSet", "kube-system", "vsphere-cloud-controller-manager"),
+        ("apps/v1", "DaemonSet", CSI_NS, "vsphere-csi-node"),
+        ("apps/v1", "Deployment", CSI_NS, "vsphere-csi-controller"),
+    ];
+    let data = [
+        ("storage.k8s.io/v1", "StorageClass", "", "users"),
+        ("v1", "PersistentVolume", "", "users"),
+        ("v1", "PersistentVolumeClaim", "default", "users"),
+    ];
+    let driver = "csi.vsphere.vmware.com";
+    bed.apply(&json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "users"}, "provisioner": driver}))
+        .await?;
+    bed.apply(
+        &json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "users"}, "spec": {"capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"], "storageClassName": "users", "csi": {"driver": driver, "volumeHandle": "users"},
+        "claimRef": {"namespace": "default", "name": "users"}}}),
+    )
+    .await?;
+    bed.apply(&json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "users", "namespace": "default"}, "spec": {
+        "accessModes": ["ReadWriteOnce"], "storageClassName": "users", "volumeName": "users", "resources": {"requests": {"storage": "1Gi"}}}}))
+        .await?;
+    until("the claim to be bound", PATIENCE, async || {
+        let claim = bed.get("v1", "PersistentVolumeClaim", "default", "users").await?;
+        Ok(Probe::when(claim["status"]["phase"] == "Bound", &claim["status"]))
+    })
+    .await?;
+    let mut kept = Vec::new();
+    for (api_version, kind, namespace, name) in data {
+        kept.push(bed.get(api_version, kind, namespace, name).await?);
+    }
+    bed.kill_operator();
+    let (mut right, mut wrong) = (Vec::new(), Vec::new());
+    let map = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
+    let mut objects = map["data"]["objects"].as_str().context("objects")?.to_owned();
+    for (api_version, kind, namespace, name) in CASES {
+        let live = bed.get(api_version, kind, namespace, name).await?;
+        let mut spec = live["spec"].clone();
+        if kind == "CSIDriver" {
+            spec["attachRequired"] = false.into();
+        } else {
+            spec["selector"]["matchLabels"]["earlier"] = "true".into();
+            spec["template"]["metadata"]["labels"]["earlier"] = "true".into();
+        }
+        let mut metadata =
+            json!({"name": name, "labels": live["metadata"]["labels"], "annotations": {"vdo.vmware.com/applied": "earlier"}});
+        if !namespace.is_empty() {
+            metadata["namespace"] = namespace.into();
+        }
+        bed.delete(api_version, kind, namespace, name).await?;
+        until(&format!("{kind} {name} to be gone"), PATIENCE, async || {
+            let now = bed.get(api_version, kind, namespace, name).await?;
+            Ok(Probe::when(now == Value::Null, &now["metadata"]))
+        })
+        .await?;
+        bed.apply(&json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}))
+            .await?;
+        let now = bed.get(api_version, kind, namespace, name).await?;
+        let uid = |object: &Value| object["metadata"]["uid"].as_str().map(str::to_owned).context("a UID");
+        objects = objects.replace(&uid(&live)?, &uid(&now)?);
+        wrong.push(uid(&now)?);
+        right.push(live);
+    }
+    bed.merge("v1", "ConfigMap", NS, "vdo-inventory", json!({"data": {"objects": objects}}))
+        .await?;
+    let mark = bed.cluster.audit().mark().await?;
+    bed.start_operator().await?;
+    for ((api_version, kind, namespace, name), right) in CASES.into_iter().zip(&right) {
+        until(&format!("{kind} {name} to be made anew"), PATIENCE, async || {
+            let now = bed.get(api_version, kind, namespace, name).await?;
+            let same = match kind {
+                "CSIDriver" => now["spec"]["attachRequired"] == right["spec"]["attachRequired"],
+                _ => now["spec"]["selector"] == right["spec"]["selector"],
+            };
+            Ok(Probe::when(same && now != Value::Null, &now["spec"]["selector"]))
+        })
+        .await?;
+    }
+    bed.until_ready().await?;
+    let deleted = bed
+        .cluster
+        .audit()
+        .since(mark)
+        .await?
+        .of(OPERATOR)
+        .writes()
+        .only(|e| e.verb == "delete");
+    assert_eq!(deleted.len(), wrong.len(), "{deleted}");
+    for ((api_version, kind, namespace, name), before) in data.into_iter().zip(&kept) {
+        let now = bed.get(api_version, kind, namespace, name).await?;
+        assert_eq!(
+            (&now["metadata"]["resourceVersion"], &now["spec"]),
+            (&before["metadata"]["resourceVersion"], &before["spec"]),
+            "{kind} {name} was touched"
+        );
+    }
     Ok(())
 }

@@ -115,6 +115,7 @@ fn driver(name: &str, health: Option<DriverHealth>) -> DriverReport {
     DriverReport {
         name: name.into(),
         version: version.into(),
+        installed: health.is_some().then(|| version.into()),
         available: version.into(),
         chart: "sha256:4f".into(),
         because: because.into(),
@@ -253,6 +254,72 @@ fn a_driver_that_is_not_well_is_never_called_healthy_even_if_nothing_waits() {
         Conditions::find(&status.conditions, ConditionType::Ready).map(|c| c.status.as_str()),
         Some("False")
     );
+}
+
+/// While another version rolls out, both are told: what is wanted, and what works until it does.
+#[test]
+fn the_version_that_works_is_told_beside_the_one_that_is_wanted() {
+    let csi = |version: &str, installed: Option<&str>, ready: bool| DriverReport {
+        version: version.into(),
+        installed: installed.map(Into::into),
+        ..driver(CSI, health(ready, Reason::WaitingForPods, "rolling", (3, 7)))
+    };
+    let mut status = new();
+    for (what, report, expected) in [
+        ("nothing is there", csi("3.6.3", None, false), ("3.6.3", "")),
+        ("its pods start", csi("3.6.3", Some("3.6.3"), false), ("3.6.3", "")),
+        ("it works", csi("3.6.3", Some("3.6.3"), true), ("3.6.3", "3.6.3")),
+        ("another one is chosen", csi("3.7.3", Some("3.6.3"), true), ("3.7.3", "3.6.3")),
+        ("it is written", csi("3.7.3", Some("3.7.3"), false), ("3.7.3", "3.6.3")),
+        ("it works", csi("3.7.3", Some("3.7.3"), true), ("3.7.3", "3.7.3")),
+        ("it falls ill", csi("3.7.3", Some("3.7.3"), false), ("3.7.3", "3.7.3")),
+    ] {
+        let report = Report {
+            drivers: vec![report],
+            ..healthy()
+        };
+        status = fold(&status, &report, &at(0));
+        let told = &status.drivers[0];
+        assert_eq!((told.version.as_str(), told.running.as_str()), expected, "{what}");
+    }
+}
+
+/// Whatever a reconcile ran into, and however far it had come, the status says so: the reason, one word, what comes next.
+#[test]
+fn every_class_of_failure_is_told_wherever_it_happened() {
+    use Health::{Blocked, Degraded, Unknown};
+    let early = || Report {
+        generation: Some(3),
+        ..Report::default()
+    };
+    for (class, report, old, ready, health, stalled, again) in [
+        (Class::Terminal, healthy(), settled(), "False", Blocked, "True", false),
+        (Class::Terminal, early(), settled(), "False", Blocked, "True", false),
+        (Class::Terminal, early(), new(), "False", Blocked, "True", false),
+        (Class::Retry, healthy(), settled(), "Unknown", Unknown, "False", true),
+        (Class::Retry, early(), settled(), "Unknown", Unknown, "False", true),
+        (Class::Retry, installing(), new(), "False", Blocked, "False", true),
+        (Class::Retry, early(), new(), "False", Blocked, "False", true),
+        (Class::Wait, healthy(), settled(), "False", Degraded, "False", false),
+        (Class::Wait, early(), settled(), "False", Degraded, "False", false),
+        (Class::Wait, early(), new(), "False", Blocked, "False", false),
+    ] {
+        let report = Report {
+            troubles: vec![trouble(class, Reason::ApplyFailed, "what happened")],
+            next_attempt: Some(at(90)),
+            ..report
+        };
+        let status = fold(&old, &report, &at(60));
+        let condition = |kind| Conditions::find(&status.conditions, kind).expect("it is there");
+        let told = condition(ConditionType::Ready);
+        let what = format!("{class:?} {:?}", status.health);
+        assert_eq!((told.status.as_str(), told.reason.as_str()), (ready, "ApplyFailed"), "{what}");
+        assert_eq!(told.message, "what happened", "{what}");
+        assert_eq!((status.observed_generation, status.health), (Some(3), Some(health)), "{what}");
+        assert_eq!(condition(ConditionType::Stalled).status, stalled, "{what}");
+        let next = status.next_attempt.clone().map(|next| (next.at, next.because));
+        assert_eq!(next, again.then(|| (at(90), "ApplyFailed".to_owned())), "{what}");
+    }
 }
 
 #[test]

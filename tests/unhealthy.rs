@@ -20,6 +20,7 @@ async fn what_fails_is_named_and_what_recovers_is_healthy() -> Result<()> {
     bed.apply_samples().await?;
     bed.until_ready().await?;
     every_precondition_holds(&bed).await?;
+    every_failure_is_in_the_status(&bed).await?;
     a_crashing_container_is_named_with_its_last_words(&bed).await?;
     no_node_for_the_controller(&bed).await?;
     Ok(())
@@ -44,6 +45,53 @@ async fn until_condition(bed: &Bed, kind: &str, wanted: impl Fn(&Value) -> bool)
 
 fn says(condition: &Value, status: &str, reason: &str) -> bool {
     condition["status"] == status && condition["reason"] == reason
+}
+
+/// Wherever a reconcile ends, its status is written: for this generation, with the reason, and with what runs all the same.
+async fn every_failure_is_in_the_status(bed: &Bed) -> Result<()> {
+    for (spec, ready, reason, stalled) in [
+        (json!({"storageProvider": {"version": "9.9.9"}}), "False", "UnknownVersion", "True"),
+        (json!({"storageProvider": {"version": "3.0.0"}}), "False", "IncompatiblePin", "True"),
+        (
+            json!({"cloudProvider": {"vsphereCloudConfigs": ["nobody"]}}),
+            "False",
+            "ConnectionNotFound",
+            "True",
+        ),
+        (
+            json!({"storageProvider": {"values": {"controller": {"replicas": "many"}}}}),
+            "False",
+            "InvalidValues",
+            "True",
+        ),
+        (json!({"storageProvider": {"clusterId": "another"}}), "False", "InvalidSpec", "True"),
+    ] {
+        bed.apply(&bed.config(spec.clone())).await?;
+        let found = until(&format!("{reason} to be told of {spec}"), PATIENCE, async || {
+            let config = config(bed).await?;
+            let current = config["status"]["observedGeneration"] == config["metadata"]["generation"];
+            let told = says(&condition(&config, "Ready"), ready, reason);
+            Ok(if current && told {
+                Probe::Ready(config)
+            } else {
+                Probe::not_yet(condition(&config, "Ready"))
+            })
+        })
+        .await?;
+        ensure!(
+            condition(&found, "Stalled")["status"] == stalled,
+            "{reason}: {}",
+            found["status"]["conditions"]
+        );
+        let drivers = found["status"]["drivers"].as_array().context("drivers")?;
+        ensure!(
+            !drivers.is_empty() && drivers.iter().all(|d| d["running"].is_string()),
+            "{reason}: {drivers:?}"
+        );
+    }
+    bed.apply(&bed.config(json!({}))).await?;
+    bed.until_ready().await?;
+    Ok(())
 }
 
 async fn every_precondition_holds(bed: &Bed) -> Result<()> {

@@ -33,6 +33,8 @@ pub enum ConditionType {
     NoForeignDriver,
     /// Precondition of snapshots: their definitions and their controller are there.
     SnapshotsSupported,
+    /// Precondition of an upgrade of the CSI driver: no volume that several nodes share is attached.
+    NoRwxAttachments,
     /// Precondition: the compatibility matrix in use is current.
     MatrixFresh,
     /// The drivers are known to fit the next Kubernetes minor.
@@ -75,6 +77,7 @@ impl ConditionType {
         Self::ControlPlaneEligible,
         Self::SnapshotsSupported,
         Self::WebhookCertificateValid,
+        Self::NoRwxAttachments,
         Self::MatrixFresh,
     ];
 
@@ -96,6 +99,7 @@ impl ConditionType {
             Self::WebhookCertificateValid => "WebhookCertificateValid",
             Self::NoForeignDriver => "NoForeignDriver",
             Self::SnapshotsSupported => "SnapshotsSupported",
+            Self::NoRwxAttachments => "NoRwxAttachments",
             Self::MatrixFresh => "MatrixFresh",
             Self::Upgradeable => "Upgradeable",
             Self::Resolved => "Resolved",

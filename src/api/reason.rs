@@ -234,6 +234,8 @@ reasons! {
     SnapshotDefinitionsMissing,
     /// No controller of volume snapshots is ready.
     SnapshotControllerMissing,
+    /// Volumes that several nodes may share are attached, and an upgrade of the CSI driver waits for them to be detached.
+    SharedVolumesAttached,
     /// The certificate of a webhook is expired, for another name, or signed by nobody whom the API server trusts.
     WebhookCertificateInvalid,
 

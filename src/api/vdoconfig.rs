@@ -29,6 +29,19 @@ use std::collections::BTreeMap;
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Upgradeable\")].status"
     ),
+    printcolumn(
+        name = "CPI Running",
+        type_ = "string",
+        json_path = ".status.drivers[?(@.name==\"vsphere-cpi\")].running",
+        priority = 1
+    ),
+    printcolumn(
+        name = "CSI Running",
+        type_ = "string",
+        json_path = ".status.drivers[?(@.name==\"vsphere-csi\")].running",
+        priority = 1
+    ),
+    printcolumn(name = "Next Retry", type_ = "string", json_path = ".status.nextAttempt.at", priority = 1),
     printcolumn(name = "Matrix", type_ = "string", json_path = ".status.matrix.source", priority = 1),
     printcolumn(
         name = "Reason",
@@ -56,8 +69,10 @@ pub struct VDOConfigSpec {
     /// shows, is in the annotation vdo.vmware.com/approve.
     #[serde(default)]
     pub approval: Approval,
-    /// Who keeps a field of the drivers' objects that somebody else has changed too. Without a rule it is taken back where the
-    /// object is ours, and left alone, and reported, where the object is taken over.
+    /// Who keeps a field of the drivers' objects that another field manager sets too. Without a rule for it, a field of an object that
+    /// the operator has made, or taken over, is taken back and the change is in status.drift; while an object of somebody else is being
+    /// taken over, such a field stops everything: nothing is written, and Ready has the reason Conflict with the field, its manager and
+    /// the time. vdoctl diff shows the paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub conflicts: Vec<ConflictRule>,
@@ -116,7 +131,8 @@ pub enum Approval {
     Manual,
 }
 
-/// Who keeps a field. Of several rules for a field the last one counts.
+/// Who keeps a field. A rule is for one field, or everything below one, of all objects or of those of a kind and a name. Of several
+/// rules for a field the last one counts.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ConflictRule {
@@ -137,11 +153,11 @@ pub struct ConflictRule {
 /// What becomes of a field that somebody else has changed too.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConflictPolicy {
-    /// It is taken back.
+    /// It is taken back, at once and each time; who keeps setting it is named, and after three times left alone for a while (DriftFight).
     Own,
-    /// It is left to whoever sets it.
+    /// It is left to whoever sets it: the operator gives it up and says nothing more of it. When nobody sets it any more, it is not set.
     Yield,
-    /// It is left alone and reported.
+    /// It is left as it is, and Ready has the reason Conflict until it is as wanted, or another rule says what to do.
     Fail,
 }
 

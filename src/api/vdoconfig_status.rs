@@ -105,8 +105,12 @@ pub struct MatrixStatus {
 pub struct DriverStatus {
     /// Its name in the matrix.
     pub name: String,
-    /// The version that is installed or being installed.
+    /// The version that is wanted: installed, or being installed.
     pub version: String,
+    /// The version that works, all its pods ready, or did last: while another one rolls out, the one that it replaces. Absent as long
+    /// as none has worked.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub running: String,
     /// The newest version that would fit.
     pub available: String,
     /// The digest of its chart.

@@ -60,7 +60,7 @@ impl Planned {
                 other => refusals.push((id.clone(), sentence(other))),
             }
         }
-        let hash = hash(&whole);
+        let hash = hash(&whole, &prepared.drawn);
         let status = config.status.as_ref().and_then(|status| status.plan.clone());
         if let (Some(own), Some(operator)) = (&hash, &status)
             && *own != operator.hash

@@ -1,6 +1,6 @@
 use super::read::typed;
 use super::trim::trim;
-use super::{ClusterError, api};
+use super::{ClusterError, api, rights};
 use crate::api::APPLIED_ANNOTATION;
 use crate::manifest::{Object, differences};
 use crate::types::ObjectId;
@@ -178,6 +178,9 @@ impl Cache {
                 tokio::pin!(arrived);
                 arrived.as_mut().enable();
                 if let Some(result) = self.state(watch) {
+                    if result.is_err() && self.is_let_in(watch).await {
+                        continue;
+                    }
                     result?;
                     break;
                 }
@@ -207,6 +210,31 @@ impl Cache {
             return Some(Ok(()));
         }
         content.error.take().map(Err)
+    }
+
+    /// Whether a watch that was refused is known to be allowed by now. It says nothing itself when it is let in, and an API server that
+    /// has just started refuses what it does not know to be allowed yet.
+    async fn is_let_in(&self, watch: &Watch) -> bool {
+        let content = lock(&self.watches).get(watch).map(|running| running.content.clone());
+        let Some(content) = content.filter(|content| lock(content).refused.is_some()) else {
+            return false;
+        };
+        // Rights in the whole cluster are part of the answer for every namespace.
+        let namespace = if watch.namespace.is_empty() {
+            "kube-system"
+        } else {
+            &watch.namespace
+        };
+        let Ok(own) = rights(&self.client, namespace).await else {
+            return false;
+        };
+        let allowed = ["list", "watch"]
+            .iter()
+            .all(|verb| own.grants(verb, &watch.api_version, &watch.id()));
+        if allowed {
+            lock(&content).refused = None;
+        }
+        allowed
     }
 
     fn start(&self, watch: &Watch) -> Running {
@@ -285,13 +313,17 @@ impl Cache {
     /// Remembers the answer to an apply. Where the server has written a value in its own way, so that a comparison alone
     /// would see a difference for ever, it also remembers that this is as wanted.
     pub fn applied(&self, wanted: &Object, live: &Object) {
-        let id = live.id();
         if differences(wanted.value(), live.value()).is_empty() {
-            lock(&self.settled).remove(&id);
+            lock(&self.settled).remove(&live.id());
         } else {
-            lock(&self.settled).insert(id.clone(), (digest(wanted).to_owned(), meaning(live)));
+            self.settle(wanted, live);
         }
         self.wrote(live);
+    }
+
+    /// Remembers that a live object, as it is now, is what is wanted, whatever a comparison says.
+    pub fn settle(&self, wanted: &Object, live: &Object) {
+        lock(&self.settled).insert(live.id(), (digest(wanted).to_owned(), meaning(live)));
     }
 
     /// Remembers the answer to any other write.
@@ -427,7 +459,7 @@ fn same_metadata(old: &Value, new: &Value) -> bool {
 
 /// What an apply decides: the object without its status and without what the server counts up.
 fn meaning(object: &Object) -> Value {
-    let mut value = without(object, &["resourceVersion", "generation"]);
+    let mut value = without(object, &["resourceVersion", "generation", "managedFields"]);
     if let Some(map) = value.as_object_mut() {
         map.shift_remove("status");
     }

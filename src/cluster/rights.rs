@@ -49,21 +49,24 @@ impl Rights {
     /// # Errors
     /// With that verb.
     pub fn require(&self, verbs: &[&str], api_version: &str, id: &ObjectId) -> Result<(), ClusterError> {
-        let resource = resource(api_version, id.kind());
-        let has = |list: &[String], word: &str| list.iter().any(|entry| entry == "*" || entry == word);
-        let allowed = |verb: &str| {
-            self.rules.iter().any(|rule| {
-                let names = rule.resource_names.as_deref().unwrap_or_default();
-                has(&rule.verbs, verb)
-                    && has(rule.api_groups.as_deref().unwrap_or_default(), &resource.group)
-                    && has(rule.resources.as_deref().unwrap_or_default(), &resource.plural)
-                    && (names.is_empty() || names.contains(&id.name))
-            })
-        };
-        match verbs.iter().find(|verb| !self.incomplete && !allowed(verb)) {
+        match verbs.iter().find(|verb| !self.incomplete && !self.grants(verb, api_version, id)) {
             Some(verb) => Err(ClusterError::lacking(verb, api_version, id)),
             None => Ok(()),
         }
+    }
+
+    /// Whether a verb is known to be allowed for an object.
+    #[must_use]
+    pub(super) fn grants(&self, verb: &str, api_version: &str, id: &ObjectId) -> bool {
+        let resource = resource(api_version, id.kind());
+        let has = |list: &[String], word: &str| list.iter().any(|entry| entry == "*" || entry == word);
+        self.rules.iter().any(|rule| {
+            let names = rule.resource_names.as_deref().unwrap_or_default();
+            has(&rule.verbs, verb)
+                && has(rule.api_groups.as_deref().unwrap_or_default(), &resource.group)
+                && has(rule.resources.as_deref().unwrap_or_default(), &resource.plural)
+                && (names.is_empty() || names.contains(&id.name))
+        })
     }
 }
 

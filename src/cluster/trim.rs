@@ -32,7 +32,7 @@ pub(super) fn trim(object: &Object) -> Option<Object> {
             "/status/conditions",
         ],
         "CSINode" => &["/spec/drivers"],
-        "PersistentVolume" => &["/spec/csi", "/spec/vsphereVolume", "/spec/claimRef"],
+        "PersistentVolume" => &["/spec/csi", "/spec/vsphereVolume", "/spec/claimRef", "/spec/accessModes"],
         "VolumeAttachment" => &["/spec/attacher", "/spec/nodeName", "/spec/source"],
         _ => return None,
     };

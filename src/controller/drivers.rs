@@ -4,7 +4,7 @@ use super::events::Told;
 use super::memory::newest;
 use super::{Context, now};
 use crate::api::{Class, Reason, VDOConfig, VDOConfigStatus, chain};
-use crate::plan::{Drift, Fight};
+use crate::plan::Drift;
 use crate::reconcile::{self, Next, Occasion};
 use crate::runtime::metrics::{ConditionValue, ReconcileResult};
 use crate::status::{Note, Report, Trouble, fold, notes};
@@ -73,18 +73,21 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
         tracing::warn!(config = %object.name_any(), reason = %Reason::DriftRepaired, "{drift}");
     }
     let next = Next::after(&report);
-    memory.failures = if next == Next::Backoff {
-        memory.failures.saturating_add(1)
-    } else {
-        0
+    let due = reconcile::due(&last, &report, time).filter(|_| next == Next::Backoff);
+    memory.failures = match (next, due) {
+        (Next::Backoff, Some(_)) => memory.failures.max(1),
+        (Next::Backoff, None) => memory.failures.saturating_add(1),
+        _ => 0,
     };
-    let pause = |fight: &Fight| Duration::try_from(fight.until.duration_since(time)).unwrap_or_default();
-    let peace = report.fights.iter().map(pause).min().unwrap_or(Duration::MAX);
-    let delay = peace.min(jitter(next.delay(memory.failures, context.resync), &uid, time));
-    report.next_attempt = SignedDuration::try_from(delay)
-        .ok()
-        .and_then(|delay| time.checked_add(delay).ok())
-        .map(Time);
+    let until = |at: Timestamp| Duration::try_from(at.duration_since(time)).unwrap_or_default();
+    let peace = report.fights.iter().map(|fight| until(fight.until)).min().unwrap_or(Duration::MAX);
+    let pause = due.map_or_else(|| jitter(next.delay(memory.failures, context.resync), &uid, time), until);
+    let delay = peace.min(pause);
+    let at = || {
+        let at = time.checked_add(SignedDuration::try_from(delay).ok()?).ok()?;
+        Timestamp::from_second(at.as_second()).ok()
+    };
+    report.next_attempt = due.or_else(at).map(Time);
     let old = last;
     let status = fold(&old, &report, &Time(time));
     say(&object, &old, &status, &report);

@@ -89,6 +89,8 @@ fn walk(wanted: &Value, found: &Value, place: Place<'_>, all: &mut Vec<Differenc
                 walk(item, there, place.then(Step::Item(i)), all);
             }
         }
+        // Null has no opinion: server-side apply writes nothing for it.
+        (Value::Null, _) => {}
         (Value::Array(items), Value::Null) if items.is_empty() => {}
         (Value::String(text), Value::Null) if text.is_empty() => {}
         // The server fills in the group of the subjects of a binding by their kind.
@@ -167,6 +169,7 @@ mod tests {
             ),
             (json!({"data": {"a": ""}}), json!({"data": {"a": "x"}}), vec!["data.a"]),
             (json!({"n": "1"}), json!({"n": 1}), vec!["n"]),
+            (json!({"n": null}), json!({"n": 1}), vec![]),
         ] {
             let found_paths: Vec<String> = differences(&wanted, &found).into_iter().map(|d| d.path).collect();
             assert_eq!(found_paths, paths, "{wanted} against {found}");

@@ -1,4 +1,6 @@
 use crate::types::{Digest, ObjectId};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
@@ -160,6 +162,24 @@ impl Object {
     #[must_use]
     pub fn is_secret(&self) -> bool {
         self.kind() == "Secret" && self.api_version() == "v1"
+    }
+
+    /// Writes `stringData` of a Secret as `data`, which is what the API server keeps of it.
+    pub(super) fn encode_strings(&mut self) {
+        if !self.is_secret() {
+            return;
+        }
+        if self.0.get("stringData").is_none() {
+            return;
+        }
+        let value = Arc::make_mut(&mut self.0);
+        let Some(Value::Object(texts)) = value.as_object_mut().and_then(|map| map.shift_remove("stringData")) else {
+            return;
+        };
+        for (key, text) in texts {
+            let text = text.as_str().unwrap_or_default();
+            set(value, &["data"], &key, STANDARD.encode(text).into());
+        }
     }
 
     /// A digest of the whole object, independent of the order of keys. The salt keeps the digest of a Secret from being

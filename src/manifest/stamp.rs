@@ -32,11 +32,12 @@ pub fn is_owned(object: &Object, apply_set: &str) -> bool {
     object.label(MANAGED_BY_LABEL) == Some(MANAGED_BY) && object.label(PART_OF_LABEL) == Some(apply_set)
 }
 
-/// Marks objects as owned: labels, a checksum of the configuration on the workloads that mount it, and the digest of the
+/// Marks objects as owned, with the texts of Secrets as the API server keeps them: labels, a checksum of the configuration on the workloads that mount it, and the digest of the
 /// whole object, in this order, so that a changed configuration also changes the digest of its consumers.
 ///
 /// The checksum on the workload itself says with which configuration its pods began; see [`remember_configuration`].
 pub fn stamp(objects: &mut [Object], owner: &Owner) {
+    objects.iter_mut().for_each(Object::encode_strings);
     let contents: BTreeMap<(String, String, String), String> = objects
         .iter()
         .filter(|o| matches!((o.api_version(), o.kind()), ("v1", "ConfigMap" | "Secret")))

@@ -2,7 +2,13 @@
 
 use super::{Change, Desired, Plan, Step};
 use crate::api::APPLIED_ANNOTATION;
-use crate::types::Digest;
+use crate::manifest::Object;
+use crate::types::{Digest, ObjectId};
+use std::collections::BTreeMap;
+
+/// Objects with parts that are drawn by chance and not decided, such as the keys of a certificate: the digest of each without those
+/// parts. A person approves what is decided; that a key is drawn anew is neither another plan nor another state.
+pub type Drawn = BTreeMap<ObjectId, String>;
 
 /// The hash of what a whole plan would do, for a person to approve: 16 hexadecimal digits. `None` when it would change nothing
 /// but bring back what was there.
@@ -10,13 +16,13 @@ use crate::types::Digest;
 /// It speaks of what is done to which object and to which content. When the plan was made, what other people changed in the
 /// meantime and in which order it was read make no difference.
 #[must_use]
-pub fn hash(whole: &Plan) -> Option<String> {
-    let mut lines: Vec<String> = whole.steps.iter().filter_map(line).collect();
+pub fn hash(whole: &Plan, drawn: &Drawn) -> Option<String> {
+    let mut lines: Vec<String> = whole.steps.iter().filter_map(|step| line(step, drawn)).collect();
     lines.sort();
     (!lines.is_empty()).then(|| Digest::of(lines.join("\n").as_bytes()).hex()[..16].to_owned())
 }
 
-fn line(step: &Step) -> Option<String> {
+fn line(step: &Step, drawn: &Drawn) -> Option<String> {
     match step {
         Step::Apply { object, change, .. } => {
             let verb = match change {
@@ -25,12 +31,12 @@ fn line(step: &Step) -> Option<String> {
                 Change::Adopt(_) => "adopt",
                 Change::Restore | Change::Repair(_) => return None,
             };
-            Some(format!(
-                "{verb} {object} {}",
-                object.annotation(APPLIED_ANNOTATION).unwrap_or_default()
-            ))
+            Some(format!("{verb} {object} {}", content(object, drawn)))
         }
-        Step::Replace { id, uid, digest, .. } => Some(format!("recreate {id} {uid} {digest}")),
+        Step::Replace { id, uid, digest, .. } => {
+            let digest = drawn.get(id).unwrap_or(digest);
+            Some(format!("recreate {id} {uid} {digest}"))
+        }
         Step::Delete { id, uid, .. } => Some(format!("prune {id} {uid}")),
         Step::Release { id, uid, .. } => Some(format!("release {id} {uid}")),
         Step::Record(_) | Step::Commit(_) => None,
@@ -40,11 +46,18 @@ fn line(step: &Step) -> Option<String> {
 /// The state that a plan leads to, as a digest. Once a person has approved a way to it, every step towards it is approved:
 /// the plan itself shrinks with each step, and what is drifted or lost later is brought back to the same state.
 #[must_use]
-pub fn target(desired: &[Desired]) -> String {
+pub fn target(desired: &[Desired], drawn: &Drawn) -> String {
     let mut lines: Vec<String> = desired
         .iter()
-        .map(|d| format!("{} {}", d.object, d.object.annotation(APPLIED_ANNOTATION).unwrap_or_default()))
+        .map(|d| format!("{} {}", d.object, content(&d.object, drawn)))
         .collect();
     lines.sort();
     Digest::of(lines.join("\n").as_bytes()).to_string()
+}
+
+fn content<'a>(object: &'a Object, drawn: &'a Drawn) -> &'a str {
+    match drawn.get(&object.id()) {
+        Some(digest) => digest,
+        None => object.annotation(APPLIED_ANNOTATION).unwrap_or_default(),
+    }
 }

@@ -1,8 +1,9 @@
 //! Who changed an object of ours, and whether somebody keeps changing it back.
 
+use super::written::writer;
 use super::{Change, Plan, Step};
 use crate::manifest::{Difference, Object};
-use crate::types::{FIELD_MANAGER, ObjectId};
+use crate::types::ObjectId;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -89,84 +90,6 @@ fn shown(value: &Value, secret: bool) -> String {
         return text;
     }
     text.chars().take(SHOWN - 1).chain(['…']).collect()
-}
-
-/// Who wrote a field last: the newest of those who own it, or something in it or around it. Whoever removed a field owns
-/// nothing of it any more, so then it is the newest of all others.
-fn writer(live: &Object, path: &str) -> Option<(String, Option<Timestamp>)> {
-    let entries = live.value().pointer("/metadata/managedFields")?.as_array()?;
-    let others = entries.iter().filter(|entry| {
-        let own = entry["manager"] == FIELD_MANAGER && entry["operation"] == "Apply";
-        !own && entry["subresource"].as_str().unwrap_or_default().is_empty()
-    });
-    let steps = steps(path);
-    let when = |entry: &Value| entry["time"].as_str().and_then(|time| time.parse::<Timestamp>().ok());
-    // How far down the path the entry owns anything: the deepest knows most, and of equals the newest.
-    let best = others.max_by_key(|entry| (depth(&entry["fieldsV1"], &steps, live), when(entry)))?;
-    Some((best["manager"].as_str().unwrap_or_default().to_owned(), when(best)))
-}
-
-/// A path in its parts: `spec.list[0].a[b/c]` is `spec`, `list`, `[0]`, `a`, `b/c`.
-#[derive(Debug, PartialEq, Eq)]
-enum Part<'a> {
-    Field(&'a str),
-    Item(usize),
-}
-
-fn steps(path: &str) -> Vec<Part<'_>> {
-    let mut all = Vec::new();
-    let mut rest = path;
-    while !rest.is_empty() {
-        if let Some((inside, after)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-            all.push(inside.parse().map_or(Part::Field(inside), Part::Item));
-            rest = after;
-        } else {
-            rest = rest.strip_prefix('.').unwrap_or(rest);
-            let end = rest.find(['.', '[']).unwrap_or(rest.len());
-            all.push(Part::Field(&rest[..end]));
-            rest = &rest[end..];
-        }
-    }
-    all
-}
-
-/// How many steps down a path a set of fields (`fieldsV1`) reaches. Items of lists are named there by their keys or values,
-/// which the live object tells.
-fn depth(fields: &Value, steps: &[Part<'_>], live: &Object) -> usize {
-    let (mut fields, mut at) = (fields, live.value());
-    for (reached, step) in steps.iter().enumerate() {
-        let next = match step {
-            Part::Field(name) => {
-                at = at.get(*name).unwrap_or(&Value::Null);
-                fields.get(format!("f:{name}"))
-            }
-            Part::Item(index) => {
-                at = at.get(*index).unwrap_or(&Value::Null);
-                fields
-                    .as_object()
-                    .and_then(|map| map.iter().find(|(key, _)| names(key, at)))
-                    .map(|(_, inside)| inside)
-            }
-        };
-        match next {
-            Some(inside) => fields = inside,
-            None => return reached,
-        }
-    }
-    steps.len()
-}
-
-/// Whether a key of `fieldsV1` names this item: `k:{"name":"a"}` by keys, `v:"a"` by value.
-fn names(key: &str, item: &Value) -> bool {
-    let parsed = |text: &str| serde_json::from_str::<Value>(text).ok();
-    match key.split_at_checked(2) {
-        Some(("k:", keys)) => parsed(keys)
-            .as_ref()
-            .and_then(Value::as_object)
-            .is_some_and(|keys| keys.iter().all(|(key, value)| item.get(key) == Some(value))),
-        Some(("v:", value)) => parsed(value).as_ref() == Some(item),
-        _ => false,
-    }
 }
 
 /// How many times a field is written anew within [`WINDOW`] before it is a fight.

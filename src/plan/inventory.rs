@@ -48,7 +48,27 @@ pub fn applied(object: &Object) -> Option<String> {
 pub struct InventoryError {
     name: String,
     #[source]
-    source: serde_json::Error,
+    source: Damage,
+}
+
+impl InventoryError {
+    pub(super) fn new(name: &str, source: Damage) -> Self {
+        Self {
+            name: name.to_owned(),
+            source,
+        }
+    }
+}
+
+/// What is wrong with it.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Damage {
+    #[error("the list of objects is none")]
+    Text(#[source] serde_json::Error),
+    #[error("its part in ConfigMap {0} is not there")]
+    Missing(String),
+    #[error("its part in ConfigMap {0} was changed by somebody")]
+    Changed(String),
 }
 
 /// An object and its entry. The fields are written out, because a flattened struct is read through a copy of everything in it, and
@@ -103,7 +123,6 @@ impl Line {
     }
 }
 
-const OBJECTS: &str = "objects";
 const CLUSTER_ID: &str = "clusterId";
 const APPROVED: &str = "approved";
 
@@ -116,41 +135,44 @@ impl Entry {
 }
 
 impl Inventory {
-    /// Reads the data of the ConfigMap it is kept in.
-    ///
-    /// # Errors
-    /// When the list is missing, or not what [`Inventory::data`] writes.
-    pub fn parse(name: &str, data: &BTreeMap<String, String>) -> Result<Self, InventoryError> {
-        let lines: Vec<Line> = serde_json::from_str(data.get(OBJECTS).map_or("", String::as_str)).map_err(|source| InventoryError {
-            name: name.to_owned(),
-            source,
-        })?;
-        Ok(Self {
-            objects: lines.into_iter().map(Line::parts).collect(),
-            cluster_id: data.get(CLUSTER_ID).cloned(),
-            approved: data.get(APPROVED).cloned(),
-        })
+    /// One line of text for each object.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let line = |(id, entry)| serde_json::to_string(&Line::new(id, entry)).unwrap_or_default();
+        self.objects.iter().map(line).collect()
     }
 
-    /// The data of the ConfigMap it is kept in.
-    #[must_use]
-    pub fn data(&self) -> BTreeMap<String, String> {
-        let lines: Vec<String> = self
-            .objects
-            .iter()
-            .map(|(id, entry)| serde_json::to_string(&Line::new(id, entry)).unwrap_or_default())
-            .collect();
-        let mut data = BTreeMap::from([(OBJECTS.to_owned(), format!("[\n{}\n]", lines.join(",\n")))]);
-        for (key, value) in [(CLUSTER_ID, &self.cluster_id), (APPROVED, &self.approved)] {
-            data.extend(value.iter().map(|value| (key.to_owned(), value.clone())));
+    /// Adds a list of such lines.
+    pub(super) fn read(&mut self, text: &str) -> Result<(), serde_json::Error> {
+        let lines: Vec<Line> = serde_json::from_str(text)?;
+        self.objects.extend(lines.into_iter().map(Line::parts));
+        Ok(())
+    }
+
+    /// All but the objects.
+    pub(super) fn rest(&self) -> BTreeMap<String, String> {
+        let all = [(CLUSTER_ID, &self.cluster_id), (APPROVED, &self.approved)];
+        all.into_iter()
+            .filter_map(|(key, value)| Some((key.to_owned(), value.clone()?)))
+            .collect()
+    }
+
+    /// An inventory with nothing but that.
+    pub(super) fn with_rest(data: &BTreeMap<String, String>) -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            cluster_id: data.get(CLUSTER_ID).cloned(),
+            approved: data.get(APPROVED).cloned(),
         }
-        data
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parse(data: &BTreeMap<String, String>) -> Result<Inventory, InventoryError> {
+        Inventory::parse("i", data, &BTreeMap::new())
+    }
 
     #[test]
     fn what_is_written_reads_back() {
@@ -170,11 +192,8 @@ mod tests {
             cluster_id: Some("id".into()),
             approved: Some("state".into()),
         };
-        assert_eq!(Inventory::parse("i", &inventory.data()).expect("readable"), inventory);
-        assert_eq!(
-            Inventory::parse("i", &Inventory::default().data()).expect("empty"),
-            Inventory::default()
-        );
+        assert_eq!(parse(&inventory.kept("i").index).expect("readable"), inventory);
+        assert_eq!(parse(&Inventory::default().kept("i").index).expect("empty"), Inventory::default());
     }
 
     #[test]
@@ -185,7 +204,7 @@ mod tests {
             BTreeMap::from([("clusterId".into(), "id".into())]),
             BTreeMap::new(),
         ] {
-            assert!(Inventory::parse("i", &data).is_err(), "{data:?}");
+            assert!(parse(&data).is_err(), "{data:?}");
         }
     }
 }

@@ -11,8 +11,8 @@ use kube::ResourceExt;
 /// to is kept in the inventory, so that every later step towards it, also after a restart, is approved too.
 pub(super) fn permit(config: &VDOConfig, survey: &Survey, prepared: &mut Prepared, report: &mut Report) -> bool {
     let whole = prepared.whole(survey);
-    let Some(hash) = hash(&whole) else { return true };
-    let target = target(&prepared.desired);
+    let Some(hash) = hash(&whole, &prepared.drawn) else { return true };
+    let target = target(&prepared.desired, &prepared.drawn);
     let manual = config.spec.approval == Approval::Manual;
     let given = config.annotations().get(APPROVE).is_some_and(|given| given.trim() == hash);
     let approved = !manual || given || survey.inventory.approved.as_deref() == Some(&target);

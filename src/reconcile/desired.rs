@@ -3,12 +3,12 @@
 use super::error::ReconcileError;
 use super::select::Asked;
 use super::webhook::{Material, SERVED};
-use crate::api::{CREDENTIALS_ANNOTATION, Permission, StorageProvider, VDOConfigSpec};
+use crate::api::{APPLIED_ANNOTATION, CREDENTIALS_ANNOTATION, Permission, StorageProvider, VDOConfigSpec};
 use crate::chart::{self, Chart, Configuration};
 use crate::driverconfig::{self, cpi, csi};
 use crate::facts::{Cluster, Connection};
 use crate::manifest::{Object, Owner, stamp};
-use crate::plan::{Desired, wave};
+use crate::plan::{Desired, Drawn, wave};
 use crate::types::{DriverName, Secret};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -118,6 +118,31 @@ pub fn desired(wanted: &Wanted<'_>, renders: &Renders) -> Result<Vec<Desired>, R
         }));
     }
     Ok(all)
+}
+
+/// What of these objects comes from the certificate, whose keys are drawn by chance: the digest of each such object as it would be with
+/// any certificate.
+///
+/// # Errors
+/// As for [`desired`].
+pub(super) fn drawn(wanted: &Wanted<'_>, all: &[Desired]) -> Result<Drawn, ReconcileError> {
+    if wanted.webhook.is_none() {
+        return Ok(Drawn::new());
+    }
+    let any = Material {
+        bundle: "any".into(),
+        certificate: "any".into(),
+        key: Secret::new("any"),
+    };
+    let masked = Wanted {
+        webhook: Some(&any),
+        ..*wanted
+    };
+    // Not kept: what is kept are the real ones.
+    let masked = desired(&masked, &Renders::default())?;
+    let digest = |d: &Desired| d.object.annotation(APPLIED_ANNOTATION).map(str::to_owned);
+    let both = all.iter().zip(&masked).filter(|(real, any)| digest(real) != digest(any));
+    Ok(both.filter_map(|(_, any)| Some((any.object.id(), digest(any)?))).collect())
 }
 
 fn context(wanted: &Wanted<'_>, connections: &[Connection]) -> chart::Context {

@@ -2,9 +2,12 @@
 
 use super::World;
 use crate::cluster::{ClusterError, with_managers};
-use crate::plan::{Change, Drift, Plan, Step, blame};
+use crate::manifest::{Difference, Object};
+use crate::plan::{Change, Drift, Plan, Step, blame, is_own_spelling};
+use crate::types::ObjectId;
 use futures::StreamExt;
 use futures::stream;
+use std::collections::BTreeSet;
 
 /// Objects whose record of field managers is read before they are repaired. When more have changed at once it is one cause, and
 /// the first of them tell it.
@@ -12,9 +15,10 @@ const BLAMED: usize = 20;
 /// How many are read side by side.
 const CONCURRENCY: usize = 8;
 
-/// What was changed by whom, of everything that a plan repairs. It has to be read before: a repair makes the field ours.
-pub(super) async fn found(world: &World, plan: &Plan) -> Vec<Drift> {
-    let repairs: Vec<_> = plan
+/// What was changed by whom, of everything that a plan repairs. It has to be read before: a repair makes the field ours. What turns out
+/// to be changed by nobody, but written by the API server in its own way, leaves the plan.
+pub(super) async fn found(world: &World, plan: &mut Plan) -> Vec<Drift> {
+    let repairs: Vec<(Object, Option<Vec<Difference>>)> = plan
         .steps
         .iter()
         .filter_map(|step| match step {
@@ -29,19 +33,44 @@ pub(super) async fn found(world: &World, plan: &Plan) -> Vec<Drift> {
     let all = stream::iter(repairs.into_iter().take(BLAMED)).map(|(wanted, fields)| async move {
         let id = wanted.id();
         let Some(fields) = fields else {
-            return Ok(vec![Drift::deleted(id)]);
+            return Ok(Found::Changed(vec![Drift::deleted(id)]));
         };
         // Without the record the change is repaired all the same, and nobody is named.
         let live = with_managers(&world.client, wanted.api_version(), &id).await?;
-        Ok::<_, ClusterError>(blame(&id, &fields, live.as_ref().unwrap_or(&wanted)))
+        if let Some(live) = live.as_ref().filter(|live| is_own_spelling(&fields, live)) {
+            if let Some(cache) = world.reader.cache() {
+                cache.settle(&wanted, live);
+            }
+            return Ok(Found::Spelled(id));
+        }
+        Ok::<_, ClusterError>(Found::Changed(blame(&id, &fields, live.as_ref().unwrap_or(&wanted))))
     });
-    let all: Vec<Result<Vec<Drift>, ClusterError>> = all.buffered(CONCURRENCY).collect().await;
-    all.into_iter()
-        .filter_map(|found| {
-            found
-                .inspect_err(|error| tracing::debug!(%error, "who changed an object is not known"))
-                .ok()
-        })
-        .flatten()
-        .collect()
+    let all: Vec<Result<Found, ClusterError>> = all.buffered(CONCURRENCY).collect().await;
+    let mut changed = Vec::new();
+    let mut spelled = BTreeSet::new();
+    for found in all {
+        match found {
+            Ok(Found::Changed(drift)) => changed.extend(drift),
+            Ok(Found::Spelled(id)) => {
+                spelled.insert(id);
+            }
+            Err(error) => tracing::debug!(%error, "who changed an object is not known"),
+        }
+    }
+    plan.steps.retain(|step| {
+        let repair = matches!(
+            step,
+            Step::Apply {
+                change: Change::Repair(_),
+                ..
+            }
+        );
+        !repair || step.id().is_none_or(|id| !spelled.contains(&id))
+    });
+    changed
+}
+
+enum Found {
+    Changed(Vec<Drift>),
+    Spelled(ObjectId),
 }

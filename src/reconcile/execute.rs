@@ -1,12 +1,11 @@
 //! apply: carries a plan out. It decides nothing (effect).
 
-use super::{World, erase};
+use super::{World, erase, keep};
 use crate::cluster::ClusterError;
 use crate::manifest::Object;
-use crate::plan::{Change, Inventory, Plan, Step};
+use crate::plan::{Change, Plan, Step};
 use futures::StreamExt;
 use futures::stream;
-use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// Writes that are under way at the same time. The API server's default limit for one client is far above this.
@@ -29,6 +28,8 @@ pub struct Place<'a> {
     pub name: &'a str,
     /// The id of the apply set.
     pub apply_set: &'a str,
+    /// Whether it is kept in several ConfigMaps now.
+    pub chunked: bool,
 }
 
 /// Carries out the steps in order. Steps of one wave run side by side. Where one fails, the later waves of its driver are left
@@ -36,6 +37,7 @@ pub struct Place<'a> {
 pub async fn execute(plan: &Plan, world: &World, place: &Place<'_>) -> Outcome {
     let mut outcome = Outcome::default();
     let mut failed: BTreeSet<Branch> = BTreeSet::new();
+    let sweeps = place.chunked || keep::outgrows(plan, place);
     let mut steps = plan.steps.as_slice();
     while let Some(first) = steps.first() {
         let group = steps.iter().take_while(|step| rank(step) == rank(first)).count();
@@ -46,7 +48,7 @@ pub async fn execute(plan: &Plan, world: &World, place: &Place<'_>) -> Outcome {
         let open: Vec<Step> = now.iter().filter(|step| !blocked(&branch(step))).cloned().collect();
         let branches: Vec<Branch> = open.iter().map(branch).collect();
         let results: Vec<Result<(), ClusterError>> = stream::iter(open)
-            .map(|step| one(step, world, place))
+            .map(|step| one(step, world, place, sweeps))
             .buffered(CONCURRENCY)
             .collect()
             .await;
@@ -89,13 +91,9 @@ fn rank(step: &Step) -> (u8, u8) {
     }
 }
 
-async fn one(step: Step, world: &World, place: &Place<'_>) -> Result<(), ClusterError> {
+async fn one(step: Step, world: &World, place: &Place<'_>, sweeps: bool) -> Result<(), ClusterError> {
     match step {
-        Step::Record(inventory) | Step::Commit(inventory) => {
-            let wanted = config_map(&inventory, place);
-            let live = world.writer.apply(&wanted, true).await?;
-            remember(world, &wanted, &live);
-        }
+        Step::Record(inventory) | Step::Commit(inventory) => keep::store(&inventory, world, place, sweeps).await?,
         Step::Apply { object, change, take, .. } => {
             if matches!(change, Change::Adopt(_)) {
                 world.writer.hand_over(&object).await?;
@@ -117,44 +115,8 @@ async fn one(step: Step, world: &World, place: &Place<'_>) -> Result<(), Cluster
 }
 
 /// The next reconcile may come before the watch shows what was written.
-fn remember(world: &World, wanted: &Object, live: &Object) {
+pub(super) fn remember(world: &World, wanted: &Object, live: &Object) {
     if let Some(cache) = world.reader.cache() {
         cache.applied(wanted, live);
     }
-}
-
-/// The ConfigMap of the inventory, which is the parent of the apply set (KEP-3659).
-fn config_map(inventory: &Inventory, place: &Place<'_>) -> Object {
-    let mut kinds: Vec<String> = inventory.objects.keys().map(|id| id.group_kind.to_string()).collect();
-    kinds.sort();
-    kinds.dedup();
-    let mut namespaces: Vec<&str> = inventory
-        .objects
-        .keys()
-        .map(|id| id.namespace.as_str())
-        .filter(|ns| !ns.is_empty() && *ns != place.namespace)
-        .collect();
-    namespaces.dedup();
-    namespaces.sort_unstable();
-    namespaces.dedup();
-    let value: Value = json!({
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {
-            "name": place.name,
-            "namespace": place.namespace,
-            "labels": {"app.kubernetes.io/managed-by": "vdo", "applyset.kubernetes.io/id": place.apply_set},
-            "annotations": {
-                "applyset.kubernetes.io/tooling": concat!("vdo/v", env!("CARGO_PKG_VERSION")),
-                "applyset.kubernetes.io/contains-group-kinds": kinds.join(","),
-                "applyset.kubernetes.io/additional-namespaces": namespaces.join(","),
-            },
-        },
-        "data": inventory.data(),
-    });
-    #[expect(
-        clippy::expect_used,
-        reason = "the literal above has a kind and a name; an empty name is refused by the API server"
-    )]
-    Object::new(value).expect("a ConfigMap")
 }

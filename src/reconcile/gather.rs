@@ -6,7 +6,6 @@ use crate::api::{ConditionType, Conditions, VDOConfig, VsphereCloudConfig, Vsphe
 use crate::cluster::{ClusterError, Reader, Select, View, Watch};
 use crate::facts::{Cluster, Connection, Credentials, Node};
 use crate::manifest::Object;
-use crate::plan::Inventory;
 use crate::types::{KubernetesVersion, Secret, Thumbprint, Trust, VcenterVersion};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -78,21 +77,6 @@ pub(super) fn holds(object: &Object, condition: &str) -> bool {
 pub async fn nodes(reader: &Reader) -> Result<Vec<Node>, ReconcileError> {
     let view = reader.load([nodes_watch()]).await?;
     Ok(view.list(&nodes_watch()).iter().map(|o| node(o, &[])).collect())
-}
-
-/// The inventory of a VDOConfig as it is stored; `None` when it is not. Where there should be one, it is asked for once more: a
-/// watch may be behind.
-///
-/// # Errors
-/// When it cannot be read.
-pub async fn inventory(reader: &Reader, config: &VDOConfig, expected: bool) -> Result<Option<Inventory>, ReconcileError> {
-    let name = inventory_name(config);
-    let watch = by_name("ConfigMap", &config.namespace().unwrap_or_default(), &name);
-    let found = match reader.load([watch.clone()]).await?.one(&watch) {
-        None if expected => reader.now(&watch).await?.pop(),
-        found => found,
-    };
-    Ok(found.map(|o| Inventory::parse(&name, &texts(&o, "/data"))).transpose()?)
 }
 
 /// All connection objects of a namespace.
@@ -304,7 +288,7 @@ pub async fn trust(reader: &Reader, object: &VsphereCloudConfig) -> Result<Trust
 }
 
 /// A map of texts inside an object.
-fn texts(object: &Object, pointer: &str) -> BTreeMap<String, String> {
+pub(super) fn texts(object: &Object, pointer: &str) -> BTreeMap<String, String> {
     let map = object.value().pointer(pointer).and_then(Value::as_object);
     map.into_iter()
         .flatten()

@@ -1,19 +1,19 @@
 //! resolve, fetch, render, observe, plan: everything between the survey and the first write.
 
-use super::desired::{Wanted, desired};
+use super::desired::{Wanted, desired, drawn};
 use super::error::ReconcileError;
 use super::foreign::nobody_else;
 use super::lookups::answered;
 use super::stopwatch::Stopwatch;
 use super::survey::{Survey, watches};
-use super::{Occasion, World, ahead, gates, gather, preconditions, select, snapshots, upgrade, webhook};
+use super::{Occasion, World, ahead, attached, gates, gather, preconditions, select, snapshots, upgrade, webhook};
 use crate::api::{Approval, ConflictRule, MatrixStatus, UpdatePolicy};
 use crate::cluster::{Select, Watch, list};
 use crate::driverconfig::csi;
 use crate::facts::Connection;
 use crate::manifest::{is_owned, remember_configuration};
 use crate::matrix::{self, Index, Query, Resolution};
-use crate::plan::{self, Desired, Hold, Input, Observed, Plan, Wait};
+use crate::plan::{self, Desired, Drawn, Hold, Input, Observed, Plan, Wait};
 use crate::status::{DriverReport, Report};
 use crate::types::{CPI, CSI, ObjectId, VcenterVersion};
 use base64::Engine as _;
@@ -29,6 +29,8 @@ pub struct Prepared {
     pub desired: Vec<Desired>,
     /// What was found of them.
     pub observed: Observed,
+    /// What of the wanted objects is drawn by chance, for the hash of the plan.
+    pub drawn: Drawn,
     /// The next increment.
     pub plan: Plan,
     /// The identity under which volumes are registered.
@@ -159,7 +161,8 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         return Err(error);
     }
     report.upgradeable = Some(ahead::upgradeable(index, &query));
-    let resolution = matrix::resolve(index, &query);
+    let (told, resolution) = attached::choose(&world.reader, index, &query).await;
+    report.preconditions.push(told);
     report
         .preconditions
         .extend(preconditions::supported(index, &query, resolution.as_ref().ok()));
@@ -182,20 +185,19 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
             None
         }
     };
-    let mut desired = desired(
-        &Wanted {
-            webhook: webhook.as_ref(),
-            spec: &config.spec,
-            asked: &asked,
-            cluster: &survey.cluster,
-            connections: &connections,
-            charts: &charts,
-            cluster_id: &cluster_id,
-            apply_set: &survey.apply_set,
-            namespace: &namespace,
-        },
-        &world.renders,
-    )?;
+    let wanted = Wanted {
+        webhook: webhook.as_ref(),
+        spec: &config.spec,
+        asked: &asked,
+        cluster: &survey.cluster,
+        connections: &connections,
+        charts: &charts,
+        cluster_id: &cluster_id,
+        apply_set: &survey.apply_set,
+        namespace: &namespace,
+    };
+    let mut desired = desired(&wanted, &world.renders)?;
+    let drawn = drawn(&wanted, &desired)?;
     watch.lap(report, "render");
     report
         .preconditions
@@ -216,6 +218,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         resolution,
         desired,
         observed,
+        drawn,
         plan: Plan::default(),
         cluster_id,
         approved: survey
@@ -300,6 +303,7 @@ fn tell(report: &mut Report, survey: &Survey, resolution: &Resolution, desired: 
         .map(|(name, pick)| DriverReport {
             name: name.clone(),
             version: pick.version.to_string(),
+            installed: survey.installed.get(name).cloned(),
             available: pick.newest.as_ref().map(ToString::to_string).unwrap_or_default(),
             chart: pick.chart.digest.to_string(),
             because: match &pick.waits {

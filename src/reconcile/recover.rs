@@ -116,6 +116,7 @@ pub(super) async fn record(config: &VDOConfig, world: &World, survey: &Survey, r
         namespace: &config.namespace().unwrap_or_default(),
         name: &survey.inventory_name,
         apply_set: &survey.apply_set,
+        chunked: survey.chunked,
     };
     let outcome = execute(&plan, world, &place).await;
     report.troubles.extend(outcome.failures.iter().map(Trouble::from));

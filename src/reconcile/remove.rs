@@ -6,11 +6,10 @@ use super::execute::{Place, execute};
 use super::lookups::answered;
 use super::rehearse::rightless;
 use super::survey::{Survey, survey};
-use super::{Occasion, World, recover, set_finalizers, troubles};
+use super::{Occasion, World, keep, recover, set_finalizers, troubles};
 use crate::api::{DeletionPolicy, FINALIZER};
 use crate::plan::{self, Observed, Plan, Step};
 use crate::status::{Report, Trouble};
-use crate::types::ObjectId;
 use kube::ResourceExt;
 
 /// Removes one more wave, or lets go.
@@ -66,6 +65,7 @@ pub(super) async fn remove(occasion: &Occasion<'_>, world: &World, report: &mut 
             namespace: &namespace,
             name: &survey.inventory_name,
             apply_set: &survey.apply_set,
+            chunked: survey.chunked,
         };
         let outcome = execute(&plan, world, &place).await;
         report.troubles.extend(outcome.failures.iter().map(Trouble::from));
@@ -91,13 +91,13 @@ async fn entitled(world: &World, survey: &Survey, observed: &Observed, report: &
 /// Forgets the inventory and releases the VDOConfig.
 async fn let_go(occasion: &Occasion<'_>, world: &World, survey: &Survey, report: &mut Report) -> Result<(), ReconcileError> {
     let config = occasion.config;
-    let id = ObjectId::new("", "ConfigMap", config.namespace().unwrap_or_default(), &survey.inventory_name);
-    if let Some(map) = crate::cluster::get(&world.client, "v1", &id).await? {
-        world.writer.delete("v1", &id, map.uid()).await?;
-        if let Some(cache) = world.reader.cache() {
-            cache.deleted(&id);
-        }
-    }
+    let place = Place {
+        namespace: &config.namespace().unwrap_or_default(),
+        name: &survey.inventory_name,
+        apply_set: &survey.apply_set,
+        chunked: survey.chunked,
+    };
+    keep::forget(world, &place).await?;
     let rest: Vec<String> = config.finalizers().iter().filter(|f| *f != FINALIZER).cloned().collect();
     set_finalizers(config, &world.writer, &rest).await?;
     report.gone = true;

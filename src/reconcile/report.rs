@@ -6,6 +6,7 @@ use crate::api::{Class, VDOConfigStatus};
 use crate::cluster::{ClusterError, Writer};
 use crate::manifest::merge_patch;
 use crate::status::{Report, progress_only};
+use k8s_openapi::jiff::Timestamp;
 use serde_json::json;
 use std::time::Duration;
 
@@ -43,6 +44,15 @@ impl Next {
     }
 }
 
+/// When the attempt is due that the last status promised after this very failure, if that is still to come. Whoever wakes us before is
+/// no reason to promise another time: the status would be new in every run, and writing it wakes us again.
+#[must_use]
+pub fn due(last: &VDOConfigStatus, report: &Report, now: Timestamp) -> Option<Timestamp> {
+    let trouble = report.troubles.first()?;
+    let promised = last.next_attempt.as_ref()?;
+    (promised.because == trouble.reason.as_str() && promised.at.0 > now).then_some(promised.at.0)
+}
+
 /// Writes the status if it says anything new. A message that only counts on is held back while `recent` is true: somebody
 /// who reads it gains nothing from ten writes a second.
 ///
@@ -63,4 +73,49 @@ pub async fn publish(
     writer
         .merge("vdo.vmware.com/v1alpha1", &id(config), &json!({"status": change}), true)
         .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::{NextAttempt, Reason};
+    use crate::status::Trouble;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+    #[test]
+    fn a_promised_attempt_is_not_put_off_by_whoever_wakes_us_before() {
+        let at = |second: i64| Timestamp::from_second(second).expect("a time");
+        let status = |promised: Option<(i64, Reason)>| VDOConfigStatus {
+            next_attempt: promised.map(|(second, because)| NextAttempt {
+                at: Time(at(second)),
+                because: because.to_string(),
+            }),
+            ..VDOConfigStatus::default()
+        };
+        let report = |reason: Option<Reason>| Report {
+            troubles: reason
+                .map(|reason| Trouble {
+                    reason,
+                    class: Class::Retry,
+                    message: String::new(),
+                })
+                .into_iter()
+                .collect(),
+            ..Report::default()
+        };
+        let (forbidden, unavailable) = (Reason::Forbidden, Reason::ApiUnavailable);
+        for (promised, reason, now, expected) in [
+            (None, Some(forbidden), 10, None),
+            (Some((12, forbidden)), Some(forbidden), 10, Some(12)),
+            // It is this one.
+            (Some((12, forbidden)), Some(forbidden), 12, None),
+            (Some((12, forbidden)), Some(forbidden), 13, None),
+            // Something else has gone wrong, or nothing.
+            (Some((12, forbidden)), Some(unavailable), 10, None),
+            (Some((12, forbidden)), None, 10, None),
+        ] {
+            let found = due(&status(promised), &report(reason), at(now));
+            assert_eq!(found, expected.map(at), "{promised:?} {reason:?} at {now}");
+        }
+    }
 }

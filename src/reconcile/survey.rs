@@ -1,7 +1,7 @@
 //! observe: the cluster and what of ours is in it (effect).
 
 use super::error::ReconcileError;
-use super::{gather, recover};
+use super::{gather, keep, recover};
 use crate::api::VDOConfig;
 use crate::cluster::{Reader, Select, Watch};
 use crate::facts::Cluster;
@@ -23,6 +23,8 @@ pub struct Survey {
     pub inventory: Inventory,
     /// It was lost and is rebuilt from what bears our labels, and not stored yet: nothing may be removed because of it.
     pub recovered: bool,
+    /// Whether it is kept in several ConfigMaps.
+    pub(super) chunked: bool,
     /// Where it is kept.
     pub inventory_name: String,
     /// The id of our apply set.
@@ -44,8 +46,10 @@ pub async fn survey(reader: &Reader, config: &VDOConfig, version: KubernetesVers
     let inventory_name = gather::inventory_name(config);
     let apply_set = apply_set_id(&inventory_name, &config.namespace().unwrap_or_default());
     let expected = recover::is_expected(config);
-    let (inventory, recovered) = match gather::inventory(reader, config, expected).await? {
-        Some(inventory) => (inventory, false),
+    let found = keep::find(reader, config, &apply_set, expected).await?;
+    let chunked = found.as_ref().is_some_and(|found| found.chunked);
+    let (inventory, recovered) = match found {
+        Some(found) => (found.inventory, false),
         None if expected => {
             let found = recover::scan(reader, config, &apply_set).await?;
             let recovered = !found.objects.is_empty();
@@ -63,6 +67,7 @@ pub async fn survey(reader: &Reader, config: &VDOConfig, version: KubernetesVers
         cluster,
         inventory,
         recovered,
+        chunked,
         inventory_name,
         apply_set,
         live,
@@ -131,6 +136,7 @@ impl Survey {
             .map(|(name, version)| DriverReport {
                 name: name.clone(),
                 version: version.clone(),
+                installed: Some(version.clone()),
                 available: String::new(),
                 chart: String::new(),
                 because: "installed".into(),

@@ -13,6 +13,9 @@ use kube::ResourceExt;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
+/// The precondition that [`super::attached`] looks at when an upgrade is at hand.
+pub(super) const SHARED_DETACHED: &str = "NoRwxAttachments";
+
 /// What is known for the checks.
 struct Known<'a> {
     /// Node and the name that the CSI driver gave it, of every node on which it is registered.
@@ -78,6 +81,8 @@ fn check(name: &str, known: &Known<'_>) -> Checked {
         "CsiNodeIds" => node_ids(known),
         "NodeVmsFound" => machines_found(known),
         "VolumeLimitBySwitch" => volume_limit(known),
+        // Looked at when it matters.
+        SHARED_DETACHED => Ok(()),
         _ => Err("this version of the operator cannot check it; see to it yourself, then pin the version with allowIncompatible".into()),
     }
 }

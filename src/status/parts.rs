@@ -37,9 +37,12 @@ pub(super) fn driver(report: &DriverReport, old: &VDOConfigStatus) -> DriverStat
         Some(old) => (&old.available, &old.chart, &old.because),
         None => (&report.available, &report.chart, &report.because),
     };
+    let works = report.health.as_ref().is_some_and(|health| health.ready);
+    let before = || old.drivers.iter().find(|d| d.name == report.name).map(|d| d.running.clone());
     DriverStatus {
         name: report.name.clone(),
         version: report.version.clone(),
+        running: report.installed.clone().filter(|_| works).or_else(before).unwrap_or_default(),
         available: available.clone(),
         chart: chart.clone(),
         objects: count(report.objects),

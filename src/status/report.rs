@@ -31,8 +31,10 @@ impl<F: Failure> From<&F> for Trouble {
 pub struct DriverReport {
     /// Its name in the matrix.
     pub name: String,
-    /// The version that is installed, or about to be.
+    /// The version that is wanted.
     pub version: String,
+    /// The version of the workloads that are there, if any are.
+    pub installed: Option<String>,
     /// The newest version that would fit.
     pub available: String,
     /// The digest of its chart.

@@ -306,6 +306,8 @@ async fn killed_servers(lab: &mut Lab) -> Result<()> {
         ensure!(removed.is_empty(), "deleted: {removed:?}");
         before.0.same(&State::of(&lab.bed).await?)?;
         ensure!(before.1 == identities(lab).await?, "something was made anew");
+        // The drift, and what is said meanwhile: nothing else was to be done.
+        ensure!(lab.proxy.writes() <= 20, "{} writes:\n{}", lab.proxy.writes(), lab.trail());
         println!(
             "killed: etcd {etcd}, API server {apiserver}: nothing touched, {} writes, drift repaired {:.1} s after the server was back",
             lab.proxy.writes(),

@@ -254,6 +254,7 @@ async fn ask_cluster(
             let mut asked = reconcile::asked(&config.spec, &global.namespace, &existing)?;
             asked.leave_to(index);
             reconcile::hold_upgrades(reader, &survey, &objects, index, &mut asked).await?;
+            reconcile::hold_attached(reader, &mut asked).await;
             used = Some(asked.used().into_iter().map(str::to_owned).collect::<Vec<_>>());
             question.drivers = asked.drivers;
         }
