@@ -1,6 +1,6 @@
 //! The faults of `confusion.rs` once more, a choice of them, as an administrator makes them: objects in a real cluster, the operator as a
 //! process, and its conditions.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 mod bed;
 

@@ -169,7 +169,7 @@ async fn the_service_for_tags_refuses_once() -> Result<()> {
         })
         .await
     };
-    for restart in 0..10 {
+    for restart in 0..5 {
         let before = shared.calls("DestroyView");
         shared.bed.start_operator().await?;
         told(&shared, "TagLoginRefused").await?;
