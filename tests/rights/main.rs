@@ -6,3 +6,5 @@ mod bed;
 mod deployed;
 mod granted;
 mod life;
+mod missing;
+mod rules;
