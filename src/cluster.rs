@@ -8,6 +8,7 @@ mod cache;
 mod client;
 mod error;
 mod fence;
+mod kept;
 mod lease;
 mod logs;
 mod occupied;

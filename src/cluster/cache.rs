@@ -1,3 +1,4 @@
+use super::kept::Kept;
 use super::read::typed;
 use super::trim::trim;
 use super::{ClusterError, api, rights};
@@ -75,9 +76,9 @@ fn covers(own: &ObjectId, id: &ObjectId) -> bool {
 
 #[derive(Default)]
 struct Content {
-    objects: BTreeMap<ObjectId, Object>,
+    objects: BTreeMap<ObjectId, Kept>,
     /// Objects of a list that is still coming in; the old ones are served until it is complete.
-    incoming: Option<BTreeMap<ObjectId, Object>>,
+    incoming: Option<BTreeMap<ObjectId, Kept>>,
     synced: bool,
     error: Option<ClusterError>,
     /// When the right to go on watching was last refused, and the error of it.
@@ -99,6 +100,9 @@ struct Written {
     version: u64,
     at: Instant,
 }
+
+/// How many objects of a list are taken in at once: whole nodes are large, and what is kept of them is not.
+const PAGE: u32 = 100;
 
 /// How long a refusal counts. A refused watch is tried again at least every thirty seconds, and says nothing when it is let in.
 const REFUSED: Duration = Duration::from_secs(40);
@@ -244,6 +248,7 @@ impl Cache {
             Select::Labels(selector) => watcher::Config::default().labels(selector),
             Select::Name(name) => watcher::Config::default().fields(&format!("metadata.name={name}")),
         };
+        let config = config.page_size(PAGE);
         let api = api(&self.client, &watch.api_version, &watch.kind, &watch.namespace);
         let (changed, arrived, state, watch) = (self.changed.clone(), self.arrived.clone(), content.clone(), watch.clone());
         let id = watch.id();
@@ -268,7 +273,7 @@ impl Cache {
             watches
                 .values()
                 .filter(|running| covers(&running.id, id))
-                .find_map(|running| lock(&running.content).objects.get(id).cloned())
+                .find_map(|running| lock(&running.content).objects.get(id)?.object())
         };
         self.corrected(id, shown)
     }
@@ -281,7 +286,7 @@ impl Cache {
             let contents: Vec<_> = watches.values().map(|running| (&running.id, lock(&running.content))).collect();
             let find = |id: &ObjectId| {
                 let mut covering = contents.iter().filter(|(own, _)| covers(own, id));
-                covering.find_map(|(_, content)| content.objects.get(id).cloned())
+                covering.find_map(|(_, content)| content.objects.get(id)?.object())
             };
             ids.into_iter().map(|id| (id, find(id))).collect()
         };
@@ -292,11 +297,20 @@ impl Cache {
     /// All objects that a watch shows, in the order of their ids.
     #[must_use]
     pub fn list(&self, watch: &Watch) -> Vec<Object> {
+        self.map(watch, Clone::clone)
+    }
+
+    /// Something of each object that a watch shows, in the order of their ids: one after the other, where all would be too many.
+    pub fn map<T>(&self, watch: &Watch, mut something: impl FnMut(&Object) -> T) -> Vec<T> {
         let watches = lock(&self.watches);
-        watches
-            .get(watch)
-            .map(|running| lock(&running.content).objects.values().cloned().collect())
-            .unwrap_or_default()
+        let Some(running) = watches.get(watch) else { return Vec::new() };
+        let content = lock(&running.content);
+        content
+            .objects
+            .values()
+            .filter_map(Kept::object)
+            .map(|object| something(&object))
+            .collect()
     }
 
     fn corrected(&self, id: &ObjectId, shown: Option<Object>) -> Option<Object> {
@@ -388,15 +402,15 @@ fn version(object: &Object) -> u64 {
 
 /// Takes an event in; whether anything changed that somebody may care about.
 fn take_in(content: &mut Content, watch: &Watch, event: Result<Event<kube::api::DynamicObject>, watcher::Error>) -> bool {
-    let own = |found: kube::api::DynamicObject| typed(found, watch).map(|o| trim(&o).unwrap_or(o));
+    let own = |found: kube::api::DynamicObject| typed(found, watch).map(|o| (o.id(), Kept::new(o)));
     match event {
         Ok(Event::Init) => {
             content.incoming = Some(BTreeMap::new());
             false
         }
         Ok(Event::InitApply(found)) => {
-            if let (Some(incoming), Some(found)) = (&mut content.incoming, own(found)) {
-                incoming.insert(found.id(), found);
+            if let (Some(incoming), Some((id, found))) = (&mut content.incoming, own(found)) {
+                incoming.insert(id, found);
             }
             false
         }
@@ -411,13 +425,12 @@ fn take_in(content: &mut Content, watch: &Watch, event: Result<Event<kube::api::
         }
         Ok(Event::Apply(found)) => {
             content.refused = None;
-            let Some(found) = own(found) else { return false };
-            let id = found.id();
-            let matters = content.objects.get(&id).is_none_or(|old| !same_meaning(old, &found));
+            let Some((id, found)) = own(found) else { return false };
+            let matters = content.objects.get(&id).is_none_or(|old| !old.means(&found));
             content.objects.insert(id, found);
             matters
         }
-        Ok(Event::Delete(found)) => own(found).is_some_and(|found| content.objects.remove(&found.id()).is_some()),
+        Ok(Event::Delete(found)) => own(found).is_some_and(|(id, _)| content.objects.remove(&id).is_some()),
         Err(error) => {
             tracing::warn!(watch = %watch.id(), %error, "a watch failed and is tried again");
             let error = ClusterError::of_watch(&watch.api_version, &watch.id(), error);
@@ -430,31 +443,8 @@ fn take_in(content: &mut Content, watch: &Watch, event: Result<Event<kube::api::
     }
 }
 
-fn same(old: &BTreeMap<ObjectId, Object>, new: &BTreeMap<ObjectId, Object>) -> bool {
-    old.len() == new.len() && old.iter().zip(new).all(|((a, x), (b, y))| a == b && same_meaning(x, y))
-}
-
-/// Whether nothing but the resource version differs, which changes with every heartbeat.
-fn same_meaning(old: &Object, new: &Object) -> bool {
-    let (Some(old), Some(new)) = (old.value().as_object(), new.value().as_object()) else {
-        return false;
-    };
-    let equal = |(key, value): (&String, &Value)| match (key.as_str(), new.get(key)) {
-        ("metadata", Some(other)) => same_metadata(value, other),
-        (_, other) => other == Some(value),
-    };
-    old.len() == new.len() && old.iter().all(equal)
-}
-
-/// The resource version is always there, so the same number of fields are the same fields.
-fn same_metadata(old: &Value, new: &Value) -> bool {
-    let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else {
-        return false;
-    };
-    old.len() == new.len()
-        && old
-            .iter()
-            .all(|(key, value)| key == "resourceVersion" || new.get(key) == Some(value))
+fn same(old: &BTreeMap<ObjectId, Kept>, new: &BTreeMap<ObjectId, Kept>) -> bool {
+    old.len() == new.len() && old.iter().zip(new).all(|((a, x), (b, y))| a == b && x.means(y))
 }
 
 /// What an apply decides: the object without its status and without what the server counts up.

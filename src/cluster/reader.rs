@@ -117,6 +117,14 @@ impl View {
         }
     }
 
+    /// Something of each object of a watch, one after the other.
+    pub fn map<T>(&self, watch: &Watch, something: impl FnMut(&Object) -> T) -> Vec<T> {
+        match self {
+            Self::Watching(cache) => cache.map(watch, something),
+            Self::Once(all) => all.get(watch).into_iter().flatten().map(something).collect(),
+        }
+    }
+
     /// The object of a watch by name, with our own writes seen at once.
     #[must_use]
     pub fn one(&self, watch: &Watch) -> Option<Object> {

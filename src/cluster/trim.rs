@@ -3,18 +3,18 @@
 use crate::manifest::Object;
 use serde_json::{Map, Value};
 
-const METADATA: [&str; 8] = [
+const METADATA: [&str; 7] = [
     "name",
     "namespace",
     "uid",
-    "resourceVersion",
     "labels",
     "creationTimestamp",
     "deletionTimestamp",
     "generation",
 ];
 
-/// An object with nothing but what is looked at. `None`: everything is kept.
+/// An object with nothing but what is looked at; the resource version, which changes with every heartbeat, is not. `None`: everything
+/// is kept.
 pub(super) fn trim(object: &Object) -> Option<Object> {
     let keep: &[&str] = match object.kind() {
         "Node" => &[

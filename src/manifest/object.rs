@@ -61,40 +61,51 @@ impl Object {
         self.0.pointer(pointer).and_then(Value::as_i64)
     }
 
+    // A JSON pointer is cut into texts of its own at every use, and names are asked for thousands of times in a pass.
+
+    fn field(&self, key: &str) -> &str {
+        self.0.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    fn metadata(&self, key: &str) -> &str {
+        let field = self.0.get("metadata").and_then(|metadata| metadata.get(key));
+        field.and_then(Value::as_str).unwrap_or_default()
+    }
+
     /// `apiVersion`, for example `apps/v1`.
     #[must_use]
     pub fn api_version(&self) -> &str {
-        self.text("/apiVersion")
+        self.field("apiVersion")
     }
 
     /// `kind`.
     #[must_use]
     pub fn kind(&self) -> &str {
-        self.text("/kind")
+        self.field("kind")
     }
 
     /// `metadata.name`.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.text("/metadata/name")
+        self.metadata("name")
     }
 
     /// `metadata.namespace`; empty for objects that have none.
     #[must_use]
     pub fn namespace(&self) -> &str {
-        self.text("/metadata/namespace")
+        self.metadata("namespace")
     }
 
     /// `metadata.uid`; empty for objects that have not been stored.
     #[must_use]
     pub fn uid(&self) -> &str {
-        self.text("/metadata/uid")
+        self.metadata("uid")
     }
 
     /// `metadata.resourceVersion`; empty for objects that have not been stored.
     #[must_use]
     pub fn resource_version(&self) -> &str {
-        self.text("/metadata/resourceVersion")
+        self.metadata("resourceVersion")
     }
 
     /// Group, kind, namespace and name.

@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::ResourceExt;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Where Secrets of the original operator are.
 const KUBE_SYSTEM: &str = "kube-system";
@@ -54,13 +54,9 @@ pub async fn cluster(reader: &Reader, version: KubernetesVersion) -> Result<Clus
         .one(&kube_system_watch())
         .map(|o| o.uid().to_owned())
         .ok_or(ReconcileError::NoClusterId)?;
-    let registered: Vec<String> = view
-        .list(&csi_nodes_watch())
-        .iter()
-        .filter(|o| registers(o))
-        .map(|o| o.name().to_owned())
-        .collect();
-    let nodes = view.list(&nodes_watch()).iter().map(|o| node(o, &registered)).collect();
+    let registered: Vec<Option<String>> = view.map(&csi_nodes_watch(), |o| registers(o).then(|| o.name().to_owned()));
+    let registered: BTreeSet<String> = registered.into_iter().flatten().collect();
+    let nodes = view.map(&nodes_watch(), |o| node(o, &registered));
     Ok(Cluster { version, uid, nodes })
 }
 
@@ -76,7 +72,7 @@ pub(super) fn holds(object: &Object, condition: &str) -> bool {
 /// When they cannot be read.
 pub async fn nodes(reader: &Reader) -> Result<Vec<Node>, ReconcileError> {
     let view = reader.load([nodes_watch()]).await?;
-    Ok(view.list(&nodes_watch()).iter().map(|o| node(o, &[])).collect())
+    Ok(view.map(&nodes_watch(), |o| node(o, &BTreeSet::new())))
 }
 
 /// All connection objects of a namespace.

@@ -4,6 +4,7 @@ use crate::facts::{Node, Place};
 use crate::manifest::Object;
 use crate::types::CSI_DRIVER;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Whether our CSI driver is registered on the node of a CSINode.
@@ -13,7 +14,7 @@ pub(super) fn registers(csi_node: &Object) -> bool {
 }
 
 /// A node as the drivers see it.
-pub(super) fn node(object: &Object, registered: &[String]) -> Node {
+pub(super) fn node(object: &Object, registered: &BTreeSet<String>) -> Node {
     const CONTROL_PLANE: [&str; 3] = [
         "node-role.kubernetes.io/control-plane",
         "node-role.kubernetes.io/controlplane",
@@ -27,7 +28,7 @@ pub(super) fn node(object: &Object, registered: &[String]) -> Node {
         provider_id: object.text("/spec/providerID").to_owned(),
         uninitialized: taints.is_some_and(|all| all.iter().any(|t| t.get("key").and_then(Value::as_str) == Some(TAINT))),
         linux: object.label("kubernetes.io/os").is_none_or(|os| os == "linux"),
-        csi_registered: registered.iter().any(|name| name == object.name()),
+        csi_registered: registered.contains(object.name()),
         system_uuid: object.text("/status/nodeInfo/systemUUID").to_owned(),
         addresses: addresses(object),
         network: network(object),
@@ -93,7 +94,7 @@ mod tests {
     fn a_node_tells_of_its_network_in_two_ways() {
         let read = |conditions: Value| {
             let object = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"conditions": conditions}});
-            node(&Object::new(object).expect("a node"), &[]).network
+            node(&Object::new(object).expect("a node"), &BTreeSet::new()).network
         };
         let kubelet = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized";
         for (conditions, expected) in [
