@@ -78,7 +78,7 @@ pub(super) fn denied<'a>(message: &'a str, after: &str, end: char) -> Option<&'a
 /// The rule that would allow this, in the form of a Role. The server says which part of an object it is about; the kind does not.
 pub(super) fn rule(api_version: &str, id: &ObjectId, verb: &str, denied: Option<&str>) -> String {
     let plural = denied.map_or_else(|| resource(api_version, id.kind()).plural, str::to_owned);
-    let names = if verb == "list" || verb == "watch" || id.name.is_empty() {
+    let names = if id.name.is_empty() {
         String::new()
     } else {
         format!(", resourceNames: [{}]", id.name)
@@ -161,6 +161,9 @@ mod tests {
             "{apiGroups: [\"\"], resources: [pods/log], verbs: [get]} (Role in namespace n)"
         );
         assert!(of("p", None).contains("resources: [pods], verbs: [get], resourceNames: [p]"));
+        // Secrets are watched by name, and the right to see one must not become the right to see all.
+        let secret = ObjectId::new("", "Secret", "n", "s");
+        assert!(rule("v1", &secret, "list", None).contains("verbs: [list], resourceNames: [s]"));
     }
 
     #[test]
