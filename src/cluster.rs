@@ -12,6 +12,7 @@ mod kept;
 mod lease;
 mod logs;
 mod occupied;
+mod pauses;
 mod read;
 mod reader;
 mod rights;

@@ -8,7 +8,7 @@ mod bed;
 use anyhow::{Context, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bed::{Bed, OPERATOR, PATIENCE, name};
+use bed::{Bed, PATIENCE, name};
 use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,14 +45,7 @@ async fn what_others_installed_is_taken_over_as_it_runs() -> Result<()> {
         ensure!(before == after, "{tool:?}: workloads or pods changed:\n{before:#?}\n{after:#?}");
         same(&reference, &state(&bed).await?, tool)?;
         nobody_else_manages(&bed, tool).await?;
-        let deleted = bed
-            .cluster
-            .audit()
-            .since(mark)
-            .await?
-            .of(OPERATOR)
-            .writes()
-            .only(|e| e.verb == "delete");
+        let deleted = bed.deleted(mark).await?;
         ensure!(deleted.is_empty(), "{tool:?}: the operator deleted:\n{deleted}");
         println!(
             "{tool:?}: {} objects taken over, {} workloads and pods as they were",
@@ -413,14 +406,7 @@ async fn upstream_manifests_are_taken_over(bed: &Bed, manifests: &[Value]) -> Re
         }
     }
     nobody_else_manages(bed, Tool::Kubectl).await?;
-    let deleted = bed
-        .cluster
-        .audit()
-        .since(mark)
-        .await?
-        .of(OPERATOR)
-        .writes()
-        .only(|e| e.verb == "delete");
+    let deleted = bed.deleted(mark).await?;
     ensure!(deleted.is_empty(), "the operator deleted:\n{deleted}");
     println!(
         "upstream's manifests: {} objects applied, {kept} of {} workloads with an equal template",

@@ -78,7 +78,7 @@ async fn damaged_and_lost(bed: &Bed) -> Result<()> {
         .await?;
         bed.until_ready().await?;
     }
-    let gone = bed.cluster.audit().since(begin).await?.of(OPERATOR).only(|e| e.verb == "delete");
+    let gone = bed.deleted(begin).await?;
     ensure!(gone.is_empty(), "something was deleted:\n{gone}");
     Ok(())
 }
@@ -151,7 +151,7 @@ async fn many_parts_become_one(bed: &mut Bed) -> Result<()> {
     })
     .await?;
     bed.until_ready().await?;
-    let gone = bed.cluster.audit().since(mark).await?.of(OPERATOR).only(|e| e.verb == "delete");
+    let gone = bed.deleted(mark).await?;
     ensure!(gone.len() == kept.chunks.len() + 1, "something else was deleted:\n{gone}");
     Ok(())
 }

@@ -5,7 +5,7 @@
 mod bed;
 
 use anyhow::{Context, Result, ensure};
-use bed::{Bed, NS, OPERATOR, PATIENCE, condition};
+use bed::{Bed, NS, PATIENCE, condition};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use vdo_testbed::{Mark, Probe, until};
@@ -243,14 +243,7 @@ async fn what_may_be_made_anew_is(bed: &mut Bed) -> Result<()> {
     })
     .await?;
     bed.until_ready().await?;
-    let deleted = bed
-        .cluster
-        .audit()
-        .since(mark)
-        .await?
-        .of(OPERATOR)
-        .writes()
-        .only(|e| e.verb == "delete");
+    let deleted = bed.deleted(mark).await?;
     assert_eq!(deleted.len(), 1, "{deleted}");
     Ok(())
 }
@@ -339,14 +332,7 @@ async fn workloads_and_a_driver_are_made_anew_and_volumes_stay(bed: &mut Bed) ->
         .await?;
     }
     bed.until_ready().await?;
-    let deleted = bed
-        .cluster
-        .audit()
-        .since(mark)
-        .await?
-        .of(OPERATOR)
-        .writes()
-        .only(|e| e.verb == "delete");
+    let deleted = bed.deleted(mark).await?;
     assert_eq!(deleted.len(), wrong.len(), "{deleted}");
     for ((api_version, kind, namespace, name), before) in data.into_iter().zip(&kept) {
         let now = bed.get(api_version, kind, namespace, name).await?;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use vdo::cluster::{Writer, holder};
 use vdo::manifest::Object;
 use vdo::types::ObjectId;
-use vdo_testbed::{Mark, Probe, until};
+use vdo_testbed::{Probe, until};
 
 const CSI_NS: &str = "vmware-system-csi";
 const VDO: &str = "vdo.vmware.com/v1alpha1";
@@ -178,7 +178,7 @@ async fn snapshots_keep_the_driver(bed: &Bed) -> Result<()> {
     let mark = bed.cluster.audit().mark().await?;
     bed.delete(VDO, "VDOConfig", NS, "vdo").await?;
     refused(bed, &["1 volumes or snapshots", "snapshot snap-1 of VolumeSnapshot shop/nightly"]).await?;
-    let gone = deleted(bed, mark).await?;
+    let gone = bed.deleted(mark).await?;
     ensure!(gone.is_empty(), "in spite of a snapshot:\n{gone}");
     bed.delete(&format!("{group}/v1"), "VolumeSnapshotContent", "", "snap-1").await?;
     until_gone(bed).await?;
@@ -196,11 +196,6 @@ fn volume(name: &str) -> Value {
         "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain",
         "claimRef": {"namespace": "shop", "name": "data"},
         "csi": {"driver": "csi.vsphere.vmware.com", "volumeHandle": name}}})
-}
-
-/// What the operator deleted since the mark.
-async fn deleted(bed: &Bed, mark: Mark) -> Result<vdo_testbed::Requests> {
-    Ok(bed.cluster.audit().since(mark).await?.of(OPERATOR).only(|e| e.verb == "delete"))
 }
 
 /// Waits until the VDOConfig says that volumes are in use, with these words.
@@ -225,7 +220,7 @@ async fn volumes_keep_the_driver(bed: &Bed) -> Result<()> {
     bed.apply(&bed.config(json!({"cloudProvider": {}}))).await?;
     let words = ["12 volumes", "pv-00 of claim shop/data on node w-1", "and 2 more", DESPITE];
     refused(bed, &words).await?;
-    let gone = deleted(bed, mark).await?;
+    let gone = bed.deleted(mark).await?;
     ensure!(gone.is_empty(), "in spite of volumes:\n{gone}");
     Ok(())
 }
@@ -259,7 +254,7 @@ async fn volumes_stop_a_deletion(bed: &Bed) -> Result<()> {
     }
     bed.delete("storage.k8s.io/v1", "VolumeAttachment", "", "att").await?;
     refused_for(bed, "1 volumes").await?;
-    let gone = deleted(bed, mark).await?;
+    let gone = bed.deleted(mark).await?;
     ensure!(gone.is_empty(), "in spite of a volume:\n{gone}");
     let objects = usize::try_from(bed.status().await?["inventory"]["objects"].as_i64().context("objects")?)?;
     let mark = bed.cluster.audit().mark().await?;

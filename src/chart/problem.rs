@@ -1,6 +1,7 @@
 //! What is wrong with values, said to whoever wrote them: where, what was found, and what is allowed.
 
-use super::{suggest, words};
+use super::words;
+use crate::types::nearest;
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
@@ -161,7 +162,7 @@ fn purpose(description: Option<&str>) -> String {
 
 fn unknown(what: &str, word: &str, known: &[&str]) -> String {
     let known_here = known.join(", ");
-    match suggest::nearest(word, known.iter().copied()) {
+    match nearest(word, known.iter().copied()) {
         Some(near) => format!("there is no such {what}; did you mean {near}? Known here: {known_here}"),
         None => format!("there is no such {what}; known here: {known_here}"),
     }

@@ -87,6 +87,17 @@ pub enum RenderError {
     },
 }
 
+/// The values that a render uses: the chart's defaults with the user's on top.
+///
+/// # Errors
+/// When they do not fit the schema; the error names the chart, and every place with what is allowed.
+pub fn accepted(chart: &Chart, user_values: &Value) -> Result<Value, RenderError> {
+    values::effective(chart, user_values).map_err(|source| RenderError::Values {
+        chart: chart.label(),
+        source,
+    })
+}
+
 /// Renders a chart: the user's values over the defaults, checked, then every template.
 ///
 /// The objects come in the order of the template files' names and of the documents in them. The same arguments give the same
@@ -95,10 +106,7 @@ pub enum RenderError {
 /// # Errors
 /// When the values do not fit the schema, a template fails, or what comes out is not a list of distinct Kubernetes objects.
 pub fn render(chart: &Chart, user_values: &Value, context: &Context) -> Result<Vec<Value>, RenderError> {
-    let values = values::effective(chart, user_values).map_err(|source| RenderError::Values {
-        chart: chart.label(),
-        source,
-    })?;
+    let values = accepted(chart, user_values)?;
     let environment = engine::environment(chart, &values).map_err(|error| failure(chart, "templates/", &Map::new(), &error))?;
     let variables = variables(chart, values, context);
     // Once for all templates: a clone shares it.

@@ -1,19 +1,12 @@
 //! The nearest known name, for whoever has mistyped one.
 
-use crate::types::distance;
+use crate::types::nearest;
 use serde_json::{Map, Value};
 
 /// What on a line of a template is not known, and what was probably meant. `whole` is the template, for the names it sets itself.
 pub(super) fn hint(line: &str, whole: &str, variables: &Map<String, Value>) -> Option<String> {
     let own = own_names(whole);
     paths(line).into_iter().find_map(|path| unknown(&path, &own, variables))
-}
-
-/// The known name nearest to a word, when it is near enough to be a slip.
-pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let allowed = 1 + word.chars().count() / 4;
-    let rated = known.into_iter().map(|name| (distance(word, name), name));
-    rated.filter(|(distance, _)| *distance <= allowed).min().map(|(_, name)| name)
 }
 
 fn unknown(path: &[&str], own: &[&str], variables: &Map<String, Value>) -> Option<String> {

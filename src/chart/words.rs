@@ -2,7 +2,7 @@
 //!
 //! A subschema may carry a `title`: what it allows, in a few words, for people to whom a pattern says little.
 
-use super::suggest;
+use crate::types::nearest;
 use serde_json::Value;
 
 /// A pattern longer than this says nothing that its title does not say better.
@@ -97,7 +97,7 @@ pub(super) fn meant<'a>(schema: &'a Value, value: &Value) -> Option<&'a str> {
     if let Some(same) = words.iter().copied().find(|word| word.to_lowercase() == typed) {
         return Some(same);
     }
-    suggest::nearest(value.as_str()?, words)
+    nearest(value.as_str()?, words)
 }
 
 /// `a`, `a or b`, `a, b or c`.

@@ -1,4 +1,5 @@
 use super::kept::Kept;
+use super::pauses::Pauses;
 use super::read::typed;
 use super::trim::trim;
 use super::{ClusterError, api, rights};
@@ -104,8 +105,8 @@ struct Written {
 /// How many objects of a list are taken in at once: whole nodes are large, and what is kept of them is not.
 const PAGE: u32 = 100;
 
-/// How long a refusal counts. A refused watch is tried again at least every thirty seconds, and says nothing when it is let in.
-const REFUSED: Duration = Duration::from_secs(40);
+/// How long a refusal counts. A refused watch is tried again at least every twenty seconds, and says nothing when it is let in.
+const REFUSED: Duration = Duration::from_secs(25);
 
 /// How long a write is believed although no watch has shown it: somebody may have undone it in between.
 const BELIEVE: Duration = Duration::from_secs(10);
@@ -253,7 +254,7 @@ impl Cache {
         let (changed, arrived, state, watch) = (self.changed.clone(), self.arrived.clone(), content.clone(), watch.clone());
         let id = watch.id();
         let task = tokio::spawn(async move {
-            let mut events = watcher::watcher(api, config).default_backoff().boxed();
+            let mut events = watcher::watcher(api, config).backoff(Pauses::default()).boxed();
             while let Some(event) = events.next().await {
                 let matters = take_in(&mut lock(&state), &watch, event);
                 arrived.notify_waiters();

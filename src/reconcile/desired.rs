@@ -235,7 +235,7 @@ fn configuration(wanted: &Wanted<'_>, chart: &Chart, values: &Value, connections
     const CPI_SECRET: &str = "vsphere-cloud-secret";
     const CPI_CONFIG: &str = "vsphere-cloud-config";
     let connections: Vec<driverconfig::Connection> = connections.iter().map(connection).collect();
-    let effective = chart::values::effective(chart, values)?;
+    let effective = chart::accepted(chart, values)?;
     let namespace = effective.get("namespace").and_then(Value::as_str).unwrap_or_default().to_owned();
     let objects = match chart.metadata.configuration {
         Configuration::None => Vec::new(),
@@ -369,7 +369,7 @@ mod tests {
             webhook: None,
         };
         let values = values(&wanted, chart);
-        chart::values::effective(chart, &values)?;
+        chart::accepted(chart, &values)?;
         Ok(values)
     }
 

@@ -109,9 +109,6 @@ pub enum ReconcileError {
     /// The chart cannot be opened.
     #[error(transparent)]
     Archive(#[from] crate::chart::ArchiveError),
-    /// Values are not accepted.
-    #[error(transparent)]
-    Values(#[from] crate::chart::values::ValuesError),
     /// The chart cannot be rendered.
     #[error(transparent)]
     Render(#[from] crate::chart::RenderError),
@@ -152,7 +149,6 @@ impl Failure for ReconcileError {
             Self::Matrix(_) => Reason::MatrixInvalid,
             Self::Fetch(error) => fetch(error),
             Self::Archive(_) => Reason::ChartUnavailable,
-            Self::Values(_) => Reason::InvalidValues,
             Self::Render(error) => render(error),
             Self::Config(_) => Reason::ConfigurationInvalid,
             Self::Manifest(_) => Reason::RenderFailed,
@@ -177,7 +173,6 @@ impl Failure for ReconcileError {
             | Self::NoFit(_)
             | Self::Matrix(_)
             | Self::Archive(_)
-            | Self::Values(_)
             | Self::Render(_)
             | Self::Config(_)
             | Self::Manifest(_)

@@ -354,6 +354,18 @@ impl Bed {
             .of(OPERATOR)
             .only(|e| !matches!(e.verb.as_str(), "watch" | "list") && e.resource != "leases"))
     }
+
+    /// What the operator deleted since then.
+    pub async fn deleted(&self, since: vdo_testbed::Mark) -> Result<Requests> {
+        Ok(self
+            .cluster
+            .audit()
+            .since(since)
+            .await?
+            .of(OPERATOR)
+            .writes()
+            .only(|e| e.verb == "delete"))
+    }
 }
 
 async fn add_nodes(cluster: &Cluster) -> Result<()> {

@@ -43,7 +43,7 @@ pub(in super::super) async fn run(args: &ChartCompare, global: &Global) -> Resul
 
 fn found(chart: &Chart, values: &Value, original: &[Value], objects: &[Value]) -> Result<Found, CliError> {
     let differences = compare::compare(original, objects).map_err(|error| CliError::of(Exit::Refused, &error))?;
-    let effective = chart::values::effective(chart, values).map_err(|error| CliError::of(Exit::Refused, &error))?;
+    let effective = chart::accepted(chart, values).map_err(|error| CliError::of(Exit::Refused, &error))?;
     let listed = compare::applicable(&chart.deviations, &chart.metadata.version, &effective);
     let stale = compare::judge(&differences, &listed).stale;
     let intention = |difference: &Difference| listed.iter().find(|deviation| deviation.intends(difference)).cloned();
