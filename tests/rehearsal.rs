@@ -160,6 +160,22 @@ async fn a_missing_right_where_the_namespace_is_not_there_yet(bed: &Bed) -> Resu
 async fn a_pod_security_level(bed: &Bed) -> Result<()> {
     let level = |level: Value| json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": level}}});
     bed.merge("v1", "Namespace", "", "kube-system", level("restricted".into())).await?;
+    // The API server judges by a watch of its own.
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}, "spec": {"hostNetwork": true,
+        "containers": [{"name": "c", "image": "c"}]}});
+    let (pods, pod) = (bed.api("v1", "Pod", "kube-system"), serde_json::from_value(pod)?);
+    let tried = kube::api::PostParams {
+        dry_run: true,
+        ..Default::default()
+    };
+    until("the level to count", PATIENCE, async || {
+        let answer = pods.create(&tried, &pod).await;
+        Ok(Probe::when(
+            answer.is_err_and(|error| error.to_string().contains("PodSecurity")),
+            "the pod is let in",
+        ))
+    })
+    .await?;
     let mark = bed.cluster.audit().mark().await?;
     bed.apply(&bed.config(json!({}))).await?;
     let words = [

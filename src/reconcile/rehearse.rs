@@ -191,7 +191,7 @@ async fn take_in(
             Ok(Some(answer)) => {
                 let refused = answer.warnings.iter().find(|warning| warning.contains(POD_SECURITY)).cloned();
                 if let (Some(warning), Step::Apply { object, .. }) = (refused, &step)
-                    && enforced(&warning, namespace(world, prepared, object.namespace()).await.as_ref())
+                    && enforced(&warning, namespace(world, object.namespace()).await.as_ref())
                 {
                     rehearsal.refusals.push((id.clone(), ClusterError::pod_security(id, &warning)));
                     continue;
@@ -374,14 +374,11 @@ fn enforced(warning: &str, namespace: Option<&Object>) -> bool {
     namespace.and_then(|namespace| namespace.label("pod-security.kubernetes.io/enforce")) == Some(level)
 }
 
-/// A namespace, if it can be seen: not being allowed to is no reason to refuse anything.
-async fn namespace(world: &World, prepared: &Prepared, name: &str) -> Option<Object> {
-    let id = ObjectId::new("", "Namespace", "", name);
-    if let Some(live) = prepared.observed.live.get(&id) {
-        return Some(live.clone());
-    }
+/// A namespace as it is now, if it can be seen: not being allowed to is no reason to refuse anything. Watches may not show yet what the
+/// warning is about.
+async fn namespace(world: &World, name: &str) -> Option<Object> {
     let watch = Watch::new("v1", "Namespace", "", Select::Name(name.to_owned()));
-    world.reader.load([watch.clone()]).await.ok()?.one(&watch)
+    world.reader.now(&watch).await.ok()?.pop()
 }
 
 impl Rehearsal {
