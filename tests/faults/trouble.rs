@@ -150,7 +150,6 @@ async fn the_past(lab: &mut Lab) -> Result<()> {
         .await?;
         lab.quiet().await?;
         let now = State::of(&lab.bed).await?;
-        let objects = identities(lab).await?;
 
         for (what, stale) in [
             ("everything", any as fn(&Call) -> bool),
@@ -158,6 +157,7 @@ async fn the_past(lab: &mut Lab) -> Result<()> {
             ("the inventory", |call| call.resource == "configmaps"),
             ("everything but the VDOConfig", |call| call.resource != "vdoconfigs"),
         ] {
+            let objects = identities(lab).await?;
             lab.bed.kill_operator();
             lab.proxy.hold(stale);
             lab.proxy.begin(move |call| match call.verb {
