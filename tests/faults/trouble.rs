@@ -150,6 +150,7 @@ async fn the_past(lab: &mut Lab) -> Result<()> {
         .await?;
         lab.quiet().await?;
         let now = State::of(&lab.bed).await?;
+        let objects = identities(lab).await?;
 
         for (what, stale) in [
             ("everything", any as fn(&Call) -> bool),
@@ -157,11 +158,11 @@ async fn the_past(lab: &mut Lab) -> Result<()> {
             ("the inventory", |call| call.resource == "configmaps"),
             ("everything but the VDOConfig", |call| call.resource != "vdoconfigs"),
         ] {
-            let objects = identities(lab).await?;
             lab.bed.kill_operator();
             lab.proxy.hold(stale);
+            // What a watch shows may be old; what is asked for without a version never is.
             lab.proxy.begin(move |call| match call.verb {
-                "list" if stale(call) => Act::At(then),
+                "list" if call.paged && stale(call) => Act::At(then),
                 _ => Act::Pass,
             });
             lab.bed.start_operator().await?;
@@ -223,7 +224,7 @@ async fn identities(lab: &Lab) -> Result<BTreeMap<String, String>> {
 fn deleted(handled: &[Handled]) -> Vec<String> {
     let deletes = handled
         .iter()
-        .filter(|h| h.call.verb == "delete" && h.code.is_some_and(|code| code < 300));
+        .filter(|h| h.call.verb == "delete" && h.call.writes() && h.code.is_some_and(|code| code < 300));
     deletes.map(|h| h.call.line()).collect()
 }
 

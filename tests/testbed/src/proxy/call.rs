@@ -19,6 +19,8 @@ pub struct Call {
     pub name: String,
     /// Whether nothing is to be stored.
     pub dry_run: bool,
+    /// Whether a list is asked for in pages, as a watch does before it begins.
+    pub paged: bool,
     /// Which request it is since the proxy began to count; the first is 1.
     pub number: usize,
     /// Which write it is, if it is one that counts.
@@ -65,6 +67,7 @@ impl Call {
             .split('&')
             .any(|pair| matches!(pair, "watch=true" | "watch=1"));
         self.dry_run = has("dryRun");
+        self.paged = has("limit");
         self.verb = match *method {
             Method::GET if watches => "watch",
             Method::GET if self.name.is_empty() && !self.resource.is_empty() => "list",
