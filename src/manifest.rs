@@ -8,7 +8,7 @@ mod object;
 mod patch;
 mod stamp;
 
-pub use compare::{Difference, changes, differences};
+pub use compare::{Difference, changes, differences, unlike};
 pub use managers::{handed_over, is_installer};
 pub use object::{ManifestError, Object};
 pub use patch::merge_patch;

@@ -364,7 +364,7 @@ impl Cache {
     pub fn wrote(&self, live: &Object) {
         let written = Written {
             version: version(live),
-            object: trim(live).unwrap_or_else(|| live.clone()),
+            object: trim(live).unwrap_or_else(|| live.at_rest()),
             deleted: false,
             at: Instant::now(),
         };

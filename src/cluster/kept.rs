@@ -6,7 +6,7 @@ use serde_json::Value;
 /// ten times the memory, and is made again in microseconds.
 #[derive(PartialEq)]
 pub(super) enum Kept {
-    Tree(Object),
+    Whole(Object),
     Text(Box<str>),
 }
 
@@ -14,13 +14,13 @@ impl Kept {
     pub(super) fn new(object: Object) -> Self {
         match trim(&object) {
             Some(small) => Self::Text(small.value().to_string().into()),
-            None => Self::Tree(object),
+            None => Self::Whole(object.at_rest()),
         }
     }
 
     pub(super) fn object(&self) -> Option<Object> {
         match self {
-            Self::Tree(object) => Some(object.clone()),
+            Self::Whole(object) => Some(object.clone()),
             Self::Text(text) => Object::new(serde_json::from_str(text).ok()?).ok(),
         }
     }
@@ -28,14 +28,14 @@ impl Kept {
     /// Whether nothing but the resource version differs, which changes with every heartbeat.
     pub(super) fn means(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Tree(one), Self::Tree(other)) => same_meaning(one, other),
+            (Self::Whole(one), Self::Whole(other)) => same_meaning(&one.look(), &other.look()),
             _ => self == other,
         }
     }
 }
 
-fn same_meaning(old: &Object, new: &Object) -> bool {
-    let (Some(old), Some(new)) = (old.value().as_object(), new.value().as_object()) else {
+fn same_meaning(old: &Value, new: &Value) -> bool {
+    let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else {
         return false;
     };
     let equal = |(key, value): (&String, &Value)| match (key.as_str(), new.get(key)) {

@@ -1,6 +1,6 @@
 //! Which live objects are as wanted, kept from one pass to the next.
 
-use crate::manifest::{Object, differences};
+use crate::manifest::{Object, unlike};
 use crate::types::{ById, Ids};
 use serde_json::Value;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ pub struct Settled {
 impl Settled {
     /// Takes over what the server answered to an apply: what it made of it is what is wanted.
     pub(super) fn answered(&self, wanted: &Object, live: &Object) {
-        if differences(wanted.value(), live.value()).is_empty() {
+        if unlike(wanted, live).is_empty() {
             lock(&self.spelled).swap_remove(&live.id());
         } else {
             self.settle(wanted, live);
@@ -40,7 +40,7 @@ impl Settled {
         for (wanted, live) in pairs {
             let id = live.id();
             let known = || before.get(&id).is_some_and(|(w, l)| w.is_same(wanted) && l.is_same(live));
-            let same = || wanted.applied() == live.applied() && differences(wanted.value(), live.value()).is_empty();
+            let same = || wanted.applied() == live.applied() && unlike(wanted, live).is_empty();
             let said = |(was, seen): &(String, Value)| Some(was.as_str()) == wanted.applied() && *seen == meaning(live);
             if known() || same() {
                 compared.insert(id.clone(), (wanted.clone(), live.clone()));
@@ -59,7 +59,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// What an apply decides: the object without its status and without what the server counts up.
 fn meaning(object: &Object) -> Value {
-    let mut value = object.value().clone();
+    let mut value = object.look().into_owned();
     if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
         for counted in ["resourceVersion", "generation", "managedFields"] {
             metadata.shift_remove(counted);

@@ -133,7 +133,7 @@ impl Writer {
                 "patch",
                 wanted.api_version(),
                 &id,
-                api.patch(wanted.name(), &params, &Patch::Apply(wanted.value())),
+                api.patch(wanted.name(), &params, &Patch::Apply(&*wanted.look())),
             )
             .await;
         let live = match live {
@@ -208,7 +208,7 @@ impl Writer {
         let request = async {
             let place = Request::new(api(&self.client, wanted.api_version(), wanted.kind(), wanted.namespace()).resource_url());
             let request = place
-                .patch(wanted.name(), &params, &Patch::Apply(wanted.value()))
+                .patch(wanted.name(), &params, &Patch::Apply(&*wanted.look()))
                 .map_err(kube::Error::BuildRequest)?;
             let answer = self.client.send(request.map(Body::from)).await?;
             let (code, warnings) = (

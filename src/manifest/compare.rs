@@ -35,6 +35,15 @@ pub fn differences(wanted: &Value, found: &Value) -> Vec<Difference> {
     all
 }
 
+/// The same of two objects.
+#[must_use]
+pub fn unlike(wanted: &Object, found: &Object) -> Vec<Difference> {
+    if wanted.is_same(found) {
+        return Vec::new();
+    }
+    differences(&wanted.look(), &found.look())
+}
+
 /// A place in an object. It is written out only where something differs: nearly all places of nearly all objects are as wanted.
 #[derive(Clone, Copy)]
 struct Place<'a> {

@@ -3,8 +3,9 @@ use crate::types::{Digest, ObjectId};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A Kubernetes object: a JSON object that has `apiVersion`, `kind` and `metadata.name`.
 ///
@@ -19,8 +20,11 @@ struct Content {
     id: ObjectId,
     api_version: Box<str>,
     uid: Box<str>,
+    resource_version: Box<str>,
     traits: Traits,
-    value: Value,
+    /// The value as text, of an object at rest.
+    text: Option<Box<str>>,
+    value: OnceLock<Value>,
 }
 
 /// What is asked of every object in every pass and changes with its content.
@@ -54,9 +58,19 @@ impl Traits {
     }
 }
 
+impl Content {
+    /// An object at rest was written by us, so it can be read.
+    fn read(&self) -> Value {
+        self.text
+            .as_ref()
+            .and_then(|text| serde_json::from_str(text).ok())
+            .unwrap_or_default()
+    }
+}
+
 impl PartialEq for Object {
     fn eq(&self, other: &Self) -> bool {
-        self.is_same(other) || self.value() == other.value()
+        self.is_same(other) || self.look() == other.look()
     }
 }
 
@@ -89,22 +103,52 @@ impl Object {
         Ok(Self(Arc::new(Content {
             id: ObjectId::new(group, text(&value, "kind"), text(metadata, "namespace"), text(metadata, "name")),
             uid: text(metadata, "uid").into(),
+            resource_version: text(metadata, "resourceVersion").into(),
             api_version: version.into(),
             traits: Traits::of(&value),
-            value,
+            text: None,
+            value: OnceLock::from(value),
         })))
     }
 
     /// The JSON value.
     #[must_use]
     pub fn value(&self) -> &Value {
-        &self.0.value
+        self.0.value.get_or_init(|| self.0.read())
+    }
+
+    /// The JSON value, for one look: of an object at rest it is not kept.
+    #[must_use]
+    pub fn look(&self) -> Cow<'_, Value> {
+        match self.0.value.get() {
+            Some(value) => Cow::Borrowed(value),
+            None => Cow::Owned(self.0.read()),
+        }
+    }
+
+    /// The same object at rest: its content is text until somebody asks for more than one look. A tree takes ten times the memory, and
+    /// most objects are looked into once.
+    #[must_use]
+    pub fn at_rest(&self) -> Self {
+        let own = &self.0;
+        Self(Arc::new(Content {
+            id: own.id.clone(),
+            api_version: own.api_version.clone(),
+            uid: own.uid.clone(),
+            resource_version: own.resource_version.clone(),
+            traits: own.traits.clone(),
+            text: Some(self.look().to_string().into()),
+            value: OnceLock::new(),
+        }))
     }
 
     /// The JSON value, owned.
     #[must_use]
     pub fn into_value(self) -> Value {
-        Arc::try_unwrap(self.0).map_or_else(|shared| shared.value.clone(), |own| own.value)
+        match Arc::try_unwrap(self.0) {
+            Ok(mut own) => own.value.take().unwrap_or_else(|| own.read()),
+            Err(shared) => Self(shared).look().into_owned(),
+        }
     }
 
     /// Whether the two are one, not only alike: one is a clone of the other, and neither has been changed.
@@ -116,8 +160,11 @@ impl Object {
     /// Changes the content, without touching its identity.
     fn change(&mut self, what: impl FnOnce(&mut Value)) {
         let content = Arc::make_mut(&mut self.0);
-        what(&mut content.value);
-        content.traits = Traits::of(&content.value);
+        let mut value = content.value.take().unwrap_or_else(|| content.read());
+        what(&mut value);
+        content.traits = Traits::of(&value);
+        content.value = OnceLock::from(value);
+        content.text = None;
     }
 
     /// A field by JSON pointer, as text; empty when absent.
@@ -165,9 +212,7 @@ impl Object {
     /// `metadata.resourceVersion`; empty for objects that have not been stored.
     #[must_use]
     pub fn resource_version(&self) -> &str {
-        let metadata = self.value().get("metadata");
-        let version = metadata.and_then(|metadata| metadata.get("resourceVersion"));
-        version.and_then(Value::as_str).unwrap_or_default()
+        &self.0.resource_version
     }
 
     /// Group, kind, namespace and name.
@@ -371,6 +416,35 @@ mod tests {
             json!({"apiVersion": "v1", "kind": "", "metadata": {"name": "x"}}),
         ] {
             assert!(Object::new(value.clone()).is_err(), "{value} was accepted");
+        }
+    }
+
+    #[test]
+    fn an_object_at_rest_is_the_same_object() {
+        let value = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "a", "namespace": "n", "uid": "u",
+            "labels": {MANAGED_BY_LABEL: MANAGED_BY, PART_OF_LABEL: "set"}, "annotations": {APPLIED_ANNOTATION: "d"}, "deletionTimestamp": "now"},
+            "spec": {"template": {"spec": {"b": 1, "a": [null, 1.5, "ä\n"]}}}, "status": {}});
+        let busy = Object::new(value.clone()).expect("an object");
+        let resting = busy.at_rest();
+        assert!(resting == busy && !resting.is_same(&busy) && resting.clone().is_same(&resting));
+        let asked = |o: &Object| {
+            (
+                o.id(),
+                o.api_version().to_owned(),
+                o.uid().to_owned(),
+                o.owner().map(str::to_owned),
+                o.applied().map(str::to_owned),
+            )
+        };
+        assert_eq!(asked(&resting), asked(&busy));
+        assert!(resting.is_leaving() && resting.has_status() && resting.pod_spec() == busy.pod_spec());
+        assert_eq!(resting.look().to_string(), value.to_string(), "the order of the fields as well");
+        for at_rest in [busy.at_rest(), resting] {
+            let mut changed = at_rest.clone();
+            changed.set_label(PART_OF_LABEL, "another");
+            assert_eq!((changed.owner(), at_rest.owner()), (Some("another"), Some("set")));
+            assert_eq!(changed.look()["metadata"]["labels"][PART_OF_LABEL], "another");
+            assert_eq!(at_rest.into_value(), value);
         }
     }
 

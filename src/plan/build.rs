@@ -3,7 +3,7 @@ use super::remove::retire;
 use super::replace::{keeps_pods, replaceable};
 use super::{Change, Desired, Entry, Inventory, Observed, Plan, Step, Wait, applied};
 use crate::api::{APPLIED_ANNOTATION, ConflictRule, Reason};
-use crate::manifest::{Object, differences, is_owned};
+use crate::manifest::{Object, is_owned, unlike};
 use crate::types::{Ids, ObjectId};
 use std::borrow::Cow;
 
@@ -147,13 +147,13 @@ fn apply(row: &Row<'_>, input: &Input<'_>) -> Option<Step> {
         Some(live) if live.is_leaving() => return None,
         Some(_) if input.observed.settled.contains(id) && !input.observed.suspect.contains(&desired.driver) => return None,
         Some(live) if !is_owned(live, input.apply_set) => {
-            let found = differences(desired.object.value(), live.value());
+            let found = unlike(&desired.object, live);
             settled = settle(input.rules, &desired.object, found, false);
             Change::Adopt(std::mem::take(&mut settled.fields))
         }
         Some(_) if input.observed.suspect.contains(&desired.driver) => Change::Repair(Vec::new()),
         Some(live) => {
-            let found = differences(desired.object.value(), live.value());
+            let found = unlike(&desired.object, live);
             let was = live.applied();
             let same = was == desired.object.applied();
             if same && found.is_empty() {

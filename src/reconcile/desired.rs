@@ -71,7 +71,7 @@ impl Ingredients {
         let desired = |object: Object| Desired {
             wave: wave(object.kind(), self.chart.metadata.role),
             driver: self.owner.driver.clone(),
-            object,
+            object: object.at_rest(),
         };
         let mut all: Vec<Desired> = objects.into_iter().map(desired).collect();
         all.sort_by_key(|d| (d.wave, d.object.id()));
