@@ -1,9 +1,13 @@
 //! Drivers that somebody else installed are taken over as they run: by `kubectl apply`, by `kubectl apply --server-side`, by Helm and
-//! by the original operator; and those of the drivers' own manifests, where this machine has them. No pod is restarted, what is no longer wanted goes, and the end is that of a fresh installation. And who keeps which field
-//! afterwards. On a real control plane.
+//! by the original operator; and those of the drivers' own manifests, where this machine has them. No pod is restarted, what is no
+//! longer wanted goes, and the end is that of a fresh installation. And who keeps which field afterwards. On a real control plane.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
+#[path = "../bed/mod.rs"]
 mod bed;
+mod fields;
+mod release;
+mod upstream;
 
 use anyhow::{Context, Result, ensure};
 use base64::Engine as _;
@@ -11,9 +15,8 @@ use base64::engine::general_purpose::STANDARD;
 use bed::{Bed, PATIENCE, name};
 use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use vdo_testbed::{Binaries, Part, Probe, until};
 
@@ -28,15 +31,13 @@ async fn what_others_installed_is_taken_over_as_it_runs() -> Result<()> {
     let (code, rendered, err) = bed.vdoctl(&["render", "--show-secrets"])?;
     ensure!(code == 0, "{err}");
     let manifests: Vec<Value> = vdo::yaml::load_all(&rendered)?.into_iter().map(bare).collect();
-    who_keeps_a_field(&bed).await?;
+    fields::who_keeps_a_field(&bed).await?;
     bed.uninstall().await?;
 
+    let mut ghosts = manifests.clone();
+    ghosts.iter_mut().for_each(with_ghosts);
     for tool in [Tool::Kubectl, Tool::KubectlServerSide, Tool::Helm, Tool::Original] {
-        let mut manifests = manifests.clone();
-        for manifest in &mut manifests {
-            with_ghosts(manifest);
-        }
-        tool.install(&bed, &manifests).await?;
+        tool.install(&bed, &ghosts).await?;
         let before = running(&bed).await?;
         let mark = bed.cluster.audit().mark().await?;
         bed.apply(&bed.config(tool.specification())).await?;
@@ -52,11 +53,14 @@ async fn what_others_installed_is_taken_over_as_it_runs() -> Result<()> {
             reference.len(),
             after.len()
         );
+        if matches!(tool, Tool::Helm) {
+            release::what_helm_may_still_do(&bed, &ghosts, &reference).await?;
+        }
         bed.uninstall().await?;
     }
     the_identity_of_volumes_is_kept(&bed, &manifests).await?;
     bed.uninstall().await?;
-    upstream_manifests_are_taken_over(&bed, &manifests).await
+    upstream::upstream_manifests_are_taken_over(&bed, &manifests).await
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -81,25 +85,30 @@ impl Tool {
         match self {
             Self::Kubectl => kubectl(bed, &["apply", "-f", "-"], manifests)?,
             Self::KubectlServerSide => kubectl(bed, &["apply", "--server-side", "-f", "-"], manifests)?,
-            Self::Helm => helm(bed, manifests).await?,
+            Self::Helm => release::install(bed, manifests).await?,
             Self::Original => create(bed, "manager", manifests).await?,
         }
-        until("the foreign drivers to run", PATIENCE, async || {
-            let mut lacking = Vec::new();
-            for kind in ["DaemonSet", "Deployment"] {
-                for object in workloads(bed, kind).await? {
-                    let status = &object["status"];
-                    let wanted = status["desiredNumberScheduled"].as_i64().or(object["spec"]["replicas"].as_i64());
-                    let ready = status["numberReady"].as_i64().or(status["readyReplicas"].as_i64()).unwrap_or(0);
-                    if status["observedGeneration"] != object["metadata"]["generation"] || wanted != Some(ready) {
-                        lacking.push(name(&object));
-                    }
+        until_running(bed, &["DaemonSet", "Deployment"]).await
+    }
+}
+
+/// Waits until the drivers' workloads of these kinds have all their pods.
+async fn until_running(bed: &Bed, kinds: &[&str]) -> Result<()> {
+    until("the foreign drivers to run", PATIENCE, async || {
+        let mut lacking = Vec::new();
+        for kind in kinds {
+            for object in workloads(bed, kind).await? {
+                let status = &object["status"];
+                let wanted = status["desiredNumberScheduled"].as_i64().or(object["spec"]["replicas"].as_i64());
+                let ready = status["numberReady"].as_i64().or(status["readyReplicas"].as_i64()).unwrap_or(0);
+                if status["observedGeneration"] != object["metadata"]["generation"] || wanted != Some(ready) {
+                    lacking.push(name(&object));
                 }
             }
-            Ok(Probe::when(lacking.is_empty(), lacking.join(", ")))
-        })
-        .await
-    }
+        }
+        Ok(Probe::when(lacking.is_empty(), lacking.join(", ")))
+    })
+    .await
 }
 
 fn kubectl(bed: &Bed, args: &[&str], manifests: &[Value]) -> Result<()> {
@@ -120,17 +129,6 @@ fn kubectl(bed: &Bed, args: &[&str], manifests: &[Value]) -> Result<()> {
         String::from_utf8_lossy(&output.stderr)
     );
     Ok(())
-}
-
-/// As Helm 3 creates objects: under its own manager, with its labels and annotations.
-async fn helm(bed: &Bed, manifests: &[Value]) -> Result<()> {
-    let marked = manifests.iter().cloned().map(|mut object| {
-        object["metadata"]["labels"]["app.kubernetes.io/managed-by"] = "Helm".into();
-        object["metadata"]["annotations"]["meta.helm.sh/release-name"] = "vsphere".into();
-        object["metadata"]["annotations"]["meta.helm.sh/release-namespace"] = "kube-system".into();
-        object
-    });
-    create(bed, "helm", &marked.collect::<Vec<_>>()).await
 }
 
 /// As a client creates objects that says its name and nothing else.
@@ -284,153 +282,4 @@ async fn the_identity_of_volumes_is_kept(bed: &Bed, manifests: &[Value]) -> Resu
     ensure!(conf.contains("the-old-cluster") && !conf.contains(&uid), "{conf}");
     ensure!(running(bed).await? == before, "pods were restarted");
     Ok(())
-}
-
-/// Own, yield, fail: by path, as the specification says.
-async fn who_keeps_a_field(bed: &Bed) -> Result<()> {
-    let (ns, controller, map) = (
-        "vmware-system-csi",
-        "vsphere-csi-controller",
-        "internal-feature-states.csi.vsphere.vmware.com",
-    );
-    bed.apply(&bed.config(json!({"conflicts": [
-        {"kind": "Deployment", "name": controller, "path": "spec.replicas", "policy": "Yield"},
-        {"kind": "ConfigMap", "path": "data.trigger-csi-fullsync", "policy": "Fail"},
-    ]})))
-    .await?;
-    bed.until_ready().await?;
-    // Somebody scales, and somebody else changes what nobody may: only that comes back.
-    bed.merge("apps/v1", "Deployment", ns, controller, json!({"spec": {"replicas": 2}}))
-        .await?;
-    bed.merge("apps/v1", "Deployment", ns, controller, json!({"spec": {"revisionHistoryLimit": 3, "minReadySeconds": 0, "template": {"spec": {"priorityClassName": "system-node-critical"}}}}))
-        .await?;
-    until("the drift beside the yielded field to be repaired", PATIENCE, async || {
-        let spec = bed.get("apps/v1", "Deployment", ns, controller).await?["spec"].clone();
-        let found = &spec["template"]["spec"]["priorityClassName"];
-        Ok(Probe::when(found == "system-cluster-critical", found))
-    })
-    .await?;
-    assert_eq!(bed.get("apps/v1", "Deployment", ns, controller).await?["spec"]["replicas"], 2);
-    // What fails is named with its manager and the time.
-    bed.merge("v1", "ConfigMap", ns, map, json!({"data": {"trigger-csi-fullsync": "true"}}))
-        .await?;
-    let found = bed.until_reason("Ready", "Conflict").await?;
-    let message = found["message"].as_str().unwrap_or_default();
-    println!("Conflict           {message}");
-    let time = message.contains(", 20");
-    ensure!(
-        message.contains(map) && message.contains(".data.trigger-csi-fullsync (") && time,
-        "{message}"
-    );
-    assert_eq!(bed.get("v1", "ConfigMap", ns, map).await?["data"]["trigger-csi-fullsync"], "true");
-    // Without the rules everything is taken back.
-    bed.apply(&bed.config(json!({}))).await?;
-    until("everything to be taken back", PATIENCE, async || {
-        let replicas = bed.get("apps/v1", "Deployment", ns, controller).await?["spec"]["replicas"].clone();
-        let state = bed.get("v1", "ConfigMap", ns, map).await?["data"]["trigger-csi-fullsync"].clone();
-        Ok(Probe::when(
-            replicas == 1 && state == "false",
-            format!("{replicas} replicas, {state}"),
-        ))
-    })
-    .await?;
-    bed.until_ready().await?;
-    Ok(())
-}
-
-/// The drivers' own manifests, with the configuration that somebody wrote for them; `None` when this machine has none.
-fn upstream(manifests: &[Value]) -> Result<Option<Vec<Value>>> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "where upstream's manifests are is told by the environment, as in tests/upstream.rs"
-    )]
-    let given = std::env::var_os("VDO_UPSTREAM_DIR").map(PathBuf::from);
-    let root = given.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/upstream"));
-    let mut all = Vec::new();
-    for file in [
-        "cloud-provider-vsphere/1.34.0/vsphere-cloud-controller-manager.yaml",
-        "vsphere-csi-driver/3.7.3/namespace.yaml",
-        "vsphere-csi-driver/3.7.3/vsphere-csi-driver.yaml",
-    ] {
-        let path = root.join(file);
-        if !path.is_file() {
-            println!("NOT RUN: taking over upstream's manifests; {} is not there", path.display());
-            return Ok(None);
-        }
-        all.extend(vdo::yaml::load_all(&std::fs::read_to_string(path)?)?);
-    }
-    let configuration = ["vsphere-cloud-secret", "vsphere-cloud-config", "vsphere-config-secret"];
-    let is_configuration = |object: &Value| configuration.iter().any(|name| object["metadata"]["name"] == *name);
-    all.retain(|object| !object.is_null() && !is_configuration(object));
-    all.extend(manifests.iter().filter(|object| is_configuration(object)).cloned());
-    // A namespace comes before what is in it.
-    all.sort_by_key(|object| object["kind"] != "Namespace");
-    Ok(Some(all))
-}
-
-/// What the documentation of the drivers tells people to apply. The templates of upstream and ours may differ; where they do not,
-/// no pod is restarted.
-async fn upstream_manifests_are_taken_over(bed: &Bed, manifests: &[Value]) -> Result<()> {
-    let Some(theirs) = upstream(manifests)? else { return Ok(()) };
-    kubectl(bed, &["apply", "-f", "-"], &theirs)?;
-    until("upstream's drivers to run", PATIENCE, async || {
-        let mut lacking = Vec::new();
-        for object in workloads(bed, "DaemonSet").await? {
-            let status = &object["status"];
-            if status["desiredNumberScheduled"] != status["numberReady"] || status["observedGeneration"] != object["metadata"]["generation"]
-            {
-                lacking.push(name(&object));
-            }
-        }
-        Ok(Probe::when(lacking.is_empty(), lacking.join(", ")))
-    })
-    .await?;
-    let before = templates(bed).await?;
-    let mark = bed.cluster.audit().mark().await?;
-    let pins = json!({"cloudProvider": {"version": "1.34.0"}, "storageProvider": {"version": "3.7.3"}});
-    bed.apply(&bed.config(pins)).await?;
-    bed.until_ready().await?;
-    let after = templates(bed).await?;
-    let mut kept = 0;
-    for (workload, (uid, template, pods)) in &before {
-        let (now_uid, now_template, now_pods) = after.get(workload).with_context(|| format!("{workload} is gone"))?;
-        ensure!(uid == now_uid, "{workload} was made anew");
-        if template == now_template {
-            kept += 1;
-            ensure!(
-                now_pods.is_subset(pods),
-                "{workload}: pods were restarted although its template is as it was"
-            );
-        } else {
-            println!("upstream: {workload} has another template:\n{template}\n{now_template}");
-        }
-    }
-    nobody_else_manages(bed, Tool::Kubectl).await?;
-    let deleted = bed.deleted(mark).await?;
-    ensure!(deleted.is_empty(), "the operator deleted:\n{deleted}");
-    println!(
-        "upstream's manifests: {} objects applied, {kept} of {} workloads with an equal template",
-        theirs.len(),
-        before.len()
-    );
-    Ok(())
-}
-
-/// Each workload with its UID, its pod template and the UIDs of its pods.
-async fn templates(bed: &Bed) -> Result<BTreeMap<String, (String, String, BTreeSet<String>)>> {
-    let mut all = BTreeMap::new();
-    for kind in ["DaemonSet", "Deployment"] {
-        for object in workloads(bed, kind).await? {
-            let labels = object["spec"]["selector"]["matchLabels"].as_object().context("labels")?;
-            let selector: Vec<String> = labels
-                .iter()
-                .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
-                .collect();
-            let pods = bed.list("v1", "Pod", &selector.join(",")).await?;
-            let pods = pods.iter().map(|pod| pod["metadata"]["uid"].to_string()).collect();
-            let template = object["spec"]["template"].to_string();
-            all.insert(name(&object), (object["metadata"]["uid"].to_string(), template, pods));
-        }
-    }
-    Ok(all)
 }
