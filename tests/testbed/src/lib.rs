@@ -21,6 +21,7 @@ mod etcd;
 mod helm;
 mod kubeconfig;
 mod layout;
+mod logs;
 mod nodes;
 mod oracle;
 mod parts;
