@@ -59,7 +59,7 @@ pub async fn what_helm_may_still_do(bed: &Bed, manifests: &[Value], reference: &
     helm.run(&["--namespace", NAMESPACE, "upgrade", RELEASE, &chart]).await?;
     let written = bed.cluster.audit().since(mark).await?.of(vdo_testbed::Cluster::ADMIN).writes();
     ensure!(
-        written.only(|e| e.resource == "daemonsets").len() > 0,
+        !written.only(|e| e.resource == "daemonsets").is_empty(),
         "Helm's upgrade wrote nothing to be taken back"
     );
     until_as_before(bed, reference).await?;
