@@ -1,5 +1,5 @@
 //! The import rule of docs/architecture.md, held against every file in src: rooms use only the rooms that the table names,
-//! the pure core reaches neither clock, environment, files, network nor runtime, and no file grows too long to read.
+//! the pure core reaches neither clock, environment, files, network nor runtime, and no file, of tests neither, grows too long to read.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -53,44 +53,34 @@ const EFFECTS: &str =
 
 const LONGEST: usize = 500;
 
-fn source() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
-}
-
-/// Every file in src with its room (`lib` for lib.rs) and its text without comment lines and without its tests.
-fn files() -> Vec<(PathBuf, String, String)> {
-    let (mut all, mut folders) = (Vec::new(), vec![source()]);
+/// Every Rust file below a folder of the repository, by its path there, with its text.
+fn texts(folder: &str) -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let (mut all, mut folders) = (Vec::new(), vec![root.clone()]);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).expect("a folder") {
             let path = entry.expect("an entry").path();
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let relative = path.strip_prefix(source()).expect("inside src").to_path_buf();
-                let first = relative
-                    .iter()
-                    .next()
-                    .and_then(|part| part.to_str())
-                    .expect("a name")
-                    .trim_end_matches(".rs")
-                    .to_owned();
                 let text = fs::read_to_string(&path).expect("text");
-                let code = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
-                let code = code
-                    .lines()
-                    .filter(|line| !line.trim_start().starts_with("//"))
-                    .collect::<Vec<_>>()
-                    .join("\n");
-                assert!(
-                    text.lines().count() <= LONGEST,
-                    "{} has more than {LONGEST} lines; split it",
-                    relative.display()
-                );
-                all.push((relative, first, code));
+                all.push((path.strip_prefix(&root).expect("inside").to_path_buf(), text));
             }
         }
     }
     all
+}
+
+/// Every file in src with its room (`lib` for lib.rs) and its text without comment lines and without its tests.
+fn files() -> impl Iterator<Item = (PathBuf, String, String)> {
+    texts("src").into_iter().map(|(relative, text)| {
+        let first = relative.iter().next().and_then(|part| part.to_str()).expect("a name");
+        let first = first.trim_end_matches(".rs").to_owned();
+        let code = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
+        let code = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let code = code.collect::<Vec<_>>().join("\n");
+        (relative, first, code)
+    })
 }
 
 /// The rooms that a piece of code names: `crate::x`, and each name in `crate::{x, y::{…}}`; binaries say `vdo::`.
@@ -134,7 +124,7 @@ fn named(root: &str, code: &str) -> BTreeSet<String> {
 #[test]
 fn rooms_use_only_what_the_table_allows() {
     let table = rooms();
-    for (file, name, code) in files().into_iter().filter(|(_, name, _)| name != "lib") {
+    for (file, name, code) in files().filter(|(_, name, _)| name != "lib") {
         let file = file.display();
         let room = table.iter().find(|room| room.name == name);
         assert!(
@@ -156,6 +146,17 @@ fn rooms_use_only_what_the_table_allows() {
             );
         }
     }
+}
+
+#[test]
+fn no_file_is_too_long_to_read() {
+    let folders = ["src", "tests", "benches", "examples"];
+    let all = folders
+        .into_iter()
+        .flat_map(|folder| texts(folder).into_iter().map(move |file| (folder, file)));
+    let long = all.filter(|(_, (_, text))| text.lines().count() > LONGEST);
+    let names: Vec<String> = long.map(|(folder, (path, _))| format!("{folder}/{}", path.display())).collect();
+    assert!(names.is_empty(), "more than {LONGEST} lines; split them: {names:?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use bed::{Bed, NS, PATIENCE, condition};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use vdo_testbed::{Probe, until};
+use vdo_testbed::{Probe, TROUBLE, until};
 
 const CSI: &str = "vmware-system-csi";
 
@@ -22,6 +22,7 @@ async fn what_fails_is_named_and_what_recovers_is_healthy() -> Result<()> {
     every_precondition_holds(&bed).await?;
     every_failure_is_in_the_status(&bed).await?;
     a_crashing_container_is_named_with_its_last_words(&bed).await?;
+    the_log_of_the_container_that_crashed_is_read(&bed).await?;
     no_node_for_the_controller(&bed).await?;
     Ok(())
 }
@@ -113,17 +114,21 @@ async fn every_precondition_holds(bed: &Bed) -> Result<()> {
     Ok(())
 }
 
-async fn a_crashing_container_is_named_with_its_last_words(bed: &Bed) -> Result<()> {
+/// The name of the pod of the CSI controller, and that of its node.
+async fn controller_pod(bed: &Bed) -> Result<(String, String)> {
     let pods = bed.list("v1", "Pod", "app=vsphere-csi-controller").await?;
-    let name = pods[0]["metadata"]["name"].as_str().context("a name")?.to_owned();
-    bed.merge(
-        "v1",
-        "Pod",
-        CSI,
-        &name,
-        json!({"metadata": {"annotations": {"testbed/trouble": "crash"}}}),
-    )
-    .await?;
+    let text = |pointer: &str| anyhow::Ok(pods[0].pointer(pointer).and_then(Value::as_str).context("a name")?.to_owned());
+    Ok((text("/metadata/name")?, text("/spec/nodeName")?))
+}
+
+async fn crash(bed: &Bed, pod: &str) -> Result<()> {
+    let change = json!({"metadata": {"annotations": {TROUBLE: "crash"}}});
+    bed.merge("v1", "Pod", CSI, pod, change).await
+}
+
+async fn a_crashing_container_is_named_with_its_last_words(bed: &Bed) -> Result<()> {
+    let name = controller_pod(bed).await?.0;
+    crash(bed, &name).await?;
     let found = until_condition(bed, "StorageReady", |c| says(c, "False", "PodsFailing")).await?;
     let message = found["message"].as_str().unwrap_or_default().to_owned();
     let said = format!("pod {CSI}/{name}: container ");
@@ -136,11 +141,13 @@ async fn a_crashing_container_is_named_with_its_last_words(bed: &Bed) -> Result<
         "{message}"
     );
 
-    // The simulated kubelet keeps no logs; what a container leaves as its termination message is as good.
+    // The kubelet is out of reach; what a container leaves as its termination message is as good as its log.
     let mut pod = bed.get("v1", "Pod", CSI, &name).await?;
     for status in pod["status"]["containerStatuses"].as_array_mut().context("statuses")? {
         status["lastState"]["terminated"]["message"] =
-            "I1121 14:00:00.000001       1 main.go:1] starting\nE1121 14:00:01.000001       1 server.go:33] cannot log in: password=hunter2 was refused\n".into();
+            "I1121 14:00:00.000001       1 main.go:1] starting\nE1121 14:00:01.000001       1 server.go:33] cannot log in: password=hunter2 was refused, as was PASSWORD\n"
+                .replace("PASSWORD", bed.vcenter.password())
+                .into();
     }
     let change = json!({"status": {"containerStatuses": pod["status"]["containerStatuses"]}});
     bed.api("v1", "Pod", CSI)
@@ -148,9 +155,11 @@ async fn a_crashing_container_is_named_with_its_last_words(bed: &Bed) -> Result<
         .await?;
     let ready = until_condition(bed, "Ready", |c| c["message"].as_str().is_some_and(|m| m.contains("it said: "))).await?;
     let message = ready["message"].as_str().unwrap_or_default();
-    ensure!(message.contains("it said: cannot log in: password=****** was refused"), "{message}");
+    ensure!(
+        message.contains("it said: cannot log in: password=****** was refused, as was ******;"),
+        "{message}"
+    );
     let config = config(bed).await?;
-    ensure!(!config.to_string().contains("hunter2"), "{config}");
     assert_eq!(config["status"]["health"], "Degraded");
     assert_eq!(
         condition(&config, "CloudProviderReady")["status"],
@@ -163,6 +172,59 @@ async fn a_crashing_container_is_named_with_its_last_words(bed: &Bed) -> Result<
     let failing = events.iter().filter(|e| e["reason"] == "PodsFailing").count();
     assert_eq!(failing, 1, "{events:?}");
 
+    bed.delete("v1", "Pod", CSI, &name).await?;
+    until_condition(bed, "Ready", |c| says(c, "True", "Healthy")).await?;
+    Ok(())
+}
+
+/// Asked for through the API server, of the one container that is named, and of the run that ended. What is secret in it is not
+/// repeated.
+async fn the_log_of_the_container_that_crashed_is_read(bed: &Bed) -> Result<()> {
+    let (name, node) = controller_pod(bed).await?;
+    let password = bed.vcenter.password();
+    // As klog writes it: quotes and backslashes are escaped.
+    let quoted = json!(password).to_string().trim_matches('"').to_owned();
+    bed.cluster.containers_say(
+        "E1121 14:00:09.000001       1 server.go:33] error: this is said by the container that runs now",
+        &format!(
+            "I1121 14:00:00.000001       1 main.go:1] starting\n\
+             E1121 14:00:01.000001       1 server.go:33] \"cannot log in\" password=\"hunter2\" as=\"user with {quoted}\" err=\"refused\"\n\
+             I1121 14:00:02.000001       1 main.go:9] going down",
+        ),
+    )?;
+    bed.cluster.bring_kubelet_into_reach(&node).await?;
+    let mark = bed.cluster.audit().mark().await?;
+    crash(bed, &name).await?;
+    let ready = until_condition(bed, "Ready", |c| c["message"].as_str().is_some_and(|m| m.contains("it said: "))).await?;
+    let message = ready["message"].as_str().unwrap_or_default();
+    ensure!(
+        message.contains(r#"it said: "cannot log in" password=****** as="user with ******" err="refused";"#),
+        "{message}"
+    );
+    let container = message
+        .split("container ")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next())
+        .context("a container")?;
+    let asked = bed
+        .cluster
+        .audit()
+        .since(mark)
+        .await?
+        .of(bed::OPERATOR)
+        .only(|e| e.subresource == "log");
+    let [one] = asked.0.as_slice() else {
+        anyhow::bail!("one container ended once, and {} logs were read: {asked}", asked.len())
+    };
+    ensure!(
+        one.name == name && one.code == 200 && one.uri.contains(&format!("container={container}&")) && one.uri.contains("previous=true"),
+        "{message}; asked was {}",
+        one.uri
+    );
+    let (config, log) = (config(bed).await?.to_string(), std::fs::read_to_string(bed.operator_log())?);
+    for secret in [password, &quoted, "hunter2"] {
+        ensure!(!config.contains(secret) && !log.contains(secret), "{secret} is told: {config}");
+    }
     bed.delete("v1", "Pod", CSI, &name).await?;
     until_condition(bed, "Ready", |c| says(c, "True", "Healthy")).await?;
     Ok(())

@@ -1,4 +1,4 @@
-use super::{PodTrouble, Pods, Verdict, assess, unserved, worst_pod};
+use super::{PodTrouble, Pods, Verdict, assess, last_words, unserved, worst_pod};
 use crate::api::Reason;
 use crate::facts::Node;
 use crate::manifest::Object;
@@ -20,14 +20,15 @@ pub struct DriverHealth {
 }
 
 impl DriverHealth {
-    /// Adds what the log of the failing container said last, and how to read all of it.
+    /// Adds what the log of the failing container said last, else what it left as its termination message, without these secrets; and
+    /// how to read all of it.
     #[must_use]
-    pub fn with_last_words(mut self, words: Option<&str>) -> Self {
+    pub fn with_last_words(mut self, words: Option<&str>, secrets: &[&str]) -> Self {
         let Some((pod, container)) = self.trouble.as_ref().and_then(|t| Some((t, t.container.as_ref()?))) else {
             return self;
         };
-        let left = container.ended.as_ref().map(|end| end.message.as_str()).filter(|m| !m.is_empty());
-        if let Some(words) = words.or(left) {
+        let left = || last_words(&container.ended.as_ref()?.message, secrets);
+        if let Some(words) = words.map(str::to_owned).or_else(left) {
             self.message.push_str(&format!("; it said: {words}"));
         }
         if container.ended.is_some() {

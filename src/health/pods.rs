@@ -1,4 +1,3 @@
-use super::words::last_words;
 use crate::manifest::Object;
 use serde_json::Value;
 use std::fmt;
@@ -43,7 +42,7 @@ pub struct Ended {
     pub code: i64,
     /// The word of the kubelet where it says more than the code, such as `OOMKilled`.
     pub reason: String,
-    /// What it left behind as its termination message; may be empty.
+    /// What it left behind as its termination message, with whatever secrets are in it; may be empty.
     pub message: String,
 }
 
@@ -154,7 +153,7 @@ fn ended(terminated: Option<&Value>) -> Option<Ended> {
             .filter(|reason| *reason != "Error")
             .unwrap_or_default()
             .to_owned(),
-        message: last_words(text("message"), &[]).unwrap_or_default(),
+        message: text("message").to_owned(),
     })
 }
 

@@ -71,20 +71,23 @@ pub(super) fn same_url(a: &str, b: &str) -> bool {
 
 fn no_datastore(url: &str, named_in: &str, existing: &[Datastore]) -> Finding {
     let urls: Vec<&str> = existing.iter().map(|datastore| datastore.url.as_str()).collect();
-    Finding::new(
-        Reason::DatastoreNotFound,
-        format!("there is no datastore {url:?}, as {named_in} says; {}", hint(url, &urls)),
-        "Copy the URL from the datastore's summary in vCenter (govc datastore.info NAME), or give the user the role Read-only there.",
-    )
+    let remedy =
+        "Copy the URL from the datastore's summary in vCenter (govc datastore.info NAME), or give the user the role Read-only there.";
+    Finding::new(Reason::DatastoreNotFound, none("datastore", url, named_in, &urls), remedy)
 }
 
 fn no_policy(name: &str, named_in: &str, existing: &[Policy]) -> Finding {
     let names: Vec<&str> = existing.iter().map(|policy| policy.name.as_str()).collect();
+    let remedy = "Correct the name, or give the user StorageProfile.View on the root folder.";
     Finding::new(
         Reason::StoragePolicyNotFound,
-        format!("there is no storage policy {name:?}, as {named_in} says; {}", hint(name, &names)),
-        "Correct the name, or give the user StorageProfile.View on the root folder.",
+        none("storage policy", name, named_in, &names),
+        remedy,
     )
+}
+
+fn none(what: &str, name: &str, named_in: &str, existing: &[&str]) -> String {
+    format!("there is no {what} {name:?}, as {named_in} says; {}", hint(name, existing))
 }
 
 fn unusable(datastore: &Datastore, vsan: bool, named_in: &str) -> Option<Finding> {

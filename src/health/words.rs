@@ -1,3 +1,5 @@
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 /// More than this of a line helps nobody in a condition.
@@ -56,11 +58,25 @@ fn message(line: &str) -> String {
     }
 }
 
+/// The texts by which a log line would give a secret away: as JSON and Go quote it, within another quoted text, in XML, in base64,
+/// and as it is.
+fn forms(secret: &str) -> [String; 5] {
+    let quoted = |text: &str| {
+        let quoted = Value::from(text).to_string();
+        quoted[1..quoted.len() - 1].to_owned()
+    };
+    let json = quoted(secret);
+    let xml = [("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\"", "&#34;"), ("'", "&#39;")]
+        .iter()
+        .fold(secret.to_owned(), |text, (character, entity)| text.replace(character, entity));
+    [quoted(&json), json, xml, STANDARD.encode(secret), secret.to_owned()]
+}
+
 /// Masks the given secrets, values of names that speak of secrets, credentials in addresses, and tokens.
 fn redact(text: &str, secrets: &[&str]) -> String {
     let mut text = text.to_owned();
-    for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
-        text = text.replace(secret, "******");
+    for form in secrets.iter().filter(|secret| !secret.is_empty()).flat_map(|secret| forms(secret)) {
+        text = text.replace(&form, "******");
     }
     let mut out: Vec<String> = Vec::new();
     let mut masked_next = false;
@@ -141,6 +157,26 @@ mod tests {
         }
         let long = last_words(&format!("error {}", "ü".repeat(1000)), &[]).expect("a line");
         assert_eq!(long.chars().count(), LONGEST + 1);
+    }
+
+    #[test]
+    fn a_secret_is_masked_in_every_form() {
+        let secret = r#"p@ss"w\ord & <co>'s"#;
+        for line in [
+            r#"error: p@ss"w\ord & <co>'s was refused"#,
+            // klog and Go's %q, alone and within another text.
+            r#"error: "p@ss\"w\\ord & <co>'s" was refused"#,
+            r#"error: "answer \"p@ss\\\"w\\\\ord & <co>'s\" was refused""#,
+            "error: <password>p@ss&#34;w\\ord &amp; &lt;co&gt;&#39;s</password> was refused",
+            "error: data cEBzcyJ3XG9yZCAmIDxjbz4ncw== was refused",
+        ] {
+            let told = last_words(line, &[secret]).expect("words");
+            assert!(told.contains("******") && told.contains("was refused"), "{line}: {told}");
+            assert!(
+                !["ord", "cEBz"].iter().any(|part| told.replace("password", "").contains(part)),
+                "{line}: {told}"
+            );
+        }
     }
 
     #[test]

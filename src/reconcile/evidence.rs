@@ -24,6 +24,7 @@ pub(super) async fn add(world: &World, report: &mut Report) {
         .iter()
         .map(|c| c.credentials.password.expose().to_owned())
         .collect();
+    let secrets: Vec<&str> = secrets.iter().map(String::as_str).collect();
     for driver in &mut report.drivers {
         let Some(health) = driver.health.take() else { continue };
         let before = health.message.clone();
@@ -35,15 +36,15 @@ pub(super) async fn add(world: &World, report: &mut Report) {
     }
 }
 
-async fn tell(world: &World, health: DriverHealth, secrets: &[String]) -> DriverHealth {
+async fn tell(world: &World, health: DriverHealth, secrets: &[&str]) -> DriverHealth {
     let words = match &health.trouble {
         Some(trouble) if trouble.crashed() => words(world, trouble, secrets).await,
         _ => None,
     };
-    health.with_last_words(words.as_deref())
+    health.with_last_words(words.as_deref(), secrets)
 }
 
-async fn words(world: &World, trouble: &PodTrouble, secrets: &[String]) -> Option<String> {
+async fn words(world: &World, trouble: &PodTrouble, secrets: &[&str]) -> Option<String> {
     let container = trouble.container.as_ref()?;
     let end = (trouble.uid.clone(), container.name.clone(), container.restarts);
     let known = || world.evidence.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,9 +52,8 @@ async fn words(world: &World, trouble: &PodTrouble, secrets: &[String]) -> Optio
         return words.clone();
     }
     let log = pod_log(&world.client, &trouble.namespace, &trouble.pod, &container.name, trouble.is_over()).await;
-    let secrets: Vec<&str> = secrets.iter().map(String::as_str).collect();
     let words = match log {
-        Ok(log) => last_words(&log, &secrets),
+        Ok(log) => last_words(&log, secrets),
         Err(error @ ClusterError::Forbidden { .. }) => {
             tracing::warn!(pod = trouble.pod, container = container.name, error = %crate::api::chain(&error), "its log cannot be read");
             None

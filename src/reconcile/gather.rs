@@ -185,7 +185,7 @@ pub async fn credentials(reader: &Reader, object: &VsphereCloudConfig) -> Result
     };
     places.dedup();
     let mut refused = None;
-    for namespace in &places {
+    for (place, namespace) in places.iter().enumerate() {
         let watch = by_name("Secret", namespace, name);
         match reader.load([watch.clone()]).await {
             Ok(view) => {
@@ -193,7 +193,8 @@ pub async fn credentials(reader: &Reader, object: &VsphereCloudConfig) -> Result
                     return read(&secret, &object.name_any());
                 }
             }
-            Err(error @ ClusterError::Forbidden { .. }) if places.len() > 1 => refused = Some(error),
+            // Nobody need grant the right to look elsewhere too; but what cannot be seen in the first place may be there.
+            Err(error @ ClusterError::Forbidden { .. }) if place > 0 => refused = Some(error),
             Err(error) => return Err(error.into()),
         }
     }

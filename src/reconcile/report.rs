@@ -2,10 +2,10 @@
 
 use super::id;
 use crate::api::VDOConfig;
-use crate::api::{Class, VDOConfigStatus};
+use crate::api::{Class, ConditionType, Reason, VDOConfigStatus};
 use crate::cluster::{ClusterError, Writer};
 use crate::manifest::merge_patch;
-use crate::status::{Report, progress_only};
+use crate::status::{Precondition, Report, progress_only};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::json;
 use std::time::Duration;
@@ -28,7 +28,7 @@ impl Next {
         match report.troubles.first().map(|t| t.class) {
             Some(Class::Retry) => Self::Backoff,
             Some(Class::Wait | Class::Terminal) => Self::Steady,
-            None if report.waiting.is_empty() && (!report.deleting || report.removed) => Self::Steady,
+            None if report.waiting.is_empty() && (!report.deleting || report.removed) && !unseen(report) => Self::Steady,
             None => Self::Soon,
         }
     }
@@ -42,6 +42,12 @@ impl Next {
             Self::Backoff => Duration::from_secs(1 << failures.min(9)).min(Duration::from_secs(300)).min(steady),
         }
     }
+}
+
+/// Whether there is something that goes on without a look which was refused or failed. A watch that is let in again says nothing.
+fn unseen(report: &Report) -> bool {
+    let missed = |found: &Precondition| found.kind == ConditionType::SnapshotsSupported && found.reason == Reason::NotChecked;
+    report.preconditions.iter().any(missed)
 }
 
 /// When the attempt is due that the last status promised after this very failure, if that is still to come. Whoever wakes us before is
@@ -78,9 +84,29 @@ pub async fn publish(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{NextAttempt, Reason};
+    use crate::api::NextAttempt;
     use crate::status::Trouble;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+    #[test]
+    fn what_could_not_be_seen_is_looked_for_again_soon() {
+        let kind = ConditionType::SnapshotsSupported;
+        for (found, next) in [
+            (Precondition::unknown(kind, Reason::NotChecked, "a right is missing"), Next::Soon),
+            (Precondition::unknown(kind, Reason::NotRequested, "nobody asks"), Next::Steady),
+            (
+                Precondition::fails(kind, Reason::SnapshotDefinitionsMissing, "not served"),
+                Next::Steady,
+            ),
+            (Precondition::holds(kind, "all there"), Next::Steady),
+        ] {
+            let report = Report {
+                preconditions: vec![found],
+                ..Report::default()
+            };
+            assert_eq!(Next::after(&report), next, "{:?}", report.preconditions);
+        }
+    }
 
     #[test]
     fn a_promised_attempt_is_not_put_off_by_whoever_wakes_us_before() {

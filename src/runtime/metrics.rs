@@ -11,7 +11,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The media type of [`Metrics::encode`].
@@ -69,10 +69,27 @@ struct ByConnection {
     connection: String,
 }
 
+impl ByConnection {
+    fn new(connection: &str) -> Self {
+        Self {
+            connection: connection.to_owned(),
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByCheck {
     connection: String,
     check: String,
+}
+
+impl ByCheck {
+    fn new(connection: &str, check: &str) -> Self {
+        Self {
+            connection: connection.to_owned(),
+            check: check.to_owned(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -107,6 +124,10 @@ pub struct Metrics {
     conditions: Family<ByCondition, Gauge>,
     events: Family<ByOutcome, Counter>,
     matrix_age: Family<Vec<(&'static str, &'static str)>, Gauge>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Default for Metrics {
@@ -199,7 +220,7 @@ impl Metrics {
             driver: driver.to_owned(),
             version: version.to_owned(),
         };
-        let mut shown = self.shown.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut shown = lock(&self.shown);
         if let Some(before) = shown.remove(driver) {
             self.drivers.remove(&label(&before));
         }
@@ -211,37 +232,24 @@ impl Metrics {
 
     /// A vCenter answered as it should, or not.
     pub fn connection(&self, connection: &str, up: bool) {
-        self.connections
-            .get_or_create(&ByConnection {
-                connection: connection.to_owned(),
-            })
-            .set(i64::from(up));
+        self.connections.get_or_create(&ByConnection::new(connection)).set(i64::from(up));
     }
 
     /// A connection is gone.
     pub fn forget_connection(&self, connection: &str) {
-        self.connections.remove(&ByConnection {
-            connection: connection.to_owned(),
-        });
-        let mut checked = self.checked.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        for check in checked.remove(connection).into_iter().flatten() {
-            self.checks.remove(&ByCheck {
-                connection: connection.to_owned(),
-                check,
-            });
+        self.connections.remove(&ByConnection::new(connection));
+        for check in lock(&self.checked).remove(connection).into_iter().flatten() {
+            self.checks.remove(&ByCheck::new(connection, &check));
         }
     }
 
     /// A check of a connection fails, or not.
     pub fn check(&self, connection: &str, check: &str, fails: bool) {
-        self.checks
-            .get_or_create(&ByCheck {
-                connection: connection.to_owned(),
-                check: check.to_owned(),
-            })
-            .set(i64::from(fails));
-        let mut checked = self.checked.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        checked.entry(connection.to_owned()).or_default().insert(check.to_owned());
+        self.checks.get_or_create(&ByCheck::new(connection, check)).set(i64::from(fails));
+        lock(&self.checked)
+            .entry(connection.to_owned())
+            .or_default()
+            .insert(check.to_owned());
     }
 
     /// A session with a vCenter is open for as long as this is kept.

@@ -346,25 +346,17 @@ impl Bed {
 
     /// What the operator asked the API server in a time, without its watches and its Lease.
     pub async fn operator_requests(&self, since: vdo_testbed::Mark) -> Result<Requests> {
-        Ok(self
-            .cluster
-            .audit()
-            .since(since)
-            .await?
-            .of(OPERATOR)
-            .only(|e| !matches!(e.verb.as_str(), "watch" | "list") && e.resource != "leases"))
+        let all = self.asked_by_operator(since).await?;
+        Ok(all.only(|e| !matches!(e.verb.as_str(), "watch" | "list") && e.resource != "leases"))
+    }
+
+    async fn asked_by_operator(&self, since: vdo_testbed::Mark) -> Result<Requests> {
+        Ok(self.cluster.audit().since(since).await?.of(OPERATOR))
     }
 
     /// What the operator deleted since then.
     pub async fn deleted(&self, since: vdo_testbed::Mark) -> Result<Requests> {
-        Ok(self
-            .cluster
-            .audit()
-            .since(since)
-            .await?
-            .of(OPERATOR)
-            .writes()
-            .only(|e| e.verb == "delete"))
+        Ok(self.asked_by_operator(since).await?.writes().only(|e| e.verb == "delete"))
     }
 }
 

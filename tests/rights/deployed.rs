@@ -1,5 +1,5 @@
 //! deploy/operator.yaml as a cluster takes it that has no working node yet. That it is admitted and runs there is shown on the real
-//! control plane in tests/install.rs.
+//! control plane in tests/install.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};

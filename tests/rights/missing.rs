@@ -1,190 +1,18 @@
-//! Each right of the operator is taken away in turn, from the real operator on a real API server: exactly the rule that is missing
-//! is named, nothing is half-done or torn down, and all goes on when the right is back.
+//! Each right to make, to repair and to remove something is taken away in turn, from the real operator on a real API server: exactly the
+//! rule that is missing is named, nothing is half-done or torn down, and all goes on when the right is back.
 
-use crate::bed::{Bed, KINDS, NS, OPERATOR, PATIENCE, condition};
-use crate::granted::{Right, documents, rights};
-use crate::rules::{named, one_for_each_resource};
+use crate::bed::{Bed, NS, PATIENCE, condition};
+use crate::granted::Right;
+use crate::lab::{BEFORE_REMOVAL, Lab, everything};
+use crate::rules::one_for_each_resource;
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::authorization::v1::SubjectAccessReview;
-use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use vdo_testbed::{Probe, until};
 
-/// Looked at before the storage driver goes. That they are watched then only brings the news that the last one is gone.
-const BEFORE_REMOVAL: [&str; 3] = ["persistentvolumes", "volumeattachments", "volumesnapshotcontents"];
-
-/// How long the operator may take to say what it lacks.
-const TELLING: Duration = Duration::from_secs(30);
-
-/// From the return of a right to the end that was waited for, without anybody asking for it.
-const RECOVERY: Duration = Duration::from_secs(30);
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_missing_right_is_one_condition_that_names_the_rule() -> Result<()> {
-    crate::bed::prepare();
-    let mut lab = Lab::start().await?;
-    lab.installation().await?;
-    lab.drift().await?;
-    lab.removal().await?;
-    for (what, (count, took)) in &lab.tried {
-        println!("{what:13} {count:3} rights taken away, {:.0} s", took.as_secs_f64());
-    }
-    ensure!(lab.problems.is_empty(), "{:#?}", lab.problems);
-    Ok(())
-}
-
-struct Lab {
-    bed: Bed,
-    /// The roles, each with its rights.
-    roles: Vec<(Value, Vec<Right>)>,
-    /// The right that is missing.
-    missing: Option<Right>,
-    asked: usize,
-    /// What was not as it should be, of all rights.
-    problems: Vec<String>,
-    tried: BTreeMap<&'static str, (usize, Duration)>,
-}
-
-/// Everything at once but the webhook, which the API server would have to ask before it stores a StorageClass.
-fn everything(webhook: bool) -> Value {
-    json!({"cloudProvider": {}, "storageProvider": {"webhook": webhook, "storageClasses": [{"name": "fast"}]}})
-}
-
 impl Lab {
-    async fn start() -> Result<Self> {
-        let mut bed = Bed::start().await?;
-        bed.start_operator().await?;
-        let roles = documents()?.into_iter().filter(|d| d["rules"].is_array());
-        let roles = roles.map(|role| {
-            let rights = rights(&role)?;
-            Ok((role, rights))
-        });
-        let roles = roles.collect::<Result<_>>()?;
-        bed.apply(&bed.secret(bed.vcenter.password())).await?;
-        bed.apply(&bed.connection("vc1")).await?;
-        Ok(Self {
-            bed,
-            roles,
-            missing: None,
-            asked: 0,
-            problems: Vec::new(),
-            tried: BTreeMap::new(),
-        })
-    }
-
-    fn all(&self, role: &str) -> Vec<Right> {
-        let of_role = self.roles.iter().filter(|(document, _)| document["metadata"]["name"] == role);
-        of_role.flat_map(|(_, rights)| rights.clone()).collect()
-    }
-
-    /// Takes a right away, and then gives the one before back: at no time is nothing missing.
-    async fn take(&mut self, right: Option<&Right>) -> Result<()> {
-        let before = std::mem::replace(&mut self.missing, right.cloned());
-        for gone in [[before.as_ref(), right], [None, right]] {
-            for (document, held) in &self.roles {
-                let covers = |held: &Right, right: Option<&Right>| right.is_some_and(|right| held.covers(right));
-                if !held.iter().any(|held| covers(held, before.as_ref()) || covers(held, right)) {
-                    continue;
-                }
-                let kept = held.iter().filter(|held| !gone.iter().any(|gone| covers(held, *gone)));
-                let mut document = document.clone();
-                document["rules"] = kept.map(Right::rule).collect();
-                self.bed.apply(&document).await?;
-            }
-        }
-        for (right, allowed) in [(before.as_ref(), true), (right, false)] {
-            let Some(right) = right else { continue };
-            until(&format!("{right} to be allowed: {allowed}"), PATIENCE, async || {
-                Ok(Probe::when(self.is_allowed(right).await? == allowed, right))
-            })
-            .await?;
-        }
-        Ok(())
-    }
-
-    async fn is_allowed(&self, right: &Right) -> Result<bool> {
-        let (resource, subresource) = right.resource.split_once('/').unwrap_or((&right.resource, ""));
-        let review: SubjectAccessReview = serde_json::from_value(json!({"spec": {
-            "user": OPERATOR,
-            "groups": ["system:serviceaccounts", format!("system:serviceaccounts:{NS}"), "system:authenticated"],
-            "resourceAttributes": {"namespace": right.namespace, "group": right.group, "resource": resource, "subresource": subresource,
-                "verb": right.verb, "name": right.name},
-        }}))?;
-        let api: Api<SubjectAccessReview> = Api::all(self.bed.cluster.client());
-        let answer = api.create(&PostParams::default(), &review).await?;
-        Ok(answer.status.is_some_and(|status| status.allowed))
-    }
-
-    /// Has the operator look at once, as an administrator would.
-    async fn wake(&mut self) -> Result<()> {
-        self.asked += 1;
-        let change = json!({"metadata": {"annotations": {"vdo.vmware.com/reconcile-at": self.asked.to_string()}}});
-        self.bed.merge("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo", change).await
-    }
-
-    async fn config(&self) -> Result<Value> {
-        self.bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await
-    }
-
-    /// Waits until the rule of this right is named, and no other; for a right that grants, any of a role.
-    async fn named(&self, right: &Right) -> Result<()> {
-        let what = format!("a condition that names the rule for {right}");
-        until(&what, TELLING, async || {
-            let config = self.config().await?;
-            let ready = condition(&config, "Ready");
-            let named = named(&config);
-            let done = ready["reason"] == "Forbidden" && named.len() == 1 && named.iter().all(|rule| right.is_in(rule));
-            Ok(Probe::when(done, json!({"named": named, "ready": ready})))
-        })
-        .await
-    }
-
-    /// All objects of the drivers, by UID and specification.
-    async fn owned(&self) -> Result<BTreeMap<String, String>> {
-        let mut all = BTreeMap::new();
-        let more = [
-            ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
-            ("storage.k8s.io/v1", "StorageClass"),
-        ];
-        for (api_version, kind) in KINDS.into_iter().chain(more) {
-            for object in self
-                .bed
-                .list(api_version, kind, "app.kubernetes.io/managed-by=vdo,vdo.vmware.com/driver")
-                .await?
-            {
-                let metadata = &object["metadata"];
-                let content = json!([
-                    metadata["uid"],
-                    metadata["deletionTimestamp"],
-                    object["spec"],
-                    object["rules"],
-                    object["data"]
-                ]);
-                all.insert(
-                    format!("{kind} {}/{}", metadata["namespace"], metadata["name"]),
-                    content.to_string(),
-                );
-            }
-        }
-        Ok(all)
-    }
-
-    /// Goes on with the next right: what is wrong is told of all at the end.
-    fn note(&mut self, when: &str, right: &Right, found: Result<()>) {
-        if let Err(error) = found {
-            println!("{when} without the right to {right}: {error:#}");
-            self.problems.push(format!("{when} without the right to {right}: {error:#}"));
-        }
-    }
-
-    fn count(&mut self, what: &'static str, begun: Instant, count: usize) {
-        self.tried.insert(what, (count, begun.elapsed()));
-    }
-
     /// Nothing is made as long as a single right to make it is missing.
-    async fn installation(&mut self) -> Result<()> {
+    pub async fn installation(&mut self) -> Result<()> {
         let begun = Instant::now();
         let own = self.all("vdo-operator").into_iter().filter(|right| right.is_for_making());
         // Whoever lacks what he grants may not grant it.
@@ -220,14 +48,8 @@ impl Lab {
         Ok(())
     }
 
-    async fn well_again(&self, since: Instant) -> Result<()> {
-        self.bed.until_ready().await?;
-        ensure!(since.elapsed() < RECOVERY, "it took {:.1} s", since.elapsed().as_secs_f64());
-        Ok(())
-    }
-
     /// One repair is not possible: the others are made, and it when its right is back.
-    async fn drift(&mut self) -> Result<()> {
+    pub async fn drift(&mut self) -> Result<()> {
         let begun = Instant::now();
         let csi = "vmware-system-csi";
         let rights = self.all("vdo-operator");
@@ -287,12 +109,12 @@ impl Lab {
 
     /// Nothing is removed as long as a single right to remove it is missing, and the namespace stays as long as it is not known
     /// that nothing of somebody else is in it.
-    async fn removal(&mut self) -> Result<()> {
+    pub async fn removal(&mut self) -> Result<()> {
         let begun = Instant::now();
         let before = self.owned().await?;
         let own = self.all("vdo-operator");
-        // The inventory goes last, when nothing else is left.
-        let home = |right: &&Right| right.verb == "delete" && right.namespace.as_deref() == Some(NS);
+        // The inventory goes last, when nothing else is left: it is looked at once more, and deleted.
+        let home = |right: &&Right| matches!(right.verb.as_str(), "get" | "delete") && right.namespace.as_deref() == Some(NS);
         let first = |right: &&Right| {
             (right.verb == "delete" && !home(right)) || (right.verb == "list" && BEFORE_REMOVAL.contains(&right.resource.as_str()))
         };
@@ -307,9 +129,7 @@ impl Lab {
             }
             let told = self.named(right).await;
             self.note("removal", right, told);
-            let now = self.owned().await?;
-            let touched: Vec<&String> = before.keys().filter(|key| before.get(*key) != now.get(*key)).collect();
-            ensure!(touched.is_empty(), "without the right to {right} these were touched: {touched:?}");
+            self.untouched(&before, &format!("without the right to {right}")).await?;
         }
         for right in &late {
             self.take(Some(right)).await?;
@@ -344,7 +164,7 @@ impl Right {
     }
 
     /// Whether it is needed to see what is there, of all rights. What is only asked for before something goes is listed alone.
-    fn is_for_watching(&self, all: &[Self]) -> bool {
+    pub fn is_for_watching(&self, all: &[Self]) -> bool {
         let watched = |other: &Self| other.verb == "watch" && (&other.group, &other.resource) == (&self.group, &self.resource);
         let same = |other: &&Self| (&other.name, &other.namespace) == (&self.name, &self.namespace);
         matches!(self.verb.as_str(), "list" | "watch")

@@ -11,12 +11,12 @@ pub fn named(config: &Value) -> BTreeSet<String> {
         .collect()
 }
 
-/// The rules in a text: in our words, else in those of the API server of somebody who grants what he does not have.
+/// The rules in a text, ours with the place where each belongs: in our words, else in those of the API server of somebody who grants what he does not have.
 pub fn rules(text: &str) -> Vec<String> {
     let ours = text
         .split("{apiGroups: ")
         .skip(1)
-        .map(|rest| format!("{{apiGroups: {}", rest.split('}').next().unwrap_or_default()));
+        .map(|rest| format!("{{apiGroups: {}", rest.split(')').next().unwrap_or_default()));
     let theirs = text
         .split("{APIGroups:")
         .skip(1)
@@ -59,7 +59,12 @@ impl Right {
             .name
             .as_ref()
             .is_none_or(|name| lists("resourceNames", name) || rule.starts_with("{APIGroups"));
-        lists("apiGroups", &self.group) && lists("resources", &self.resource) && lists("verbs", &self.verb) && name
+        // What a Role could hold a ClusterRole may hold as well.
+        let place = match &self.namespace {
+            Some(namespace) => rule.ends_with(&format!("(Role in namespace {namespace}")) || rule.starts_with("{APIGroups"),
+            None => true,
+        };
+        place && lists("apiGroups", &self.group) && lists("resources", &self.resource) && lists("verbs", &self.verb) && name
     }
 }
 
@@ -72,12 +77,27 @@ fn a_rule_is_known_in_both_tongues() {
         verb: "patch".into(),
         name: name.map(str::to_owned),
     };
-    let ours =
-        r#"x; add this rule to its role: {apiGroups: ["apps"], resources: [deployments], verbs: [patch], resourceNames: [a]} (Role)"#;
+    let ours = r#"x; add this rule to its role: {apiGroups: ["apps"], resources: [deployments], verbs: [patch], resourceNames: [a]} (Role in namespace n)"#;
     let theirs = r#"is attempting to grant RBAC permissions not currently held: {APIGroups:["apps"], Resources:["deployments"], Verbs:["get" "patch"]}"#;
     for (text, right, known) in [
         (ours, right(Some("a")), true),
         (ours, right(Some("b")), false),
+        (
+            ours,
+            Right {
+                namespace: Some("n".into()),
+                ..right(Some("a"))
+            },
+            true,
+        ),
+        (
+            ours,
+            Right {
+                namespace: Some("m".into()),
+                ..right(Some("a"))
+            },
+            false,
+        ),
         (
             ours,
             Right {

@@ -7,6 +7,7 @@ use anyhow::Result;
 use crate::binaries::Binaries;
 use crate::cluster::Cluster;
 use crate::kubeconfig::{self, Proof};
+use crate::logs;
 use crate::parts::Part;
 use crate::pki::{Authority, Validity, signing_key};
 use crate::ports::Port;
@@ -176,7 +177,10 @@ impl Layout {
             .flag("node-lease-duration-seconds", "600")
             .flag("cidr", "10.1.0.0/16")
             .flag("node-ip", "127.0.0.1")
-            .flag("server-address", format!("127.0.0.1:{}", self.kwok.number()));
+            .flag("server-address", format!("127.0.0.1:{}", self.kwok.number()))
+            // As every node's kubelet, which the API server asks for logs.
+            .flag("node-port", self.kwok.number().to_string())
+            .flag("config", logs::write(self.dir())?);
         let stages = stages::write(&binaries.kwok_stages()?, &self.path("stages"))?;
         Ok(stages.iter().fold(launch, |launch, stage| launch.flag("config", stage)))
     }

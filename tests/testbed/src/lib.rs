@@ -6,6 +6,7 @@
 //! * [`NodeAgent`]: runs the real vSphere cloud provider for its pods, and registers the CSI driver on nodes.
 //! * [`AuditLog`]: what was asked of the API server.
 //! * [`Proxy`]: numbers the writes of a client and makes its requests fail.
+//! * [`Helm`]: the real one.
 //! * [`Binaries`]: builds all that from Go modules, once.
 //!
 //! Nothing of it survives the process that started it, however that ends.
@@ -17,8 +18,10 @@ mod binaries;
 mod cluster;
 pub mod demo;
 mod etcd;
+mod helm;
 mod kubeconfig;
 mod layout;
+mod logs;
 mod nodes;
 mod oracle;
 mod parts;
@@ -37,6 +40,7 @@ pub use apply::{FIELD_MANAGER, apply};
 pub use audit::{AuditLog, Entry, Mark, Requests};
 pub use binaries::Binaries;
 pub use cluster::{Cluster, ClusterOptions};
+pub use helm::Helm;
 pub use kubeconfig::client;
 pub use nodes::{NodeOptions, UNINITIALIZED};
 pub use oracle::{Grammar, parsed, parsed_many};

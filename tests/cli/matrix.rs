@@ -1,0 +1,322 @@
+//! What `vdoctl matrix` chooses, refuses and finds.
+
+use crate::{FROZEN, seen, snap, vdoctl};
+
+#[test]
+fn what_the_matrix_chooses() {
+    snap(
+        "resolve_fits",
+        &[
+            "matrix",
+            "resolve",
+            "--matrix",
+            FROZEN,
+            "--kubernetes",
+            "v1.34.4",
+            "--vcenter",
+            "8.0.3",
+        ],
+    );
+    snap(
+        "resolve_fits_json",
+        &[
+            "matrix",
+            "resolve",
+            "--matrix",
+            FROZEN,
+            "--kubernetes",
+            "1.34",
+            "--vcenter",
+            "vc1=8.0.3,vc2=7.0.3",
+            "--driver",
+            "csi",
+            "--driver",
+            "cpi",
+            "-o",
+            "json",
+        ],
+    );
+    snap(
+        "resolve_nothing_fits",
+        &[
+            "matrix",
+            "resolve",
+            "--matrix",
+            FROZEN,
+            "--kubernetes",
+            "1.20",
+            "--vcenter",
+            "8.0.3",
+        ],
+    );
+    snap(
+        "resolve_nothing_fits_json",
+        &[
+            "matrix",
+            "resolve",
+            "--matrix",
+            FROZEN,
+            "--kubernetes",
+            "1.20",
+            "--vcenter",
+            "8.0.3",
+            "-o",
+            "json",
+        ],
+    );
+    snap(
+        "resolve_vcenter_too_old",
+        &[
+            "matrix",
+            "resolve",
+            "--matrix",
+            FROZEN,
+            "--kubernetes",
+            "1.34",
+            "--vcenter",
+            "vc1=8.0.3",
+            "--vcenter",
+            "old=6.7.0",
+        ],
+    );
+    snap(
+        "resolve_pin_does_not_fit",
+        &[
+            "matrix",
+            "resolve",
+            "--matrix",
+            FROZEN,
+            "--kubernetes",
+            "1.34",
+            "--vcenter",
+            "8.0.3",
+            "--driver",
+            "csi=3.5.1",
+            "--driver",
+            "cpi",
+        ],
+    );
+    snap("matrix_list", &["matrix", "list", "--matrix", FROZEN, "-o", "wide"]);
+}
+
+/// A matrix with upgrade edges, and one that is past its date and has fields that nobody knows.
+pub const EDGES: &str = "tests/fixtures/matrix-edges.yaml";
+
+pub const EXPIRED: &str = "tests/fixtures/matrix-expired.yaml";
+
+/// A question to a matrix for one Kubernetes and one vCenter, with more of it typed as in a shell.
+pub fn asked(matrix: &'static str, verb: &'static str, kubernetes: &'static str, more: &'static str) -> Vec<&'static str> {
+    let mut all = vec!["matrix"];
+    all.extend(verb.split(' '));
+    all.extend(["--matrix", matrix, "--kubernetes", kubernetes]);
+    all.extend(more.split(' ').filter(|part| !part.is_empty()));
+    if !more.contains("--vcenter") {
+        all.extend(["--vcenter", "8.0.3"]);
+    }
+    all
+}
+
+#[test]
+fn what_a_choice_says_of_what_is_installed() {
+    let resolve = |name: &str, kubernetes, more| snap(name, &asked(EDGES, "resolve", kubernetes, more));
+    // the only way leads through a version that does not fit
+    resolve("resolve_no_path", "1.35", "--installed csi=3.0.0 --installed cpi=1.34.0");
+    resolve("resolve_leaves", "1.34", "--installed csi=3.0.0,cpi=1.34.0");
+    resolve("resolve_steps_down", "1.33", "--installed csi=4.0.0 --driver csi");
+    resolve("resolve_other_would_fit", "1.35", "--feature snapshots --installed csi=2.9.0");
+    resolve("resolve_one_vcenter", "1.33", "--vcenter 8.0.3 --vcenter 7.0.3 --driver csi=2.9.0");
+    snap("explain_steps", &asked(EDGES, "explain", "1.34", "--installed csi=3.0.0"));
+    snap("why_not", &asked(EDGES, "why-not csi 2.9.0", "1.35", "--driver csi"));
+    snap("why_not_minor", &asked(EDGES, "why-not csi 3.5", "1.35", ""));
+    snap("why_not_several", &asked(EDGES, "why-not csi 2.9.0", "1.35", "--feature snapshots"));
+    snap(
+        "what_if",
+        &asked(
+            EDGES,
+            "resolve",
+            "1.34",
+            "--installed csi=2.9.0,cpi=1.34.0 --what-if-kubernetes 1.36 --what-if-vcenter a=9.0 --vcenter a=8.0.3,b=7.0.3",
+        ),
+    );
+    let output = vdoctl(&asked(EDGES, "resolve", "1.34", "--installed csi=2.9.0 -o json"))
+        .output()
+        .expect("it runs");
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let csi = &json["drivers"][1];
+    assert_eq!((&csi["from"], &csi["path"]), (&"2.9.0".into(), &serde_json::json!([])), "{csi:#}");
+}
+
+#[test]
+fn a_matrix_says_when_it_is_old_or_not_understood() {
+    snap("matrix_expired", &asked(EXPIRED, "resolve", "1.34", "--installed csi=1.0.0"));
+    for verb in ["explain", "why-not csi 2.0.0", "resolve --what-if-kubernetes 1.35"] {
+        let text = seen(vdoctl(&asked(EXPIRED, verb, "1.34", "")));
+        assert!(
+            text.contains("was good until 2020-06-01") && text.contains("did you mean note?"),
+            "{verb}: {text}"
+        );
+    }
+    for verb in [&["matrix", "list"][..], &["matrix", "show", "csi", "2.0.0"]] {
+        let text = seen(vdoctl(&[verb, &["--matrix", EXPIRED]].concat()));
+        assert!(
+            text.contains("warning: tests/fixtures/matrix-expired.yaml: this vdoctl does not know"),
+            "{text}"
+        );
+    }
+    let text = seen(vdoctl(&asked(FROZEN, "resolve", "1.34", "")));
+    assert!(!text.contains("warning"), "{text}");
+}
+
+#[test]
+fn questions_that_contradict_themselves_are_refused() {
+    for (more, code_, says) in [
+        ("--vcenter vc1=8.0.3 --vcenter vc1=7.0.3", 2, "--vcenter is given twice for vc1"),
+        (
+            "--driver csi=4.0.0 --driver vsphere-csi=3.5.0",
+            2,
+            "--driver is given twice for vsphere-csi",
+        ),
+        ("--installed csi=4.0.0,csi=3.5.0", 2, "--installed is given twice for vsphere-csi"),
+        (
+            "--what-if-vcenter 8.0.4 --what-if-vcenter 9.0",
+            2,
+            "--what-if-vcenter is given twice for all vCenters",
+        ),
+        (
+            "--driver cpi --feature snapshots",
+            2,
+            "--feature snapshots is about vsphere-csi, which is not to be chosen",
+        ),
+        ("--feature snapshot", 3, "Did you mean snapshots?"),
+        ("--installed csi", 2, "--installed csi names no version"),
+        (
+            "--driver cpi --installed csi=4.0.0",
+            0,
+            "--installed vsphere-csi makes no difference",
+        ),
+    ] {
+        let arguments = asked(EDGES, "resolve", "1.34", more);
+        let output = vdoctl(&arguments).output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code_), "{more}: {said}");
+        assert!(said.contains(says), "{more}: {said}");
+    }
+}
+
+/// Charts beside an index are opened: the package, its version and its images are what the index says.
+#[test]
+fn lint_looks_into_the_charts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let charts = folder.path().join("charts");
+    std::fs::create_dir(&charts).expect("a folder");
+    let package = vdoctl(&["chart", "package", "cpi", "--version", "1.34.0", "-o", "-"])
+        .output()
+        .expect("it runs")
+        .stdout;
+    std::fs::write(charts.join("cpi.tgz"), &package).expect("written");
+    std::fs::write(charts.join("junk.tgz"), "junk").expect("written");
+    let image = seen(vdoctl(&["chart", "images", "cpi", "--version", "1.34.0"]));
+    let image = image.lines().find(|line| line.contains('/')).expect("an image").trim();
+    let digest = vdo::types::Digest::of(&package).hex();
+    let junk = vdo::types::Digest::of(b"junk").hex();
+    let wrong = "0".repeat(64);
+    let index = folder.path().join("index.yaml");
+    let lint = |version: &str, url: &str, sha256: &str, images: serde_json::Value| {
+        let entry = serde_json::json!({
+            "version": version, "chart": {"urls": [url], "sha256": sha256}, "images": images,
+            "kubernetes": {"min": "1.34", "max": "1.34", "confidence": "unverified"},
+            "vsphere": {"min": null, "max": null, "confidence": "unverified"},
+        });
+        let text = serde_json::json!({
+            "apiVersion": "vdo.vmware.com/matrix/v1", "kind": "CompatibilityMatrix", "version": 1,
+            "drivers": {"vsphere-cpi": {"role": "cloud-provider", "versions": [entry]}},
+        });
+        std::fs::write(&index, vdo::yaml::dump(&text).expect("YAML")).expect("written");
+        let output = vdoctl(&["matrix", "lint"]).arg(folder.path()).output().expect("it runs");
+        (
+            output.status.code().expect("a code"),
+            String::from_utf8(output.stdout).expect("text"),
+        )
+    };
+    let name = image.rsplit('/').next().and_then(|last| last.split(':').next()).expect("a name");
+    let listed = vdo::matrix::Index::parse(vdo::fetch::embedded::index()).expect("an index");
+    let entry = listed.drivers["vsphere-cpi"]
+        .entry(&"1.34.0".parse().expect("a version"))
+        .expect("an entry")
+        .clone();
+    let good = serde_json::json!(entry.images);
+    let mut strange = good.clone();
+    strange[0]["ref"] = "example.com/other:1".into();
+    let mut renamed = good.clone();
+    renamed[0]["name"] = "else".into();
+    for (version, url, sha256, images, says) in [
+        ("1.34.0", "charts/cpi.tgz", &digest, &good, &["no mistakes, 1 chart checked"][..]),
+        (
+            "1.34.0",
+            "charts/cpi.tgz",
+            &wrong,
+            &good,
+            &["1.34.0 chart.sha256: ", "has the SHA-256", digest.as_str()],
+        ),
+        (
+            "1.34.0",
+            "charts/none.tgz",
+            &digest,
+            &good,
+            &["chart.urls: there is no chart at charts/none.tgz"],
+        ),
+        (
+            "1.34.0",
+            "https://example.com/cpi.tgz",
+            &digest,
+            &good,
+            &["1 chart elsewhere, not checked"],
+        ),
+        ("1.34.0", "charts/junk.tgz", &junk, &good, &["chart: the package cannot be opened"]),
+        (
+            "1.33.1",
+            "charts/cpi.tgz",
+            &digest,
+            &good,
+            &["the package is the chart of vsphere-cpi 1.34.0, not of vsphere-cpi 1.33.1"],
+        ),
+        (
+            "1.34.0",
+            "charts/cpi.tgz",
+            &digest,
+            &strange,
+            &[
+                "images.0.ref: the chart does not render example.com/other:1",
+                "images: the chart renders ",
+                name,
+            ],
+        ),
+        (
+            "1.34.0",
+            "charts/cpi.tgz",
+            &digest,
+            &renamed,
+            &["images.0.name: the chart has no image \"else\""],
+        ),
+    ] {
+        let (code, said) = lint(version, url, sha256, images.clone());
+        let clean = said.contains("no mistakes");
+        assert_eq!(code, i32::from(!clean), "{said}");
+        for part in says {
+            assert!(said.contains(part), "{part} is not said of {version} at {url}: {said}");
+        }
+        for line in said.lines().filter(|line| line.contains("drivers.")) {
+            let rest = line.split_once("index.yaml:").expect("the file").1;
+            let number = rest.split(':').next().unwrap_or_default();
+            assert!(number.parse::<u64>().is_ok(), "no line number: {line}");
+        }
+    }
+    // what is no text is bad input as any other
+    std::fs::write(&index, [0xff, 0xfe]).expect("written");
+    for arguments in [&["matrix", "lint"][..], &["matrix", "list", "--matrix"]] {
+        let output = vdoctl(arguments).arg(&index).output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(4), "{said}");
+        assert!(said.contains("not UTF-8 text"), "{said}");
+    }
+}

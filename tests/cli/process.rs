@@ -1,0 +1,127 @@
+//! How it ends when the cluster, the terminal or the reader goes away.
+
+use crate::{seen, snap, vdoctl};
+use insta::{assert_snapshot, with_settings};
+
+pub const NOBODY_THERE: &str = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "gone",
+    "contexts": [{"name": "gone", "context": {"cluster": "c", "user": "u"}}], "users": [{"name": "u", "user": {}}],
+    "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}]}"#;
+
+#[test]
+fn a_cluster_that_is_not_there_is_named_and_ends_with_5() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("config");
+    std::fs::write(&path, NOBODY_THERE).expect("written");
+    for verb in [
+        &["status"][..],
+        &["diff"],
+        &["render"],
+        &["matrix", "resolve"],
+        &["status", "--watch"],
+    ] {
+        let mut by_flag = vdoctl(verb);
+        by_flag.arg("--kubeconfig").arg(&path);
+        let mut by_twin = vdoctl(verb);
+        by_twin.env("VDO_KUBECONFIG", &path).env("KUBECONFIG", "/nowhere");
+        let mut as_kubectl = vdoctl(verb);
+        as_kubectl.env("KUBECONFIG", &path);
+        let all = [seen(by_flag), seen(by_twin), seen(as_kubectl)];
+        assert_eq!(all[0], all[1], "{verb:?}");
+        assert_eq!(all[0], all[2], "{verb:?}");
+        assert!(
+            all[0].starts_with("exit 5\n--- stdout\n--- stderr\nerror: cluster gone at http://127.0.0.1:1 cannot be reached: "),
+            "{}",
+            all[0]
+        );
+    }
+    let mut elsewhere = vdoctl(&["status", "--context", "other"]);
+    elsewhere.env("KUBECONFIG", &path);
+    assert!(seen(elsewhere).starts_with("exit 5"));
+    snap("no_kubeconfig", &["status"]);
+    snap("no_such_kubeconfig", &["diff", "--kubeconfig", "/nowhere/config"]);
+}
+
+#[test]
+fn a_server_that_never_answers_ends_with_7_when_the_time_is_over() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("config");
+    let address = silent.local_addr().expect("an address");
+    std::fs::write(&path, NOBODY_THERE.replace("127.0.0.1:1", &address.to_string())).expect("written");
+    let mut command = vdoctl(&["diff", "--timeout", "1s"]);
+    command.env("KUBECONFIG", &path);
+    with_settings!({omit_expression => true}, { assert_snapshot!("timeout", seen(command)) });
+}
+
+#[test]
+fn colours_only_where_they_are_wanted() {
+    let escapes = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let output = vdoctl(arguments).envs(variables.iter().copied()).output().expect("it runs");
+        output.stdout.contains(&0x1b) || output.stderr.contains(&0x1b)
+    };
+    let good = ["matrix", "list"];
+    let bad = ["chart", "render", "x", "--version", "1.0.0"];
+    for arguments in [&good[..], &bad] {
+        assert!(!escapes(arguments, &[]), "a pipe gets none");
+        assert!(!escapes(arguments, &[("NO_COLOR", "1")]));
+        assert!(escapes(arguments, &[("VDO_COLOR", "always")]));
+        assert!(
+            escapes(&[&["--color", "always"], arguments].concat(), &[("NO_COLOR", "1")]),
+            "the flag is the last word"
+        );
+        assert!(!escapes(&[&["--color", "never"], arguments].concat(), &[("CLICOLOR_FORCE", "1")]));
+    }
+    assert!(
+        !escapes(&["matrix", "list", "-o", "json", "--color", "always"], &[]),
+        "JSON is never coloured"
+    );
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    // The second reader is gone before the first byte, so that no pipe can hold the output until the end.
+    for (script, first) in [
+        (
+            r#"{ "$0" chart render csi --version 3.7.3; echo "ended with $?" >&2; } | head -1"#,
+            "---\n",
+        ),
+        (
+            r#"{ sleep 0.5; "$0" chart render csi --version 3.7.3; echo "ended with $?" >&2; } | :"#,
+            "",
+        ),
+    ] {
+        let output = std::process::Command::new("sh")
+            .args(["-c", script, env!("CARGO_BIN_EXE_vdoctl")])
+            .output()
+            .expect("sh runs");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), first);
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "ended with 0\n");
+    }
+}
+
+#[test]
+fn signals_end_it_with_their_own_codes() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("config");
+    let address = silent.local_addr().expect("an address");
+    std::fs::write(&path, NOBODY_THERE.replace("127.0.0.1:1", &address.to_string())).expect("written");
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_vdoctl"))
+            .arg("status")
+            .env_clear()
+            .env("KUBECONFIG", &path)
+            .spawn()
+            .expect("it starts");
+        let _waiting = silent.accept().expect("it connects");
+        let kill = format!("kill -{signal} {}", child.id());
+        assert!(
+            std::process::Command::new("sh")
+                .args(["-c", &kill])
+                .status()
+                .expect("sh runs")
+                .success()
+        );
+        assert_eq!(child.wait().expect("it ends").code(), Some(code), "{signal}");
+    }
+}

@@ -1,0 +1,211 @@
+//! A cluster in which rights of the operator are taken away and given back.
+
+use crate::bed::{Bed, KINDS, NS, OPERATOR, PATIENCE, condition};
+use crate::granted::{Right, documents, rights};
+use crate::rules::named;
+use anyhow::{Result, ensure};
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use kube::api::{Api, PostParams};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+use vdo_testbed::{Probe, until};
+
+/// Looked at before the storage driver goes. That they are watched then only brings the news that the last one is gone.
+pub const BEFORE_REMOVAL: [&str; 3] = ["persistentvolumes", "volumeattachments", "volumesnapshotcontents"];
+
+/// How long the operator may take to say what it lacks.
+pub const TELLING: Duration = Duration::from_secs(30);
+
+/// From the return of a right to the end that was waited for, without anybody asking for it.
+const RECOVERY: Duration = Duration::from_secs(30);
+
+/// Everything at once but the webhook, which the API server would have to ask before it stores a StorageClass.
+pub fn everything(webhook: bool) -> Value {
+    json!({"cloudProvider": {}, "storageProvider": {"webhook": webhook, "storageClasses": [{"name": "fast"}]}})
+}
+
+pub struct Lab {
+    pub bed: Bed,
+    /// The roles, each with its rights.
+    roles: Vec<(Value, Vec<Right>)>,
+    /// The rights that are missing.
+    missing: BTreeSet<Right>,
+    asked: usize,
+    /// What was not as it should be, of all rights.
+    pub problems: Vec<String>,
+    /// Every right that was taken away once.
+    taken: BTreeSet<Right>,
+}
+
+impl Lab {
+    pub async fn start() -> Result<Self> {
+        let mut bed = Bed::start().await?;
+        bed.start_operator().await?;
+        let roles = documents()?.into_iter().filter(|d| d["rules"].is_array());
+        let roles = roles.map(|role| {
+            let rights = rights(&role)?;
+            Ok((role, rights))
+        });
+        let roles = roles.collect::<Result<_>>()?;
+        bed.apply(&bed.secret(bed.vcenter.password())).await?;
+        bed.apply(&bed.connection("vc1")).await?;
+        Ok(Self {
+            bed,
+            roles,
+            missing: BTreeSet::new(),
+            asked: 0,
+            problems: Vec::new(),
+            taken: BTreeSet::new(),
+        })
+    }
+
+    pub fn all(&self, role: &str) -> Vec<Right> {
+        let of_role = self.roles.iter().filter(|(document, _)| document["metadata"]["name"] == role);
+        of_role.flat_map(|(_, rights)| rights.clone()).collect()
+    }
+
+    /// The operator's own rights that nobody took away, but for those that another one of them gives as well.
+    pub fn untried(&self) -> Vec<Right> {
+        let own = self.all("vdo-operator");
+        let implied = |right: &Right| own.iter().any(|other| other != right && other.covers(right));
+        let untried = |right: &&Right| !self.taken.contains(right) && !implied(right);
+        own.iter().filter(untried).cloned().collect()
+    }
+
+    /// Takes a right away, and then gives the one before back: at no time is nothing missing.
+    pub async fn take(&mut self, right: Option<&Right>) -> Result<()> {
+        let wanted: BTreeSet<Right> = right.cloned().into_iter().collect();
+        let both = self.missing.union(&wanted).cloned().collect();
+        self.lack(&both).await?;
+        self.lack(&wanted).await
+    }
+
+    /// Has exactly these rights missing.
+    pub async fn lack(&mut self, wanted: &BTreeSet<Right>) -> Result<()> {
+        let before = std::mem::replace(&mut self.missing, wanted.clone());
+        let kept = |held: &[Right], gone: &BTreeSet<Right>| -> Vec<Value> {
+            let kept = held.iter().filter(|held| !gone.iter().any(|gone| held.covers(gone)));
+            kept.map(Right::rule).collect()
+        };
+        for (document, held) in &self.roles {
+            let rules = kept(held, wanted);
+            if rules != kept(held, &before) {
+                let mut document = document.clone();
+                document["rules"] = rules.into();
+                self.bed.apply(&document).await?;
+            }
+        }
+        for right in before.symmetric_difference(wanted) {
+            let allowed = before.contains(right);
+            until(&format!("{right} to be allowed: {allowed}"), PATIENCE, async || {
+                Ok(Probe::when(self.is_allowed(right).await? == allowed, right))
+            })
+            .await?;
+        }
+        self.taken.extend(wanted.iter().cloned());
+        Ok(())
+    }
+
+    async fn is_allowed(&self, right: &Right) -> Result<bool> {
+        let (resource, subresource) = right.resource.split_once('/').unwrap_or((&right.resource, ""));
+        let review: SubjectAccessReview = serde_json::from_value(json!({"spec": {
+            "user": OPERATOR,
+            "groups": ["system:serviceaccounts", format!("system:serviceaccounts:{NS}"), "system:authenticated"],
+            "resourceAttributes": {"namespace": right.namespace, "group": right.group, "resource": resource, "subresource": subresource,
+                "verb": right.verb, "name": right.name},
+        }}))?;
+        let api: Api<SubjectAccessReview> = Api::all(self.bed.cluster.client());
+        let answer = api.create(&PostParams::default(), &review).await?;
+        Ok(answer.status.is_some_and(|status| status.allowed))
+    }
+
+    /// Has the operator look at once, as an administrator would.
+    pub async fn wake(&mut self) -> Result<()> {
+        self.asked += 1;
+        let change = json!({"metadata": {"annotations": {"vdo.vmware.com/reconcile-at": self.asked.to_string()}}});
+        self.bed.merge("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo", change).await
+    }
+
+    pub async fn config(&self) -> Result<Value> {
+        self.bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await
+    }
+
+    /// Waits until the rule of this right is named, and no other; for a right that grants, any of a role.
+    pub async fn named(&self, right: &Right) -> Result<()> {
+        let what = format!("a condition that names the rule for {right}");
+        until(&what, TELLING, async || {
+            let config = self.config().await?;
+            let ready = condition(&config, "Ready");
+            let named = named(&config);
+            // Snapshots are not needed: without a look at their definitions the drivers run, and a condition of theirs says so.
+            let stops = !(right.resource == "customresourcedefinitions" && matches!(right.verb.as_str(), "list" | "watch"));
+            let told = (ready["reason"] == "Forbidden") == stops && (stops || ready["status"] == "True");
+            let done = told && named.len() == 1 && named.iter().all(|rule| right.is_in(rule));
+            Ok(Probe::when(done, json!({"named": named, "ready": ready})))
+        })
+        .await
+    }
+
+    /// All objects of the drivers, by UID and specification.
+    pub async fn owned(&self) -> Result<BTreeMap<String, String>> {
+        let mut all = BTreeMap::new();
+        let more = [
+            ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
+            ("storage.k8s.io/v1", "StorageClass"),
+        ];
+        for (api_version, kind) in KINDS.into_iter().chain(more) {
+            for object in self
+                .bed
+                .list(api_version, kind, "app.kubernetes.io/managed-by=vdo,vdo.vmware.com/driver")
+                .await?
+            {
+                let metadata = &object["metadata"];
+                let content = json!([
+                    metadata["uid"],
+                    metadata["deletionTimestamp"],
+                    object["spec"],
+                    object["rules"],
+                    object["data"]
+                ]);
+                all.insert(
+                    format!("{kind} {}/{}", metadata["namespace"], metadata["name"]),
+                    content.to_string(),
+                );
+            }
+        }
+        Ok(all)
+    }
+
+    /// Fails if anything of the drivers is not as it was.
+    pub async fn untouched(&self, before: &BTreeMap<String, String>, when: &str) -> Result<()> {
+        let now = self.owned().await?;
+        let touched: Vec<&String> = before.keys().filter(|key| before.get(*key) != now.get(*key)).collect();
+        ensure!(touched.is_empty(), "{when} these were touched: {touched:?}");
+        Ok(())
+    }
+
+    /// Goes on with the next right: what is wrong is told of all at the end.
+    pub fn note(&mut self, when: &str, right: &Right, found: Result<()>) {
+        if let Err(error) = found {
+            println!("{when} without the right to {right}: {error:#}");
+            self.problems.push(format!("{when} without the right to {right}: {error:#}"));
+        }
+    }
+
+    pub fn count(&self, what: &str, begun: Instant, count: usize) {
+        println!("{what:15} {count:3} rights taken away, {:.0} s", begun.elapsed().as_secs_f64());
+    }
+
+    /// Waits until all is as it should be, no rule is named any more, and nobody had to ask for it.
+    pub async fn well_again(&self, since: Instant) -> Result<()> {
+        self.bed.until_ready().await?;
+        until("no rule to be named any more", PATIENCE, async || {
+            let left = named(&self.config().await?);
+            Ok(Probe::when(left.is_empty(), json!(left)))
+        })
+        .await?;
+        ensure!(since.elapsed() < RECOVERY, "it took {:.1} s", since.elapsed().as_secs_f64());
+        Ok(())
+    }
+}
