@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
-use vdo::matrix::{DriverRequest, Index, NoFit, Query, Resolution, UpdatePolicy, When, outlook, resolve, upgradeable};
+use vdo::matrix::{DriverRequest, Index, NoFit, Query, Resolution, UpdatePolicy, When, apart, outlook, resolve, upgradeable};
 use vdo::types::{CPI, CSI, DriverName, DriverVersion, KubernetesVersion, VcenterVersion};
 
 #[path = "../examples/generate/matrix.rs"]
@@ -506,5 +506,71 @@ fn the_original_format_is_read_into_the_same_index() {
     ] {
         let error = Index::parse(wrong.as_bytes()).unwrap_err().to_string();
         assert!(error.contains(place), "{error}");
+    }
+}
+
+/// Two drivers are chosen to stand side by side. While one has to stay as it is, the other one may be changed only where it also stands
+/// beside what is there.
+#[test]
+fn who_may_be_changed_while_another_stays() {
+    let needs = |min: &str, max: Option<&str>| json!({"requires": [{"driver": "base", "min": min, "max": max}]});
+    let index = toys(&[
+        (
+            "toy",
+            &[
+                ("2.0.0", "1.30", "1.34", needs("2.0.0", None)),
+                ("1.5.0", "1.30", "1.34", needs("1.0.0", None)),
+                ("1.0.0", "1.30", "1.34", needs("1.0.0", Some("1.0.0"))),
+            ],
+        ),
+        (
+            "base",
+            &[("2.0.0", "1.30", "1.34", json!({})), ("1.0.0", "1.30", "1.34", json!({}))],
+        ),
+    ]);
+    for (toy, base, to_toy, to_base, expected) in [
+        // A first installation: the one needs the other, which needs nobody.
+        (
+            None,
+            None,
+            "2.0.0",
+            "2.0.0",
+            &["toy without base: version 2.0.0 requires base 2.0.0 and newer"][..],
+        ),
+        // The new needs the new, and the old does not stand the new.
+        (
+            Some("1.0.0"),
+            Some("1.0.0"),
+            "2.0.0",
+            "2.0.0",
+            &[
+                "base without toy: version 1.0.0, which stays meanwhile, requires base 1.0.0",
+                "toy without base: version 2.0.0 requires base 2.0.0 and newer",
+            ],
+        ),
+        (Some("1.5.0"), Some("1.0.0"), "1.5.0", "2.0.0", &[]),
+        (
+            Some("1.5.0"),
+            Some("1.0.0"),
+            "2.0.0",
+            "2.0.0",
+            &["toy without base: version 2.0.0 requires base 2.0.0 and newer"],
+        ),
+        (Some("1.0.0"), Some("1.0.0"), "1.5.0", "1.0.0", &[]),
+        (Some("2.0.0"), Some("2.0.0"), "2.0.0", "2.0.0", &[]),
+    ] {
+        let mut question = ask(&index, "v1.33.0", &[]);
+        for (name, installed, wanted) in [("toy", toy, to_toy), ("base", base, to_base)] {
+            question
+                .installed
+                .extend(installed.map(|version| (name.to_owned(), version.parse().unwrap())));
+            question.drivers.get_mut(name).unwrap().pin = Some(wanted.parse().unwrap());
+        }
+        let chosen = question.of(&index).unwrap();
+        let found: Vec<String> = apart(&index, &question.query(), &chosen)
+            .into_iter()
+            .map(|((who, whom), why)| format!("{who} without {whom}: {why}"))
+            .collect();
+        assert_eq!(found, expected, "{toy:?} {base:?}");
     }
 }

@@ -51,8 +51,8 @@ impl Planned {
         let mut notes = Vec::new();
         let mut refusals = Vec::new();
         for (id, refusal) in &rehearsal.refusals {
-            match refusal {
-                ClusterError::Unavailable { .. } | ClusterError::TimedOut { .. } => return Err(CliError::cluster(refusal)),
+            match refusal.as_ref() {
+                ClusterError::Unavailable { .. } | ClusterError::TimedOut { .. } => return Err(CliError::cluster(refusal.as_ref())),
                 // What the operator may is another question.
                 ClusterError::Forbidden { .. } | ClusterError::Escalation { .. } => {
                     notes = vec!["You may not write everything that the operator may, so some values may be shown as differences that are none, and not every refusal is seen.".to_owned()];

@@ -147,6 +147,7 @@ impl Session {
             suspect: &std::collections::BTreeSet::new(),
             patience: std::time::Duration::from_secs(300),
             history: &History::default(),
+            due: true,
         };
         let prepared = reconcile::prepare(&occasion, &self.world, &survey, report).await?;
         Ok((survey, prepared))

@@ -42,6 +42,7 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
                 suspect: &suspect,
                 patience: context.deletion_patience,
                 history: &memory.history,
+                due: last.next_attempt.as_ref().is_none_or(|next| next.at.0 <= time),
             };
             reconcile::reconcile(&occasion, &context.world).await
         }

@@ -13,7 +13,7 @@ use crate::driverconfig::csi;
 use crate::facts::Connection;
 use crate::manifest::{is_owned, remember_configuration};
 use crate::matrix::{self, Index, Query, Resolution};
-use crate::plan::{self, Desired, Drawn, Hold, Input, Observed, Plan, Wait};
+use crate::plan::{self, Desired, Drawn, Held, Hold, Input, Needs, Observed, Plan, Wait};
 use crate::status::{DriverReport, Report};
 use crate::types::{CPI, CSI, ObjectId, VcenterVersion};
 use base64::Engine as _;
@@ -40,6 +40,10 @@ pub struct Prepared {
     rules: Vec<ConflictRule>,
     hold: Option<Hold>,
     unproven: Vec<Wait>,
+    /// Which driver must not go on while which other one is left as it is.
+    pub(super) needs: Needs,
+    /// The drivers that are left as they are.
+    pub(super) held: Held,
 }
 
 impl Prepared {
@@ -75,7 +79,7 @@ impl Prepared {
 
     /// Plans again, because something was learned.
     pub(super) fn replan(&mut self, survey: &Survey) {
-        self.plan = plan::build(self.input(survey, &self.observed));
+        self.plan = plan::without(self.input(survey, &self.observed), &self.held);
     }
 
     /// Lets nothing of this wave and after it start in the next increment.
@@ -211,6 +215,8 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         patience: occasion.patience,
         ..observe(world, survey, &mut desired).await?
     };
+    let mut needs = matrix::apart(index, &query, &resolution);
+    needs.extend(gates::needs(&desired, &survey.running));
     let hold = gates::hold_lamed(&desired, &asked, &connections, &survey.running);
     let hold = hold.or_else(|| gates::hold(&desired, &survey.cluster, &survey.running, survey.age(CPI, occasion.now)));
     let hold = hold.or_else(|| gates::hold_webhook(&desired, &survey.live));
@@ -229,6 +235,8 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         rules: config.spec.conflicts.clone(),
         hold,
         unproven: gates::unproven(&survey.running),
+        needs,
+        held: Held::new(),
     };
     prepared.answer(world, occasion, survey).await?;
     report.waiting.clone_from(&prepared.plan.waiting);

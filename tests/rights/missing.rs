@@ -3,7 +3,7 @@
 
 use crate::bed::{Bed, KINDS, NS, OPERATOR, PATIENCE, condition};
 use crate::granted::{Right, documents, rights};
-use crate::rules::{named, one_for_each_resource};
+use crate::rules::{named, one_for_each_resource, rules};
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use kube::api::{Api, PostParams};
@@ -47,6 +47,13 @@ struct Lab {
     tried: BTreeMap<&'static str, (usize, Duration)>,
 }
 
+/// The storage driver alone, which is all that a right of its own can keep from being made.
+fn storage(webhook: bool) -> Value {
+    let mut spec = everything(webhook);
+    spec.as_object_mut().map(|spec| spec.remove("cloudProvider"));
+    spec
+}
+
 /// Everything at once but the webhook, which the API server would have to ask before it stores a StorageClass.
 fn everything(webhook: bool) -> Value {
     json!({"cloudProvider": {}, "storageProvider": {"webhook": webhook, "storageClasses": [{"name": "fast"}]}})
@@ -81,8 +88,13 @@ impl Lab {
 
     /// Takes a right away, and then gives the one before back: at no time is nothing missing.
     async fn take(&mut self, right: Option<&Right>) -> Result<()> {
+        self.take_and_ask(right, None).await
+    }
+
+    /// The same, with something else asked for while both are missing.
+    async fn take_and_ask(&mut self, right: Option<&Right>, spec: Option<Value>) -> Result<()> {
         let before = std::mem::replace(&mut self.missing, right.cloned());
-        for gone in [[before.as_ref(), right], [None, right]] {
+        for (gone, spec) in [([before.as_ref(), right], spec), ([None, right], None)] {
             for (document, held) in &self.roles {
                 let covers = |held: &Right, right: Option<&Right>| right.is_some_and(|right| held.covers(right));
                 if !held.iter().any(|held| covers(held, before.as_ref()) || covers(held, right)) {
@@ -93,15 +105,36 @@ impl Lab {
                 document["rules"] = kept.map(Right::rule).collect();
                 self.bed.apply(&document).await?;
             }
+            self.until_allowed(right, false).await?;
+            if let Some(spec) = spec {
+                self.bed.apply(&self.bed.config(spec)).await?;
+            }
         }
-        for (right, allowed) in [(before.as_ref(), true), (right, false)] {
-            let Some(right) = right else { continue };
-            until(&format!("{right} to be allowed: {allowed}"), PATIENCE, async || {
-                Ok(Probe::when(self.is_allowed(right).await? == allowed, right))
-            })
-            .await?;
-        }
-        Ok(())
+        self.until_allowed(before.as_ref(), true).await
+    }
+
+    async fn until_allowed(&self, right: Option<&Right>, allowed: bool) -> Result<()> {
+        let Some(right) = right else { return Ok(()) };
+        until(&format!("{right} to be allowed: {allowed}"), PATIENCE, async || {
+            Ok(Probe::when(self.is_allowed(right).await? == allowed, right))
+        })
+        .await
+    }
+
+    /// The objects of the cloud provider.
+    async fn cloud_provider(&self) -> Result<Vec<Value>> {
+        self.bed.until_condition("VsphereCloudConfig", "vc1", "Ready", "Healthy").await?;
+        let mut spec = everything(false);
+        spec["managementState"] = "Paused".into();
+        self.bed.apply(&self.bed.config(spec)).await?;
+        let (code, out, err) = self.bed.vdoctl(&["render", "-o", "json"])?;
+        ensure!(code == 0, "{err}");
+        let all: Value = serde_json::from_str(&out)?;
+        let all = all.as_array().or(all["items"].as_array()).context("objects")?;
+        let own = all
+            .iter()
+            .filter(|o| o["metadata"]["labels"]["vdo.vmware.com/driver"] == "vsphere-cpi");
+        Ok(own.cloned().collect())
     }
 
     async fn is_allowed(&self, right: &Right) -> Result<bool> {
@@ -128,14 +161,17 @@ impl Lab {
         self.bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await
     }
 
-    /// Waits until the rule of this right is named, and no other; for a right that grants, any of a role.
+    /// Waits until the rule of this right is named, and no other; for a right that grants, any of a role. A right that both drivers need
+    /// is named for each, perhaps once in the words of the API server.
     async fn named(&self, right: &Right) -> Result<()> {
         let what = format!("a condition that names the rule for {right}");
         until(&what, TELLING, async || {
             let config = self.config().await?;
             let ready = condition(&config, "Ready");
             let named = named(&config);
-            let done = ready["reason"] == "Forbidden" && named.len() == 1 && named.iter().all(|rule| right.is_in(rule));
+            let done = ready["reason"] == "Forbidden"
+                && rules(ready["message"].as_str().unwrap_or_default()).len() == 1
+                && named.iter().all(|rule| right.is_in(rule));
             Ok(Probe::when(done, json!({"named": named, "ready": ready})))
         })
         .await
@@ -183,29 +219,35 @@ impl Lab {
         self.tried.insert(what, (count, begun.elapsed()));
     }
 
-    /// Nothing is made as long as a single right to make it is missing.
+    /// Nothing is made as long as a single right to make it is missing. A new storage driver does not begin without its cloud provider;
+    /// the cloud provider does without the storage driver, so that one is asked for alone where a right is only its own.
     async fn installation(&mut self) -> Result<()> {
         let begun = Instant::now();
+        let cloud = self.cloud_provider().await?;
         let own = self.all("vdo-operator").into_iter().filter(|right| right.is_for_making());
         // Whoever lacks what he grants may not grant it.
         let granted = self
             .all("vdo-operator-drivers")
             .into_iter()
             .filter(|right| !right.is_read_by_us(self));
-        let mut tried: Vec<Right> = own.chain(one_for_each_resource(granted)).collect();
         // The certificate of the webhook is made before there is a plan. What is written besides the objects is not tried in a
         // rehearsal; by then that has been remembered.
-        tried.sort_by_key(|right| match (right.resource.as_str(), right.namespace.as_deref()) {
+        let stage = |right: &Right| match (right.resource.as_str(), right.namespace.as_deref()) {
             ("secrets", Some(NS)) => 0,
-            ("vdoconfigs", _) | (_, Some(NS)) => 2,
-            _ => 1,
-        });
-        for (number, right) in tried.iter().enumerate() {
-            self.take(Some(right)).await?;
-            match number {
-                0 => self.bed.apply(&self.bed.config(everything(true))).await?,
-                _ => self.wake().await?,
-            }
+            ("vdoconfigs", _) | (_, Some(NS)) => 3,
+            _ if cloud.iter().any(|object| right.is_needed_for(object)) => 1,
+            _ => 2,
+        };
+        let mut tried: Vec<Right> = own.chain(one_for_each_resource(granted)).collect();
+        tried.sort_by_key(stage);
+        let mut before = None;
+        for right in &tried {
+            let stage = stage(right);
+            let spec = if stage == 2 { storage(true) } else { everything(true) };
+            let spec = (before != Some(stage)).then_some(spec);
+            before = Some(stage);
+            self.take_and_ask(Some(right), spec).await?;
+            self.wake().await?;
             let told = self.named(right).await;
             self.note("installation", right, told);
             let made = self.owned().await?;
@@ -341,6 +383,20 @@ impl Right {
     fn is_for_making(&self) -> bool {
         let elsewhere = ["events", "leases", "vdoconfigs/status", "vspherecloudconfigs/status"];
         matches!(self.verb.as_str(), "create" | "patch") && !elsewhere.contains(&self.resource.as_str())
+    }
+
+    /// Whether it is needed to make this object: to write it, or to grant what it grants.
+    fn is_needed_for(&self, object: &Value) -> bool {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let group = text("/apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
+        let writes = Self {
+            namespace: Some(text("/metadata/namespace").to_owned()).filter(|namespace| !namespace.is_empty()),
+            group: group.to_owned(),
+            resource: format!("{}s", text("/kind").to_lowercase()),
+            verb: self.verb.clone(),
+            name: Some(text("/metadata/name").to_owned()),
+        };
+        self.covers(&writes) || rights(object).unwrap_or_default().iter().any(|granted| self.covers(granted))
     }
 
     /// Whether it is needed to see what is there, of all rights. What is only asked for before something goes is listed alone.
