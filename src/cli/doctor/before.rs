@@ -1,7 +1,6 @@
 //! `--pre`: before anything is installed, from a vCenter's address, an account there and, where there is one, a kubeconfig.
 
 use super::super::args::{Doctor as Args, Global};
-use super::super::matrix::index;
 use super::super::session::now;
 use super::super::{CliError, Exit};
 use super::account::password;
@@ -9,9 +8,10 @@ use super::check::{Check, Subject};
 use super::{Findings, connection_subject, open};
 use crate::api::{ConditionType, Reason};
 use crate::facts::{Credentials, Feature, Needs, Node};
-use crate::fetch::{Library, Store};
+use crate::fetch::Library;
 use crate::health::ConnectionReport;
 use crate::matrix::{DriverRequest, Query, UpdatePolicy, resolve};
+use crate::reconcile::ReconcileError;
 use crate::reconcile::connection::{Question, examine, known_index};
 use crate::types::{CPI, CSI, KubernetesVersion, Trust, VcenterVersion};
 use crate::vcenter::Endpoint;
@@ -32,6 +32,7 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
     found.talk.extend(warning);
 
     let cluster = cluster(global, &mut found).await;
+    let library = Library::new(args.index.store());
     let question = Question {
         server: endpoint.server.clone(),
         datacenters: given.datacenter.clone(),
@@ -43,7 +44,7 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
         nodes: cluster.as_ref().map(|cluster| cluster.nodes.clone()).unwrap_or_default(),
         alone: true,
         surplus: args.surplus(),
-        index: known_index(&Library::new(Store::Embedded)).await,
+        index: known_index(&library).await,
     };
     let told = examine(&endpoint, &Credentials { user, password }, question, now()).await;
     let mut subject = connection_subject(&endpoint.address(), &told);
@@ -61,7 +62,7 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
             "",
         );
     }
-    let drivers = drivers(cluster.as_ref(), &told).await;
+    let drivers = drivers(cluster.as_ref(), &told, &library).await;
     found.subjects.push(drivers);
     found.take(&endpoint.address(), subject, told);
     Ok(found)
@@ -124,18 +125,19 @@ async fn cluster(global: &Global, found: &mut Findings) -> Option<Cluster> {
 }
 
 /// Whether there are versions of both drivers for this cluster and this vCenter.
-async fn drivers(cluster: Option<&Cluster>, told: &ConnectionReport) -> Subject {
+async fn drivers(cluster: Option<&Cluster>, told: &ConnectionReport, library: &Library) -> Subject {
     let version: Option<VcenterVersion> = told.about.as_ref().and_then(|about| about.version.parse().ok());
     let check = match (cluster, version) {
-        (Some(cluster), Some(version)) => match index(&Store::Embedded).await {
-            Ok(index) => {
+        (Some(cluster), Some(version)) => match library.index::<ReconcileError>().await {
+            Ok(edition) => {
+                let index = &*edition.index;
                 let drivers: BTreeMap<_, _> = [CPI, CSI].into_iter().map(|name| (name.into(), DriverRequest::default())).collect();
                 let vcenters = [(
                     "vcenter".to_owned(),
                     index.vcenter(&version, told.about.as_ref().map(|about| about.build.as_str())),
                 )];
                 let result = resolve(
-                    &index,
+                    index,
                     &Query {
                         kubernetes: &cluster.kubernetes,
                         vcenters: &vcenters,
@@ -161,7 +163,10 @@ async fn drivers(cluster: Option<&Cluster>, told: &ConnectionReport) -> Subject 
                     }
                 }
             }
-            Err(error) => Check::new("VersionsFit", None, Reason::MatrixInvalid, &error.what, &error.remedy),
+            Err(error) => {
+                let error = CliError::from(error);
+                Check::new("VersionsFit", None, Reason::MatrixInvalid, &error.what, &error.remedy)
+            }
         },
         (None, _) => Check::new(
             "VersionsFit",
