@@ -16,6 +16,7 @@ mod pauses;
 mod read;
 mod reader;
 mod rights;
+mod settled;
 mod trim;
 mod write;
 
@@ -29,6 +30,7 @@ pub use occupied::holder;
 pub use read::{get, list, server_version, with_managers};
 pub use reader::{Reader, View};
 pub use rights::{Rights, rights};
+pub use settled::Settled;
 pub use write::{Rehearsed, Verb, Writer};
 
 use kube::Client;

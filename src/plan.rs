@@ -44,7 +44,7 @@ pub use written::is_own_spelling;
 
 use crate::api::Reason;
 use crate::manifest::{Difference, Object};
-use crate::types::ObjectId;
+use crate::types::{ById, Ids, ObjectId};
 use k8s_openapi::jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -64,15 +64,15 @@ pub struct Desired {
 #[derive(Debug, Clone, Default)]
 pub struct Observed {
     /// Live objects, of those wanted and those in the inventory.
-    pub live: BTreeMap<ObjectId, Object>,
+    pub live: ById<Object>,
     /// Objects of which the API server has said, in the very state that is in `live`, that they are as wanted. It writes
     /// some values in its own way (quantities, defaults), so that a comparison alone would see a difference for ever.
-    pub settled: BTreeSet<ObjectId>,
+    pub settled: Ids,
     /// Drivers that do not get well. What is known of their objects is not believed: all of them are applied once more, which
     /// changes nothing where the API server finds them as they should be.
     pub suspect: BTreeSet<String>,
     /// Objects of which the API server has said that a field differs which cannot be changed.
-    pub immutable: BTreeSet<ObjectId>,
+    pub immutable: Ids,
     /// Namespaces, storage classes and definitions that are about to go: what holds each of them, or `None` when it was
     /// looked up and nothing does. One that is not in here does not go.
     pub held: BTreeMap<ObjectId, Option<String>>,

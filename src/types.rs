@@ -14,7 +14,7 @@ mod version;
 pub use chart_ref::ChartRef;
 pub use digest::{Digest, ParseDigestError};
 pub use distance::{distance, nearest};
-pub use object_id::{GroupKind, ObjectId};
+pub use object_id::{ById, GroupKind, Ids, Name, ObjectId, OfKey};
 pub use role::DriverRole;
 pub use secret::Secret;
 pub use trust::{ParseThumbprintError, Thumbprint, Trust};

@@ -3,7 +3,7 @@
 use serde_json::json;
 use vdo::manifest::{Object, Owner, stamp};
 use vdo::plan::{Change, Desired, Entry, Input, Inventory, Observed, Plan, Step, build};
-use vdo::types::CSI;
+use vdo::types::{ById, CSI};
 
 /// The plan for one object that is as wanted.
 fn plan(suspect: &[&str]) -> Plan {
@@ -22,12 +22,12 @@ fn plan(suspect: &[&str]) -> Plan {
     live["metadata"]["uid"] = "u1".into();
     let id = object.id();
     let observed = Observed {
-        live: [(id.clone(), Object::new(live).expect("an object"))].into(),
+        live: ById::from_iter([(id.clone(), Object::new(live).expect("an object"))]),
         suspect: suspect.iter().map(|driver| (*driver).to_owned()).collect(),
         ..Observed::default()
     };
     let inventory = Inventory {
-        objects: [(
+        objects: ById::from_iter([(
             id,
             Entry {
                 api_version: "v1".into(),
@@ -35,10 +35,9 @@ fn plan(suspect: &[&str]) -> Plan {
                 wave: 2,
                 adopted: false,
                 uid: Some("u1".into()),
-                applied: vdo::plan::applied(&object),
+                applied: vdo::plan::applied(&object).map(str::to_owned),
             },
-        )]
-        .into(),
+        )]),
         ..Inventory::default()
     };
     build(Input {

@@ -1,17 +1,17 @@
 use super::kept::Kept;
 use super::pauses::Pauses;
 use super::read::typed;
+use super::settled::Settled;
 use super::trim::trim;
 use super::{ClusterError, api, rights};
-use crate::api::APPLIED_ANNOTATION;
-use crate::manifest::{Object, differences};
-use crate::types::ObjectId;
+use crate::manifest::Object;
+use crate::plan::Inventory;
+use crate::types::{ById, ObjectId};
 use futures::StreamExt;
 use kube::Client;
 use kube::api::TypeMeta;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -70,16 +70,20 @@ impl Watch {
 
 /// Whether a watch with this id shows the object with that one.
 fn covers(own: &ObjectId, id: &ObjectId) -> bool {
-    own.group_kind == id.group_kind
-        && (own.namespace.is_empty() || own.namespace == id.namespace)
-        && (own.name.is_empty() || own.name == id.name)
+    shows(own, id) && (own.name.is_empty() || own.name == id.name)
+}
+
+/// Whether a watch with this id shows objects of the kind and in the namespace of that one.
+fn shows(own: &ObjectId, id: &ObjectId) -> bool {
+    own.group_kind == id.group_kind && (own.namespace.is_empty() || own.namespace == id.namespace)
 }
 
 #[derive(Default)]
 struct Content {
-    objects: BTreeMap<ObjectId, Kept>,
+    /// In the order of their ids.
+    objects: ById<Kept>,
     /// Objects of a list that is still coming in; the old ones are served until it is complete.
-    incoming: Option<BTreeMap<ObjectId, Kept>>,
+    incoming: Option<ById<Kept>>,
     synced: bool,
     error: Option<ClusterError>,
     /// When the right to go on watching was last refused, and the error of it.
@@ -124,7 +128,9 @@ pub struct Cache {
     client: Client,
     watches: Mutex<BTreeMap<Watch, Running>>,
     written: Mutex<HashMap<ObjectId, Written>>,
-    settled: Mutex<HashMap<ObjectId, (String, Value)>>,
+    settled: Settled,
+    /// The inventory that was read last, and what it was read from.
+    inventory: Mutex<Option<(Vec<Object>, Arc<Inventory>)>>,
     held: Mutex<HashMap<ObjectId, (String, Instant)>>,
     changed: watch::Sender<()>,
     arrived: Arc<Notify>,
@@ -155,7 +161,8 @@ impl Cache {
             client,
             watches: Mutex::default(),
             written: Mutex::default(),
-            settled: Mutex::default(),
+            settled: Settled::default(),
+            inventory: Mutex::default(),
             held: Mutex::default(),
             changed,
             arrived: Arc::default(),
@@ -276,23 +283,30 @@ impl Cache {
                 .filter(|running| covers(&running.id, id))
                 .find_map(|running| lock(&running.content).objects.get(id)?.object())
         };
-        self.corrected(id, shown)
+        corrected(&mut lock(&self.written), id, shown)
     }
 
     /// The objects of these ids, as [`Self::get`] gives each: thousands of them, looked for at once.
     #[must_use]
-    pub fn all<'a>(&self, ids: impl IntoIterator<Item = &'a ObjectId>) -> BTreeMap<ObjectId, Object> {
-        let shown: Vec<(&ObjectId, Option<Object>)> = {
-            let watches = lock(&self.watches);
-            let contents: Vec<_> = watches.values().map(|running| (&running.id, lock(&running.content))).collect();
-            let find = |id: &ObjectId| {
-                let mut covering = contents.iter().filter(|(own, _)| covers(own, id));
-                covering.find_map(|(_, content)| content.objects.get(id)?.object())
-            };
-            ids.into_iter().map(|id| (id, find(id))).collect()
-        };
-        let corrected = |(id, shown): (&ObjectId, Option<Object>)| Some((id.clone(), self.corrected(id, shown)?));
-        shown.into_iter().filter_map(corrected).collect()
+    pub fn all<'a>(&self, ids: impl IntoIterator<Item = &'a ObjectId>) -> ById<Object> {
+        let watches = lock(&self.watches);
+        let contents: Vec<_> = watches.values().map(|running| (&running.id, lock(&running.content))).collect();
+        let mut written = lock(&self.written);
+        let (mut found, mut covering, mut last) = (ById::default(), Vec::new(), None::<&ObjectId>);
+        for id in ids {
+            // Neighbours are mostly of one kind in one namespace, which the same watches show.
+            if last.is_none_or(|last| (&last.group_kind, &last.namespace) != (&id.group_kind, &id.namespace)) {
+                covering.clear();
+                covering.extend(contents.iter().filter(|(own, _)| shows(own, id)));
+                last = Some(id);
+            }
+            let named = covering.iter().filter(|(own, _)| own.name.is_empty() || own.name == id.name);
+            let shown = named.clone().find_map(|(_, content)| content.objects.get(id)?.object());
+            if let Some(object) = corrected(&mut written, id, shown) {
+                found.insert(id.clone(), object);
+            }
+        }
+        found
     }
 
     /// All objects that a watch shows, in the order of their ids.
@@ -314,31 +328,36 @@ impl Cache {
             .collect()
     }
 
-    fn corrected(&self, id: &ObjectId, shown: Option<Object>) -> Option<Object> {
-        let mut written = lock(&self.written);
-        let Some(own) = written.get(id) else { return shown };
-        let caught_up = shown.as_ref().map_or(own.deleted, |o| version(o) >= own.version);
-        if caught_up || own.at.elapsed() > BELIEVE {
-            written.remove(id);
-            return shown;
-        }
-        Some(own.object.clone())
-    }
-
-    /// Remembers the answer to an apply. Where the server has written a value in its own way, so that a comparison alone
-    /// would see a difference for ever, it also remembers that this is as wanted.
+    /// Remembers the answer to an apply.
     pub fn applied(&self, wanted: &Object, live: &Object) {
-        if differences(wanted.value(), live.value()).is_empty() {
-            lock(&self.settled).remove(&live.id());
-        } else {
-            self.settle(wanted, live);
-        }
+        self.settled.answered(wanted, live);
         self.wrote(live);
     }
 
-    /// Remembers that a live object, as it is now, is what is wanted, whatever a comparison says.
-    pub fn settle(&self, wanted: &Object, live: &Object) {
-        lock(&self.settled).insert(live.id(), (digest(wanted).to_owned(), meaning(live)));
+    /// The inventory in these ConfigMaps, read once as long as they are the same.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn inventory<E>(
+        &self,
+        first: Object,
+        chunks: Vec<Object>,
+        parse: impl FnOnce(&Object, &[Object]) -> Result<Inventory, E>,
+    ) -> Result<Arc<Inventory>, E> {
+        let from: Vec<Object> = [first].into_iter().chain(chunks).collect();
+        let mut last = lock(&self.inventory);
+        if let Some((_, inventory)) = last.as_ref().filter(|(known, _)| *known == from) {
+            return Ok(inventory.clone());
+        }
+        let inventory = Arc::new(parse(&from[0], &from[1..])?);
+        *last = Some((from, inventory.clone()));
+        Ok(inventory)
+    }
+
+    /// Which live objects are as wanted.
+    #[must_use]
+    pub fn settled(&self) -> &Settled {
+        &self.settled
     }
 
     /// Remembers the answer to any other write.
@@ -382,18 +401,17 @@ impl Cache {
             );
         }
     }
-
-    /// Whether the server itself has said that this live object, as it is now, is what is wanted.
-    #[must_use]
-    pub fn is_settled(&self, wanted: &Object, live: &Object) -> bool {
-        lock(&self.settled)
-            .get(&live.id())
-            .is_some_and(|(known, seen)| known == digest(wanted) && *seen == meaning(live))
-    }
 }
 
-fn digest(wanted: &Object) -> &str {
-    wanted.annotation(APPLIED_ANNOTATION).unwrap_or_default()
+/// What was written by us and is not shown yet goes before what is shown.
+fn corrected(written: &mut HashMap<ObjectId, Written>, id: &ObjectId, shown: Option<Object>) -> Option<Object> {
+    let Some(own) = written.get(id) else { return shown };
+    let caught_up = shown.as_ref().map_or(own.deleted, |o| version(o) >= own.version);
+    if caught_up || own.at.elapsed() > BELIEVE {
+        written.remove(id);
+        return shown;
+    }
+    Some(own.object.clone())
 }
 
 /// Resource versions of one server are numbers that grow.
@@ -406,12 +424,12 @@ fn take_in(content: &mut Content, watch: &Watch, event: Result<Event<kube::api::
     let own = |found: kube::api::DynamicObject| typed(found, watch).map(|o| (o.id(), Kept::new(o)));
     match event {
         Ok(Event::Init) => {
-            content.incoming = Some(BTreeMap::new());
+            content.incoming = Some(ById::default());
             false
         }
         Ok(Event::InitApply(found)) => {
             if let (Some(incoming), Some((id, found))) = (&mut content.incoming, own(found)) {
-                incoming.insert(id, found);
+                incoming.insert_sorted(id, found);
             }
             false
         }
@@ -428,10 +446,10 @@ fn take_in(content: &mut Content, watch: &Watch, event: Result<Event<kube::api::
             content.refused = None;
             let Some((id, found)) = own(found) else { return false };
             let matters = content.objects.get(&id).is_none_or(|old| !old.means(&found));
-            content.objects.insert(id, found);
+            content.objects.insert_sorted(id, found);
             matters
         }
-        Ok(Event::Delete(found)) => own(found).is_some_and(|(id, _)| content.objects.remove(&id).is_some()),
+        Ok(Event::Delete(found)) => own(found).is_some_and(|(id, _)| content.objects.shift_remove(&id).is_some()),
         Err(error) => {
             tracing::warn!(watch = %watch.id(), %error, "a watch failed and is tried again");
             let error = ClusterError::of_watch(&watch.api_version, &watch.id(), error);
@@ -444,25 +462,6 @@ fn take_in(content: &mut Content, watch: &Watch, event: Result<Event<kube::api::
     }
 }
 
-fn same(old: &BTreeMap<ObjectId, Kept>, new: &BTreeMap<ObjectId, Kept>) -> bool {
+fn same(old: &ById<Kept>, new: &ById<Kept>) -> bool {
     old.len() == new.len() && old.iter().zip(new).all(|((a, x), (b, y))| a == b && x.means(y))
-}
-
-/// What an apply decides: the object without its status and without what the server counts up.
-fn meaning(object: &Object) -> Value {
-    let mut value = without(object, &["resourceVersion", "generation", "managedFields"]);
-    if let Some(map) = value.as_object_mut() {
-        map.shift_remove("status");
-    }
-    value
-}
-
-fn without(object: &Object, fields: &[&str]) -> Value {
-    let mut value = object.value().clone();
-    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-        for field in fields {
-            metadata.shift_remove(*field);
-        }
-    }
-    value
 }

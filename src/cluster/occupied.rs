@@ -54,7 +54,7 @@ fn expected(object: &Object, apply_set: &str) -> bool {
         (object.kind(), object.name()),
         ("ConfigMap", "kube-root-ca.crt") | ("ServiceAccount", "default")
     );
-    is_owned(object, apply_set) || standard || follows(object) || !object.text("/metadata/deletionTimestamp").is_empty()
+    is_owned(object, apply_set) || standard || follows(object) || object.is_leaving()
 }
 
 /// A pod whose workload is looked at itself. Without that workload the garbage collector is on its way to the pod.

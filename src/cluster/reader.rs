@@ -1,6 +1,6 @@
 use super::{Cache, ClusterError, Watch, read};
 use crate::manifest::Object;
-use crate::types::ObjectId;
+use crate::types::{ById, ObjectId};
 use kube::Client;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,30 +48,26 @@ impl Reader {
         }
     }
 
-    /// The live objects of these ids. From watches, those that bear our labels, found by the watches given with them.
+    /// The live objects of these ids, each with its API version. From watches, those that bear our labels, found by the watches given with them.
     ///
     /// # Errors
     /// With the first request that fails.
-    pub async fn live(
-        &self,
-        ids: &BTreeMap<ObjectId, String>,
-        watches: impl IntoIterator<Item = Watch>,
-    ) -> Result<BTreeMap<ObjectId, Object>, ClusterError> {
-        let mut live = BTreeMap::new();
+    pub async fn live(&self, ids: &[(&ObjectId, &str)], watches: impl IntoIterator<Item = Watch>) -> Result<ById<Object>, ClusterError> {
         match self {
             Self::Watching(cache) => {
                 cache.ensure(watches, FIRST_LIST).await?;
-                live = cache.all(ids.keys());
+                Ok(cache.all(ids.iter().map(|(id, _)| *id)))
             }
             Self::Once(client) => {
+                let mut live = ById::default();
                 for (id, api_version) in ids {
                     if let Some(object) = read::get(client, api_version, id).await? {
-                        live.insert(id.clone(), object);
+                        live.insert((*id).clone(), object);
                     }
                 }
+                Ok(live)
             }
         }
-        Ok(live)
     }
 
     /// What a watch would show, asked now, whatever is in the watches.

@@ -10,7 +10,7 @@ use serde_json::Value;
 /// they bear one of the conditions that all controllers share.
 #[must_use]
 pub fn assess(object: &Object) -> (Verdict, Pods) {
-    if !object.text("/metadata/deletionTimestamp").is_empty() {
+    if object.is_leaving() {
         return (
             Verdict::Waiting(Reason::Progressing, format!("{object} is being deleted")),
             Pods::default(),
@@ -19,7 +19,7 @@ pub fn assess(object: &Object) -> (Verdict, Pods) {
     if let Some(found) = workload::assess(object) {
         return found;
     }
-    let seen = object.number("/status/observedGeneration");
+    let seen = object.has_status().then(|| object.number("/status/observedGeneration")).flatten();
     if seen.is_some() && seen != object.number("/metadata/generation") {
         return (
             Verdict::Waiting(Reason::Progressing, format!("{object} is being taken up by its controller")),
@@ -31,6 +31,7 @@ pub fn assess(object: &Object) -> (Verdict, Pods) {
         "CustomResourceDefinition" => definition(object),
         "PersistentVolumeClaim" if object.text("/status/phase") != "Bound" => Some(format!("{object} is not bound")),
         "Pod" | "Namespace" | "PersistentVolumeClaim" => None,
+        _ if !object.has_status() => None,
         _ => shared(object),
     };
     let verdict = told.map_or(Verdict::Current, |message| Verdict::Waiting(Reason::Progressing, message));

@@ -123,7 +123,7 @@ pub fn changes(result: &Object, live: &Object) -> Vec<Difference> {
         found: d.wanted,
     }));
     all.retain(|d| !COUNTED.iter().any(|field| d.path.starts_with(field)));
-    if live.annotation(APPLIED_ANNOTATION).is_some() {
+    if live.applied().is_some() {
         all.retain(|d| !d.path.ends_with(&format!("[{APPLIED_ANNOTATION}]")));
     }
     all

@@ -1,3 +1,4 @@
+use crate::api::{APPLIED_ANNOTATION, MANAGED_BY, MANAGED_BY_LABEL, PART_OF_LABEL};
 use crate::types::{Digest, ObjectId};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,8 +10,55 @@ use std::sync::Arc;
 ///
 /// It is namespaced exactly when `metadata.namespace` is set; charts always write it. `Debug` and `Display` show the
 /// identity only, so that the content of a Secret cannot reach a log. A clone shares the content until one of the two is changed.
-#[derive(Clone, PartialEq)]
-pub struct Object(Arc<Value>);
+#[derive(Clone)]
+pub struct Object(Arc<Content>);
+
+/// A tree of texts lies scattered in memory, and every pass asks every object the same few questions: their answers are kept beside it.
+#[derive(Clone)]
+struct Content {
+    id: ObjectId,
+    api_version: Box<str>,
+    uid: Box<str>,
+    traits: Traits,
+    value: Value,
+}
+
+/// What is asked of every object in every pass and changes with its content.
+#[derive(Clone)]
+struct Traits {
+    /// The apply set whose marks it bears, see [`Object::owner`].
+    owner: Option<Box<str>>,
+    /// The digest of what was applied last.
+    applied: Option<Box<str>>,
+    leaving: bool,
+    status: bool,
+    pods: bool,
+}
+
+impl Traits {
+    fn of(value: &Value) -> Self {
+        let metadata = value.get("metadata");
+        let text = |map: &str, key: &str| metadata?.get(map)?.get(key)?.as_str();
+        let label = |key: &str| text("labels", key);
+        let deletion = metadata.and_then(|metadata| metadata.get("deletionTimestamp"));
+        Self {
+            owner: label(MANAGED_BY_LABEL)
+                .filter(|manager| *manager == MANAGED_BY)
+                .and_then(|_| label(PART_OF_LABEL))
+                .map(Into::into),
+            applied: text("annotations", APPLIED_ANNOTATION).map(Into::into),
+            leaving: deletion.and_then(Value::as_str).is_some_and(|time| !time.is_empty()),
+            status: value.get("status").is_some(),
+            pods: value.pointer("/spec/template/spec").is_some(),
+        }
+    }
+}
+
+impl PartialEq for Object {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_same(other) || self.value() == other.value()
+    }
+}
 
 /// The value is not a Kubernetes object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,139 +82,170 @@ impl Object {
                 return Err(ManifestError { missing });
             }
         }
-        Ok(Self(Arc::new(value)))
+        let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let metadata = &value["metadata"];
+        let version = text(&value, "apiVersion");
+        let group = version.rsplit_once('/').map_or("", |(group, _)| group);
+        Ok(Self(Arc::new(Content {
+            id: ObjectId::new(group, text(&value, "kind"), text(metadata, "namespace"), text(metadata, "name")),
+            uid: text(metadata, "uid").into(),
+            api_version: version.into(),
+            traits: Traits::of(&value),
+            value,
+        })))
     }
 
     /// The JSON value.
     #[must_use]
     pub fn value(&self) -> &Value {
-        &self.0
+        &self.0.value
     }
 
     /// The JSON value, owned.
     #[must_use]
     pub fn into_value(self) -> Value {
-        Arc::unwrap_or_clone(self.0)
+        Arc::try_unwrap(self.0).map_or_else(|shared| shared.value.clone(), |own| own.value)
+    }
+
+    /// Whether the two are one, not only alike: one is a clone of the other, and neither has been changed.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Changes the content, without touching its identity.
+    fn change(&mut self, what: impl FnOnce(&mut Value)) {
+        let content = Arc::make_mut(&mut self.0);
+        what(&mut content.value);
+        content.traits = Traits::of(&content.value);
     }
 
     /// A field by JSON pointer, as text; empty when absent.
     #[must_use]
     pub fn text(&self, pointer: &str) -> &str {
-        self.0.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+        self.value().pointer(pointer).and_then(Value::as_str).unwrap_or_default()
     }
 
     /// A field by JSON pointer, as a whole number; `None` when absent.
     #[must_use]
     pub fn number(&self, pointer: &str) -> Option<i64> {
-        self.0.pointer(pointer).and_then(Value::as_i64)
-    }
-
-    // A JSON pointer is cut into texts of its own at every use, and names are asked for thousands of times in a pass.
-
-    fn field(&self, key: &str) -> &str {
-        self.0.get(key).and_then(Value::as_str).unwrap_or_default()
-    }
-
-    fn metadata(&self, key: &str) -> &str {
-        let field = self.0.get("metadata").and_then(|metadata| metadata.get(key));
-        field.and_then(Value::as_str).unwrap_or_default()
+        self.value().pointer(pointer).and_then(Value::as_i64)
     }
 
     /// `apiVersion`, for example `apps/v1`.
     #[must_use]
     pub fn api_version(&self) -> &str {
-        self.field("apiVersion")
+        &self.0.api_version
     }
 
     /// `kind`.
     #[must_use]
     pub fn kind(&self) -> &str {
-        self.field("kind")
+        self.0.id.kind()
     }
 
     /// `metadata.name`.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.metadata("name")
+        &self.0.id.name
     }
 
     /// `metadata.namespace`; empty for objects that have none.
     #[must_use]
     pub fn namespace(&self) -> &str {
-        self.metadata("namespace")
+        &self.0.id.namespace
     }
 
     /// `metadata.uid`; empty for objects that have not been stored.
     #[must_use]
     pub fn uid(&self) -> &str {
-        self.metadata("uid")
+        &self.0.uid
     }
 
     /// `metadata.resourceVersion`; empty for objects that have not been stored.
     #[must_use]
     pub fn resource_version(&self) -> &str {
-        self.metadata("resourceVersion")
+        let metadata = self.value().get("metadata");
+        let version = metadata.and_then(|metadata| metadata.get("resourceVersion"));
+        version.and_then(Value::as_str).unwrap_or_default()
     }
 
     /// Group, kind, namespace and name.
     #[must_use]
     pub fn id(&self) -> ObjectId {
-        let group = self.api_version().rsplit_once('/').map_or("", |(group, _)| group);
-        ObjectId::new(group, self.kind(), self.namespace(), self.name())
+        self.0.id.clone()
+    }
+
+    /// The apply set that it belongs to, of an object that bears the mark of this operator.
+    #[must_use]
+    pub fn owner(&self) -> Option<&str> {
+        self.0.traits.owner.as_deref()
+    }
+
+    /// The digest of the content that was applied last: of an object that is wanted, of its own.
+    #[must_use]
+    pub fn applied(&self) -> Option<&str> {
+        self.0.traits.applied.as_deref()
+    }
+
+    /// Whether its deletion was asked for.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        self.0.traits.leaving
+    }
+
+    /// Whether somebody says how it is.
+    #[must_use]
+    pub fn has_status(&self) -> bool {
+        self.0.traits.status
     }
 
     /// A label.
     #[must_use]
     pub fn label(&self, key: &str) -> Option<&str> {
-        self.0.get("metadata")?.get("labels")?.get(key)?.as_str()
+        self.value().get("metadata")?.get("labels")?.get(key)?.as_str()
     }
 
     /// An annotation.
     #[must_use]
     pub fn annotation(&self, key: &str) -> Option<&str> {
-        self.0.get("metadata")?.get("annotations")?.get(key)?.as_str()
+        self.value().get("metadata")?.get("annotations")?.get(key)?.as_str()
     }
 
     /// Sets a label.
-    pub fn set_label(&mut self, key: &str, value: &str) {
-        set(Arc::make_mut(&mut self.0), &["metadata", "labels"], key, value.into());
+    pub fn set_label(&mut self, key: &str, text: &str) {
+        self.change(|value| set(value, &["metadata", "labels"], key, text.into()));
     }
 
     /// Sets an annotation.
-    pub fn set_annotation(&mut self, key: &str, value: &str) {
-        set(Arc::make_mut(&mut self.0), &["metadata", "annotations"], key, value.into());
+    pub fn set_annotation(&mut self, key: &str, text: &str) {
+        self.change(|value| set(value, &["metadata", "annotations"], key, text.into()));
     }
 
     /// Takes an annotation away.
     pub fn remove_annotation(&mut self, key: &str) {
-        if let Some(annotations) = Arc::make_mut(&mut self.0)
-            .pointer_mut("/metadata/annotations")
-            .and_then(Value::as_object_mut)
-        {
-            annotations.shift_remove(key);
-        }
+        self.change(|value| {
+            if let Some(annotations) = value.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+                annotations.shift_remove(key);
+            }
+        });
     }
 
     /// Sets an annotation on the pod template of a workload.
-    pub fn set_pod_annotation(&mut self, key: &str, value: &str) {
-        set(
-            Arc::make_mut(&mut self.0),
-            &["spec", "template", "metadata", "annotations"],
-            key,
-            value.into(),
-        );
+    pub fn set_pod_annotation(&mut self, key: &str, text: &str) {
+        self.change(|value| set(value, &["spec", "template", "metadata", "annotations"], key, text.into()));
     }
 
     /// An annotation of the pod template of a workload.
     #[must_use]
     pub fn pod_annotation(&self, key: &str) -> Option<&str> {
-        self.0.pointer("/spec/template/metadata/annotations")?.get(key)?.as_str()
+        self.value().pointer("/spec/template/metadata/annotations")?.get(key)?.as_str()
     }
 
     /// The pod specification of a workload.
     #[must_use]
     pub fn pod_spec(&self) -> Option<&Value> {
-        self.0.pointer("/spec/template/spec")
+        self.0.traits.pods.then(|| self.value())?.pointer("/spec/template/spec")
     }
 
     /// Whether this is a Secret: its content is never shown.
@@ -180,17 +259,16 @@ impl Object {
         if !self.is_secret() {
             return;
         }
-        if self.0.get("stringData").is_none() {
+        if self.value().get("stringData").is_none() {
             return;
         }
-        let value = Arc::make_mut(&mut self.0);
-        let Some(Value::Object(texts)) = value.as_object_mut().and_then(|map| map.shift_remove("stringData")) else {
-            return;
-        };
-        for (key, text) in texts {
-            let text = text.as_str().unwrap_or_default();
-            set(value, &["data"], &key, STANDARD.encode(text).into());
-        }
+        self.change(|value| {
+            let texts = value.as_object_mut().and_then(|map| map.shift_remove("stringData"));
+            for (key, text) in texts.as_ref().and_then(Value::as_object).into_iter().flatten() {
+                let text = text.as_str().unwrap_or_default();
+                set(value, &["data"], key, STANDARD.encode(text).into());
+            }
+        });
     }
 
     /// A digest of the whole object, independent of the order of keys. The salt keeps the digest of a Secret from being
@@ -198,7 +276,7 @@ impl Object {
     #[must_use]
     pub fn digest(&self, salt: &str) -> Digest {
         let mut text = String::from(salt);
-        canonical(&self.0, &mut text);
+        canonical(self.value(), &mut text);
         Digest::of(text.as_bytes())
     }
 

@@ -29,7 +29,7 @@ pub fn apply_set_id(name: &str, namespace: &str) -> String {
 /// Whether an object bears our mark for this apply set.
 #[must_use]
 pub fn is_owned(object: &Object, apply_set: &str) -> bool {
-    object.label(MANAGED_BY_LABEL) == Some(MANAGED_BY) && object.label(PART_OF_LABEL) == Some(apply_set)
+    object.owner() == Some(apply_set)
 }
 
 /// Marks objects as owned, with the texts of Secrets as the API server keeps them: labels, a checksum of the configuration on the workloads that mount it, and the digest of the
@@ -161,7 +161,7 @@ mod tests {
         let changed: Vec<String> = before
             .iter()
             .zip(&after)
-            .filter(|(a, b)| a.annotation(APPLIED_ANNOTATION) != b.annotation(APPLIED_ANNOTATION))
+            .filter(|(a, b)| a.applied() != b.annotation(APPLIED_ANNOTATION))
             .map(|(a, _)| a.to_string())
             .collect();
         assert_eq!(changed, ["Secret ns/s", "DaemonSet ns/consumer"]);

@@ -1,7 +1,6 @@
 //! What a person approves.
 
 use super::{Change, Desired, Plan, Step};
-use crate::api::APPLIED_ANNOTATION;
 use crate::manifest::Object;
 use crate::types::{Digest, ObjectId};
 use std::collections::BTreeMap;
@@ -58,6 +57,6 @@ pub fn target(desired: &[Desired], drawn: &Drawn) -> String {
 fn content<'a>(object: &'a Object, drawn: &'a Drawn) -> &'a str {
     match drawn.get(&object.id()) {
         Some(digest) => digest,
-        None => object.annotation(APPLIED_ANNOTATION).unwrap_or_default(),
+        None => object.applied().unwrap_or_default(),
     }
 }

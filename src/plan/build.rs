@@ -4,8 +4,8 @@ use super::replace::{keeps_pods, replaceable};
 use super::{Change, Desired, Entry, Inventory, Observed, Plan, Step, Wait, applied};
 use crate::api::{APPLIED_ANNOTATION, ConflictRule, Reason};
 use crate::manifest::{Object, differences, is_owned};
-use crate::types::ObjectId;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::types::{Ids, ObjectId};
+use std::borrow::Cow;
 
 /// Waves that must not start yet.
 #[derive(Debug, Clone)]
@@ -49,14 +49,13 @@ pub struct Input<'a> {
 #[must_use]
 pub fn build(input: Input<'_>) -> Plan {
     let mut plan = Plan::default();
-    let mut desired: Vec<&Desired> = input.desired.iter().collect();
-    desired.sort_by_cached_key(|d| (d.wave, d.object.id()));
-    let leaving: Vec<&Desired> = desired.iter().copied().filter(|d| is_leaving(d, input.observed)).collect();
+    let rows = rows(&input);
+    let leaving: Vec<&Row<'_>> = rows.iter().filter(|row| row.live.is_some_and(Object::is_leaving)).collect();
     // What comes after an object that is on its way out may live in it, so it waits for its successor.
     let held = input.hold.as_ref().map_or(u8::MAX, |hold| hold.from);
-    let hold_from = leaving.first().map_or(held, |d| held.min(d.wave.saturating_add(1)));
+    let hold_from = leaving.first().map_or(held, |row| held.min(row.desired.wave.saturating_add(1)));
 
-    let mut applies = applies(&input);
+    let mut applies = steps(&rows, &input);
     applies.retain(|step| step.wave().is_some_and(|wave| wave < hold_from));
     // What is replaced is gone for a moment, and what comes after it may need it.
     let replaced = applies
@@ -65,45 +64,62 @@ pub fn build(input: Input<'_>) -> Plan {
         .find_map(Step::wave);
     applies.retain(|step| replaced.is_none() || step.wave() <= replaced);
 
-    let superset = superset(&desired, &input);
-    if superset != *input.inventory {
+    let superset = superset(&rows, &input);
+    if let Cow::Owned(superset) = &superset {
         plan.steps.push(Step::Record(superset.clone()));
     }
     let applying = !applies.is_empty();
     plan.steps.extend(applies);
     let unfinished = applying || input.hold.is_some() || !leaving.is_empty() || !input.unproven.is_empty();
-    plan.waiting = leaving.into_iter().map(wait_for_leaving).collect();
+    plan.waiting = leaving.into_iter().map(|row| wait_for_leaving(row.desired)).collect();
     plan.waiting.extend(input.hold.map(|hold| hold.waits).unwrap_or_default());
     plan.waiting.extend(input.unproven);
     if unfinished {
         return plan;
     }
 
-    let wanted: BTreeSet<ObjectId> = desired.iter().map(|d| d.object.id()).collect();
+    let wanted: Ids = rows.iter().map(|row| row.id.clone()).collect();
     if !retire(&mut plan, &input.inventory.objects, &wanted, input.observed, input.apply_set) {
         return plan;
     }
-    let narrowed = narrowed(superset, &desired, input.observed);
-    if narrowed != *input.inventory {
+    if let Some(narrowed) = narrowed(superset, &rows, &wanted, input.observed) {
         plan.steps.push(Step::Commit(narrowed));
     }
     plan
 }
 
+/// A wanted object with what is known of it.
+struct Row<'a> {
+    id: ObjectId,
+    desired: &'a Desired,
+    live: Option<&'a Object>,
+    entry: Option<&'a Entry>,
+}
+
+/// Everything that is wanted, in the order in which it is applied.
+fn rows<'a>(input: &Input<'a>) -> Vec<Row<'a>> {
+    let row = |desired: &'a Desired| {
+        let id = desired.object.id();
+        Row {
+            live: input.observed.live.get(&id),
+            entry: input.inventory.objects.get(&id),
+            desired,
+            id,
+        }
+    };
+    let mut rows: Vec<Row<'a>> = input.desired.iter().map(row).collect();
+    // Those that were made in one go are in order already.
+    rows.sort_by(|one, other| (one.desired.wave, &one.id).cmp(&(other.desired.wave, &other.id)));
+    rows
+}
+
 /// The steps that bring every object to what is wanted, in order, as if nothing had to be waited for.
 pub(super) fn applies(input: &Input<'_>) -> Vec<Step> {
-    let mut desired: Vec<&Desired> = input.desired.iter().collect();
-    desired.sort_by_cached_key(|d| (d.wave, d.object.id()));
-    desired.into_iter().filter_map(|d| apply(d, input)).collect()
+    steps(&rows(input), input)
 }
 
-/// Whether a wanted object is on its way out.
-fn is_leaving(desired: &Desired, observed: &Observed) -> bool {
-    observed.live.get(&desired.object.id()).is_some_and(goes)
-}
-
-fn goes(live: &Object) -> bool {
-    !live.text("/metadata/deletionTimestamp").is_empty()
+fn steps(rows: &[Row<'_>], input: &Input<'_>) -> Vec<Step> {
+    rows.iter().filter_map(|row| apply(row, input)).collect()
 }
 
 fn wait_for_leaving(desired: &Desired) -> Wait {
@@ -116,32 +132,30 @@ fn wait_for_leaving(desired: &Desired) -> Wait {
 }
 
 /// The step that brings one object to what is wanted, if any.
-fn apply(desired: &Desired, input: &Input<'_>) -> Option<Step> {
-    let id = desired.object.id();
+fn apply(row: &Row<'_>, input: &Input<'_>) -> Option<Step> {
+    let (id, desired) = (&row.id, row.desired);
     let mut settled = Settlement::whole(&desired.object);
-    let change = match input.observed.live.get(&id) {
-        None if input
-            .inventory
-            .objects
-            .get(&id)
-            .is_some_and(|entry| entry.applied.is_some() && entry.applied == applied(&desired.object)) =>
+    let change = match row.live {
+        None if row
+            .entry
+            .is_some_and(|entry| entry.applied.is_some() && entry.applied.as_deref() == applied(&desired.object)) =>
         {
             Change::Restore
         }
         None => Change::Create,
         // Its successor is created when it is gone.
-        Some(live) if goes(live) => return None,
+        Some(live) if live.is_leaving() => return None,
+        Some(_) if input.observed.settled.contains(id) && !input.observed.suspect.contains(&desired.driver) => return None,
         Some(live) if !is_owned(live, input.apply_set) => {
             let found = differences(desired.object.value(), live.value());
             settled = settle(input.rules, &desired.object, found, false);
             Change::Adopt(std::mem::take(&mut settled.fields))
         }
         Some(_) if input.observed.suspect.contains(&desired.driver) => Change::Repair(Vec::new()),
-        Some(_) if input.observed.settled.contains(&id) => return None,
         Some(live) => {
             let found = differences(desired.object.value(), live.value());
-            let was = live.annotation(APPLIED_ANNOTATION);
-            let same = was == desired.object.annotation(APPLIED_ANNOTATION);
+            let was = live.applied();
+            let same = was == desired.object.applied();
             if same && found.is_empty() {
                 return None;
             }
@@ -159,20 +173,20 @@ fn apply(desired: &Desired, input: &Input<'_>) -> Option<Step> {
             }
         }
     };
-    if let (Change::Update(fields) | Change::Repair(fields), Some(live)) = (&change, input.observed.live.get(&id))
-        && input.observed.immutable.contains(&id)
-        && replaceable(&id)
-        && input.inventory.objects.get(&id).is_some_and(|entry| entry.is(live))
+    if let (Change::Update(fields) | Change::Repair(fields), Some(live)) = (&change, row.live)
+        && input.observed.immutable.contains(id)
+        && replaceable(id)
+        && row.entry.is_some_and(|entry| entry.is(live))
     {
         return Some(Step::Replace {
             api_version: desired.object.api_version().to_owned(),
             uid: live.uid().to_owned(),
             keep_pods: keeps_pods(&desired.object, live),
-            digest: desired.object.annotation(APPLIED_ANNOTATION).unwrap_or_default().to_owned(),
+            digest: desired.object.applied().unwrap_or_default().to_owned(),
             fields: fields.clone(),
             wave: desired.wave,
             driver: desired.driver.clone(),
-            id,
+            id: id.clone(),
         });
     }
     Some(Step::Apply {
@@ -184,47 +198,79 @@ fn apply(desired: &Desired, input: &Input<'_>) -> Option<Step> {
     })
 }
 
-/// The inventory with everything wanted added to it, and with what it says of wanted objects brought up to date.
-fn superset(desired: &[&Desired], input: &Input<'_>) -> Inventory {
-    let mut inventory = input.inventory.clone();
-    inventory.approved = input.approved.map(str::to_owned);
-    if inventory.cluster_id.is_none() {
-        inventory.cluster_id = input.cluster_id.map(str::to_owned);
+/// The inventory with everything wanted added to it, and with what it says of wanted objects brought up to date; as it is, where it
+/// says all that already.
+fn superset<'a>(rows: &[Row<'_>], input: &Input<'a>) -> Cow<'a, Inventory> {
+    let mut inventory = Cow::Borrowed(input.inventory);
+    if inventory.approved.as_deref() != input.approved {
+        inventory.to_mut().approved = input.approved.map(str::to_owned);
     }
-    for d in desired {
-        let id = d.object.id();
-        let live = input.observed.live.get(&id);
-        let known = inventory.objects.get(&id).filter(|_| live.is_some());
-        // Namespaces that were there before us must outlive us; configuration and rights of a driver go with it. One that bears our
-        // labels but is not in the inventory is left from an earlier installation, and nobody knows who made it.
-        let listed = inventory.objects.contains_key(&id);
-        let found = id.kind() == "Namespace" && live.is_some_and(|live| !listed || !is_owned(live, input.apply_set));
-        let entry = Entry {
-            api_version: d.object.api_version().to_owned(),
-            driver: d.driver.clone(),
-            wave: d.wave,
-            adopted: found || known.is_some_and(|entry| entry.adopted),
-            // The next instance has another UID. Forgetting this one before it exists keeps it from being taken for
-            // somebody else's when the process is killed between its creation and the next commit.
-            uid: known.and_then(|entry| entry.uid.clone()),
-            applied: inventory.objects.get(&id).and_then(|entry| entry.applied.clone()),
-        };
-        inventory.objects.insert(id, entry);
+    if inventory.cluster_id.is_none() && input.cluster_id.is_some() {
+        inventory.to_mut().cluster_id = input.cluster_id.map(str::to_owned);
+    }
+    for row in rows {
+        if let Some(entry) = row.news(input.apply_set) {
+            inventory.to_mut().objects.insert(row.id.clone(), entry);
+        }
     }
     inventory
 }
 
-/// The inventory without what is gone, with the UIDs of what is there and with what was applied.
-fn narrowed(mut inventory: Inventory, desired: &[&Desired], observed: &Observed) -> Inventory {
-    let wanted: BTreeMap<ObjectId, &Object> = desired.iter().map(|d| (d.object.id(), &d.object)).collect();
-    inventory
-        .objects
-        .retain(|id, _| wanted.contains_key(id) || observed.live.contains_key(id));
-    for (id, entry) in &mut inventory.objects {
-        if let (Some(object), Some(live)) = (wanted.get(id), observed.live.get(id).filter(|live| !live.uid().is_empty())) {
+impl Row<'_> {
+    /// What the inventory has to say of it before anything is written, unless it does so already.
+    fn news(&self, apply_set: &str) -> Option<Entry> {
+        let d = self.desired;
+        let known = self.entry.filter(|_| self.live.is_some());
+        // Namespaces that were there before us must outlive us; configuration and rights of a driver go with it. One that bears our
+        // labels but is not in the inventory is left from an earlier installation, and nobody knows who made it.
+        let met = |live: &Object| self.entry.is_none() || !is_owned(live, apply_set);
+        let found = self.id.kind() == "Namespace" && self.live.is_some_and(met);
+        let adopted = found || known.is_some_and(|entry| entry.adopted);
+        // The next instance has another UID. Forgetting this one before it exists keeps it from being taken for
+        // somebody else's when the process is killed between its creation and the next commit.
+        let uid = known.and_then(|entry| entry.uid.as_ref());
+        let said = |entry: &&Entry| {
+            let entry: &Entry = entry;
+            (entry.wave, entry.adopted, entry.uid.as_ref()) == (d.wave, adopted, uid)
+                && entry.driver == d.driver
+                && entry.api_version == d.object.api_version()
+        };
+        if self.entry.filter(said).is_some() {
+            return None;
+        }
+        Some(Entry {
+            api_version: d.object.api_version().to_owned(),
+            driver: d.driver.clone(),
+            wave: d.wave,
+            adopted,
+            uid: uid.cloned(),
+            applied: self.entry.and_then(|entry| entry.applied.clone()),
+        })
+    }
+}
+
+/// The inventory without what is gone, with the UIDs of what is there and with what was applied; `None` when that is what is stored.
+fn narrowed(mut inventory: Cow<'_, Inventory>, rows: &[Row<'_>], wanted: &Ids, observed: &Observed) -> Option<Inventory> {
+    let gone = |id: &ObjectId| !wanted.contains(id) && !observed.live.contains_key(id);
+    if inventory.objects.keys().any(gone) {
+        inventory.to_mut().objects.retain(|id, _| !gone(id));
+    }
+    for row in rows {
+        let Some(live) = row.live.filter(|live| !live.uid().is_empty()) else {
+            continue;
+        };
+        let digest = applied(&row.desired.object);
+        let said = |entry: &Entry| entry.uid.as_deref() == Some(live.uid()) && entry.applied.as_deref() == digest;
+        if inventory.objects.get(&row.id).is_some_and(said) {
+            continue;
+        }
+        if let Some(entry) = inventory.to_mut().objects.get_mut(&row.id) {
             entry.uid = Some(live.uid().to_owned());
-            entry.applied = applied(object);
+            entry.applied = digest.map(str::to_owned);
         }
     }
-    inventory
+    match inventory {
+        Cow::Owned(changed) => Some(changed),
+        Cow::Borrowed(_) => None,
+    }
 }

@@ -32,7 +32,7 @@ pub fn check(plan: &Plan, desired: &[Desired], inventory: &Inventory) -> Result<
         }
         match step {
             Step::Record(new) => {
-                if let Some(lost) = recorded.iter().find(|id| !new.objects.contains_key(id)) {
+                if let Some(lost) = recorded.iter().find(|id| !new.objects.contains_key(*id)) {
                     return refuse(format!("{lost} would be dropped from the inventory before anything was removed"));
                 }
                 if inventory.cluster_id.is_some() && new.cluster_id != inventory.cluster_id {
@@ -119,7 +119,7 @@ pub fn check(plan: &Plan, desired: &[Desired], inventory: &Inventory) -> Result<
                 if applied || deleted {
                     return refuse("the inventory would be narrowed before it is known what became of the other steps".into());
                 }
-                if let Some(lost) = wanted.iter().find(|id| !new.objects.contains_key(id)) {
+                if let Some(lost) = wanted.iter().find(|id| !new.objects.contains_key(*id)) {
                     return refuse(format!("{lost} is wanted and would be dropped from the inventory"));
                 }
             }

@@ -29,7 +29,7 @@ pub fn foreigners(desired: &[Desired], found: &[Object], apply_set: &str) -> Vec
 
 fn foreigner(desired: &[Desired], object: &Object, apply_set: &str) -> Option<Foreigner> {
     // A workload without pods does nothing; that is also how people take one out of the way.
-    if object.number("/spec/replicas") == Some(0) || !object.text("/metadata/deletionTimestamp").is_empty() {
+    if object.number("/spec/replicas") == Some(0) || object.is_leaving() {
         return None;
     }
     let because = |driver: &str, message: String| {

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use crate::manifest::Object;
     use crate::plan::{Change, Entry, Hold, Observed};
-    use crate::types::{CPI, CSI};
+    use crate::types::{ById, CPI, CSI};
     use serde_json::json;
 
     fn object(kind: &str, namespace: &str, name: &str) -> Object {
@@ -139,7 +139,7 @@ mod tests {
             uid: "u".into(),
         };
         let inventory = Inventory {
-            objects: [(object("ConfigMap", "kube-system", "old").id(), entry(CPI))].into(),
+            objects: ById::from_iter([(object("ConfigMap", "kube-system", "old").id(), entry(CPI))]),
             ..Inventory::default()
         };
         let all = [&home, &csi, &other, &guest, &cpi].map(create);
@@ -198,7 +198,7 @@ mod tests {
             wanted("ConfigMap", "csi", "csi", CSI, 2),
         ];
         let inventory = Inventory {
-            objects: [(object("ConfigMap", "kube-system", "old").id(), entry(CPI))].into(),
+            objects: ById::from_iter([(object("ConfigMap", "kube-system", "old").id(), entry(CPI))]),
             ..Inventory::default()
         };
         let observed = Observed::default();

@@ -1,6 +1,5 @@
-use crate::api::APPLIED_ANNOTATION;
 use crate::manifest::Object;
-use crate::types::ObjectId;
+use crate::types::{ById, Name, ObjectId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -9,7 +8,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Inventory {
     /// The objects.
-    pub objects: BTreeMap<ObjectId, Entry>,
+    pub objects: ById<Entry>,
     /// The identity under which the storage driver registers volumes in vCenter: fixed by the first installation.
     pub cluster_id: Option<String>,
     /// The state that a person has approved, where approval is asked for.
@@ -35,9 +34,9 @@ pub struct Entry {
 
 /// The digest of what is applied of an object, in sixteen digits.
 #[must_use]
-pub fn applied(object: &Object) -> Option<String> {
-    let digest = object.annotation(APPLIED_ANNOTATION)?.rsplit(':').next()?;
-    digest.get(..16).map(str::to_owned)
+pub fn applied(object: &Object) -> Option<&str> {
+    let digest = object.applied()?.rsplit(':').next()?;
+    digest.get(..16)
 }
 
 /// A stored inventory cannot be read.
@@ -94,7 +93,7 @@ struct Line {
 
 impl Line {
     fn new(id: &ObjectId, entry: &Entry) -> Self {
-        let (id, entry) = (id.clone(), entry.clone());
+        let (id, entry) = (Name::from(id.clone()), entry.clone());
         Self {
             group: id.group_kind.group,
             kind: id.group_kind.kind,
@@ -137,8 +136,10 @@ impl Entry {
 impl Inventory {
     /// One line of text for each object.
     pub(super) fn lines(&self) -> Vec<String> {
+        let mut all: Vec<_> = self.objects.iter().collect();
+        all.sort_by_key(|(id, _)| *id);
         let line = |(id, entry)| serde_json::to_string(&Line::new(id, entry)).unwrap_or_default();
-        self.objects.iter().map(line).collect()
+        all.into_iter().map(line).collect()
     }
 
     /// Adds a list of such lines.
@@ -159,7 +160,7 @@ impl Inventory {
     /// An inventory with nothing but that.
     pub(super) fn with_rest(data: &BTreeMap<String, String>) -> Self {
         Self {
-            objects: BTreeMap::new(),
+            objects: ById::default(),
             cluster_id: data.get(CLUSTER_ID).cloned(),
             approved: data.get(APPROVED).cloned(),
         }
@@ -185,7 +186,7 @@ mod tests {
             applied: uid.map(Into::into),
         };
         let inventory = Inventory {
-            objects: BTreeMap::from([
+            objects: ById::from_iter([
                 (ObjectId::new("apps", "DaemonSet", "ns", "a"), entry(Some("u"))),
                 (ObjectId::new("", "Namespace", "", "ns"), entry(None)),
             ]),

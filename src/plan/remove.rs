@@ -1,9 +1,8 @@
 use super::{Entry, Inventory, Observed, Plan, Skip, Step, Wait};
 use crate::api::Reason;
 use crate::manifest::{Object, is_owned};
-use crate::types::{CSI, ObjectId};
+use crate::types::{ById, CSI, Ids, ObjectId};
 use k8s_openapi::jiff::Timestamp;
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// The next increment towards nothing. The last step commits an empty inventory.
@@ -12,7 +11,7 @@ use std::time::Duration;
 #[must_use]
 pub fn remove(apply_set: &str, observed: &Observed, inventory: &Inventory) -> Plan {
     let mut plan = Plan::default();
-    if retire(&mut plan, &inventory.objects, &BTreeSet::new(), observed, apply_set) {
+    if retire(&mut plan, &inventory.objects, &Ids::default(), observed, apply_set) {
         plan.steps.push(Step::Commit(Inventory::default()));
     }
     let refused = plan.blocked.iter().any(|wait| wait.reason == Reason::VolumesInUse);
@@ -37,16 +36,12 @@ pub enum Question {
 ///
 /// An object that does not go although it was deleted long ago is named in `blocked`, and holds up the other waves no
 /// longer: whoever must release it may need days.
-pub(super) fn retire(
-    plan: &mut Plan,
-    inventory: &BTreeMap<ObjectId, Entry>,
-    wanted: &BTreeSet<ObjectId>,
-    observed: &Observed,
-    apply_set: &str,
-) -> bool {
+pub(super) fn retire(plan: &mut Plan, inventory: &ById<Entry>, wanted: &Ids, observed: &Observed, apply_set: &str) -> bool {
     let mut going: Vec<(&ObjectId, &Entry, &Object)> = Vec::new();
     let mut through = true;
-    for (id, entry) in inventory.iter().filter(|(id, _)| !wanted.contains(id)) {
+    let mut unwanted: Vec<_> = inventory.iter().filter(|(id, _)| !wanted.contains(*id)).collect();
+    unwanted.sort_by_key(|(id, _)| *id);
+    for (id, entry) in unwanted {
         let Some(live) = observed.live.get(id) else { continue };
         match verdict(id, entry, live, observed, apply_set) {
             Verdict::Stays(message) => plan.skipped.push(Skip { id: id.clone(), message }),
@@ -97,7 +92,7 @@ pub(super) fn retire(
         return through;
     };
     for (id, entry, live) in moving.into_iter().filter(|(_, entry, _)| entry.wave == wave) {
-        let leaving = is_leaving(live);
+        let leaving = live.is_leaving();
         if !leaving && is_guarded(id) && !observed.held.contains_key(id) {
             plan.questions.insert(Question::HeldBy(id.clone()));
         } else if !leaving {
@@ -121,14 +116,9 @@ pub(super) fn retire(
 }
 
 /// Whether a driver that still runs is about to go with nothing in its place.
-fn leaves_as_a_whole(
-    driver: &str,
-    going: &[(&ObjectId, &Entry, &Object)],
-    inventory: &BTreeMap<ObjectId, Entry>,
-    wanted: &BTreeSet<ObjectId>,
-) -> bool {
+fn leaves_as_a_whole(driver: &str, going: &[(&ObjectId, &Entry, &Object)], inventory: &ById<Entry>, wanted: &Ids) -> bool {
     let successor = inventory.iter().any(|(id, entry)| entry.driver == driver && wanted.contains(id));
-    let runs = |(_, entry, live): &(&ObjectId, &Entry, &Object)| entry.driver == driver && live.pod_spec().is_some() && !is_leaving(live);
+    let runs = |(_, entry, live): &(&ObjectId, &Entry, &Object)| entry.driver == driver && live.pod_spec().is_some() && !live.is_leaving();
     !successor && going.iter().any(runs)
 }
 
@@ -149,7 +139,7 @@ fn verdict(id: &ObjectId, entry: &Entry, live: &Object, observed: &Observed, app
     if entry.uid.as_deref().is_some_and(|uid| uid != live.uid()) {
         return stays("it was deleted and made again by somebody else");
     }
-    if let Some(mark) = keep_mark(live).filter(|_| !is_leaving(live)) {
+    if let Some(mark) = keep_mark(live).filter(|_| !live.is_leaving()) {
         return Verdict::Released(mark);
     }
     if entry.adopted {
@@ -182,10 +172,6 @@ fn keep_mark(live: &Object) -> Option<&'static str> {
         .iter()
         .find(|(key, value)| live.annotation(key) == Some(value))
         .map(|(key, _)| *key)
-}
-
-fn is_leaving(live: &Object) -> bool {
-    !live.text("/metadata/deletionTimestamp").is_empty()
 }
 
 /// How long ago the deletion of an object was asked for.
@@ -383,7 +369,7 @@ mod tests {
         ] {
             let cluster = Cluster::new().with("ConfigMap", "o", (CSI, 2), &json!({"annotations": {key: value}}), false);
             assert_eq!(cluster.plan(), expected, "{key}={value}");
-            let (id, live) = cluster.observed.live.first_key_value().expect("one object");
+            let (id, live) = cluster.observed.live.first().expect("one object");
             assert_eq!(may_go(live, "u", "set"), expected.starts_with("delete"), "{id}");
             assert!(!may_go(live, "another", "set") && !may_go(live, "u", "another"));
         }

@@ -11,7 +11,7 @@ pub fn whole(input: &Input<'_>) -> Plan {
     };
     // The state that the applies lead to, in which only what nobody wants any more is left to do, wave by wave.
     let mut after = input.observed.clone();
-    after.live.retain(|_, live| live.text("/metadata/deletionTimestamp").is_empty());
+    after.live.retain(|_, live| !live.is_leaving());
     after.live.extend(input.desired.iter().map(|d| (d.object.id(), d.object.clone())));
     through(&mut plan, after, |observed| at_once(input, observed));
     plan
@@ -22,7 +22,7 @@ pub fn whole(input: &Input<'_>) -> Plan {
 pub fn whole_removal(apply_set: &str, observed: &Observed, inventory: &Inventory) -> Plan {
     let mut plan = Plan::default();
     let mut after = observed.clone();
-    after.live.retain(|_, live| live.text("/metadata/deletionTimestamp").is_empty());
+    after.live.retain(|_, live| !live.is_leaving());
     through(&mut plan, after, |observed| remove(apply_set, observed, inventory));
     plan
 }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
     use crate::manifest::{Object, Owner, stamp};
     use crate::plan::{Desired, Entry, Inventory, Wait};
-    use crate::types::ObjectId;
+    use crate::types::{ById, ObjectId};
     use serde_json::json;
 
     fn object(name: &str) -> Object {
@@ -105,11 +105,11 @@ mod tests {
             wave: 1,
         }];
         let observed = Observed {
-            live: [(id("old"), object("old"))].into(),
+            live: ById::from_iter([(id("old"), object("old"))]),
             ..Observed::default()
         };
         let inventory = Inventory {
-            objects: [(id("old"), entry())].into(),
+            objects: ById::from_iter([(id("old"), entry())]),
             ..Inventory::default()
         };
         let wait = Wait {

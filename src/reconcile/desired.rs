@@ -3,7 +3,7 @@
 use super::error::ReconcileError;
 use super::select::Asked;
 use super::webhook::{Material, SERVED};
-use crate::api::{APPLIED_ANNOTATION, CREDENTIALS_ANNOTATION, Permission, StorageProvider, VDOConfigSpec};
+use crate::api::{CREDENTIALS_ANNOTATION, Permission, StorageProvider, VDOConfigSpec};
 use crate::chart::{self, Chart, Configuration};
 use crate::driverconfig::{self, cpi, csi};
 use crate::facts::{Cluster, Connection};
@@ -41,7 +41,7 @@ pub struct Wanted<'a> {
 /// The objects that were made last for each driver, with what they were made from: the same is not made again in every reconcile.
 /// It may be lost at any instant without harm.
 #[derive(Default)]
-pub struct Renders(Mutex<BTreeMap<DriverName, (Ingredients, Vec<Object>)>>);
+pub struct Renders(Mutex<BTreeMap<DriverName, (Ingredients, Vec<Desired>)>>);
 
 /// Everything that the objects of a driver depend on.
 struct Ingredients {
@@ -62,17 +62,25 @@ impl PartialEq for Ingredients {
 }
 
 impl Ingredients {
-    fn make(&self) -> Result<Vec<Object>, ReconcileError> {
+    /// The objects, in the order in which they are applied.
+    fn make(&self) -> Result<Vec<Desired>, ReconcileError> {
         let rendered = chart::render(&self.chart, &self.values, &self.context)?;
         let mut objects = rendered.into_iter().map(Object::new).collect::<Result<Vec<_>, _>>()?;
         objects.extend(self.more.iter().cloned());
         stamp(&mut objects, &self.owner);
-        Ok(objects)
+        let desired = |object: Object| Desired {
+            wave: wave(object.kind(), self.chart.metadata.role),
+            driver: self.owner.driver.clone(),
+            object,
+        };
+        let mut all: Vec<Desired> = objects.into_iter().map(desired).collect();
+        all.sort_by_key(|d| (d.wave, d.object.id()));
+        Ok(all)
     }
 }
 
 impl Renders {
-    fn made(&self, from: Ingredients) -> Result<Vec<Object>, ReconcileError> {
+    fn made(&self, from: Ingredients) -> Result<Vec<Desired>, ReconcileError> {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((last, objects)) = lock().get(&from.owner.driver)
             && *last == from
@@ -99,7 +107,7 @@ pub fn desired(wanted: &Wanted<'_>, renders: &Renders) -> Result<Vec<Desired>, R
             .cloned()
             .collect();
         let values = values(wanted, chart);
-        let objects = renders.made(Ingredients {
+        all.extend(renders.made(Ingredients {
             chart: chart.clone(),
             context: context(wanted, &own),
             more: configuration(wanted, chart, &values, &own)?,
@@ -110,12 +118,7 @@ pub fn desired(wanted: &Wanted<'_>, renders: &Renders) -> Result<Vec<Desired>, R
                 version: chart.metadata.version.to_string(),
                 salt: wanted.cluster.uid.clone(),
             },
-        })?;
-        all.extend(objects.into_iter().map(|object| Desired {
-            wave: wave(object.kind(), chart.metadata.role),
-            driver: driver.clone(),
-            object,
-        }));
+        })?);
     }
     Ok(all)
 }
@@ -140,7 +143,7 @@ pub(super) fn drawn(wanted: &Wanted<'_>, all: &[Desired]) -> Result<Drawn, Recon
     };
     // Not kept: what is kept are the real ones.
     let masked = desired(&masked, &Renders::default())?;
-    let digest = |d: &Desired| d.object.annotation(APPLIED_ANNOTATION).map(str::to_owned);
+    let digest = |d: &Desired| d.object.applied().map(str::to_owned);
     let both = all.iter().zip(&masked).filter(|(real, any)| digest(real) != digest(any));
     Ok(both.filter_map(|(_, any)| Some((any.object.id(), digest(any)?))).collect())
 }

@@ -39,7 +39,7 @@ pub(super) async fn found(world: &World, plan: &mut Plan) -> Vec<Drift> {
         let live = with_managers(&world.client, wanted.api_version(), &id).await?;
         if let Some(live) = live.as_ref().filter(|live| is_own_spelling(&fields, live)) {
             if let Some(cache) = world.reader.cache() {
-                cache.settle(&wanted, live);
+                cache.settled().settle(&wanted, live);
             }
             return Ok(Found::Spelled(id));
         }

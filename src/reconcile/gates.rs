@@ -6,7 +6,7 @@ use crate::facts::{Cluster, Connection, Node};
 use crate::health::{DriverHealth, Verdict, assess};
 use crate::manifest::Object;
 use crate::plan::{Desired, Hold, Needs, Wait};
-use crate::types::{CPI, CSI, DriverName, ObjectId};
+use crate::types::{ById, CPI, CSI, DriverName};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -100,7 +100,7 @@ pub fn hold_lamed(
 /// Holds a webhook back until the pods that answer for it are ready: from then on the API server asks it, and refuses what it
 /// would have to ask about in vain. One that is in place already stays and is kept up to date.
 #[must_use]
-pub fn hold_webhook(desired: &[Desired], live: &BTreeMap<ObjectId, Object>) -> Option<Hold> {
+pub fn hold_webhook(desired: &[Desired], live: &ById<Object>) -> Option<Hold> {
     let webhook = desired.iter().find(|d| d.object.kind() == "ValidatingWebhookConfiguration")?;
     if live.contains_key(&webhook.object.id()) {
         return None;
@@ -363,8 +363,8 @@ mod tests {
             wanted("ValidatingWebhookConfiguration", 7),
         ];
         let ready = json!({"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1});
-        let live = |objects: &[Object]| objects.iter().map(|o| (o.id(), o.clone())).collect::<BTreeMap<_, _>>();
-        let say = |live: &BTreeMap<ObjectId, Object>| hold_webhook(&desired, live).map(|hold| (hold.from, hold.waits[0].message.clone()));
+        let live = |objects: &[Object]| objects.iter().map(|o| (o.id(), o.clone())).collect::<ById<_>>();
+        let say = |live: &ById<Object>| hold_webhook(&desired, live).map(|hold| (hold.from, hold.waits[0].message.clone()));
         let waits = |what: &str| {
             Some((
                 7,

@@ -7,18 +7,19 @@ use super::gather::{by_name, inventory_name, texts};
 use crate::api::{INVENTORY_LABEL, VDOConfig};
 use crate::cluster::{ClusterError, Reader, Select, Watch};
 use crate::manifest::Object;
-use crate::plan::{Inventory, Keep, Plan, Step};
+use crate::plan::{Inventory, InventoryError, Keep, Plan, Step};
 use crate::types::ObjectId;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The key under which a part has its text.
 const TEXT: &str = "objects";
 
 /// An inventory as it was found.
 pub(super) struct Found {
-    pub inventory: Inventory,
+    pub inventory: Arc<Inventory>,
     /// Whether it is kept in several ConfigMaps.
     pub chunked: bool,
 }
@@ -38,28 +39,35 @@ pub(super) async fn find(reader: &Reader, config: &VDOConfig, apply_set: &str, e
         found => found,
     };
     let Some(found) = found else { return Ok(None) };
-    let index = texts(&found, "/data");
-    let names = Inventory::chunk_names(&index);
-    let ids: BTreeMap<ObjectId, String> = names.iter().map(|name| (id(&namespace, name), "v1".to_owned())).collect();
+    let names = Inventory::chunk_names(&texts(&found, "/data"));
+    let ids: Vec<ObjectId> = names.iter().map(|name| id(&namespace, name)).collect();
     let chunks = match ids.is_empty() {
-        true => BTreeMap::new(),
-        false => text(reader.live(&ids, [parts.clone()]).await?.into_values()),
+        true => Vec::new(),
+        false => {
+            let ids: Vec<_> = ids.iter().map(|id| (id, "v1")).collect();
+            reader.live(&ids, [parts.clone()]).await?.into_values().collect()
+        }
     };
     let chunked = !names.is_empty();
-    match Inventory::parse(&name, &index, &chunks) {
+    match read(reader, &name, found, chunks) {
         Ok(inventory) => Ok(Some(Found { inventory, chunked })),
         Err(error) if !chunked => Err(error.into()),
         Err(_) => {
-            let index = reader
-                .now(&watch)
-                .await?
-                .pop()
-                .map(|found| texts(&found, "/data"))
-                .unwrap_or_default();
-            let chunks = text(reader.now(&parts).await?.into_iter());
-            let inventory = Inventory::parse(&name, &index, &chunks)?;
+            let Some(found) = reader.now(&watch).await?.pop() else {
+                return Ok(None);
+            };
+            let inventory = read(reader, &name, found, reader.now(&parts).await?)?;
             Ok(Some(Found { inventory, chunked }))
         }
+    }
+}
+
+/// What these ConfigMaps say. The same ones are not read twice.
+fn read(reader: &Reader, name: &str, first: Object, chunks: Vec<Object>) -> Result<Arc<Inventory>, InventoryError> {
+    let parse = |first: &Object, chunks: &[Object]| Inventory::parse(name, &texts(first, "/data"), &text(chunks.iter().cloned()));
+    match reader.cache() {
+        None => Ok(Arc::new(parse(&first, &chunks)?)),
+        Some(cache) => cache.inventory(first, chunks, parse),
     }
 }
 

@@ -15,11 +15,11 @@ use crate::manifest::{is_owned, remember_configuration};
 use crate::matrix::{self, Index, Query, Resolution};
 use crate::plan::{self, Desired, Drawn, Held, Hold, Input, Needs, Observed, Plan, Wait};
 use crate::status::{DriverReport, Report};
-use crate::types::{CPI, CSI, ObjectId, VcenterVersion};
+use crate::types::{CPI, CSI, VcenterVersion};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::ResourceExt;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Everything that was decided.
 pub struct Prepared {
@@ -322,38 +322,31 @@ fn tell(report: &mut Report, survey: &Survey, resolution: &Resolution, desired: 
             health: survey.running.get(name).cloned(),
         })
         .collect();
-    let objects: BTreeSet<ObjectId> = desired
-        .iter()
-        .map(|d| d.object.id())
-        .chain(survey.inventory.objects.keys().cloned())
-        .collect();
-    report.inventory = Some((survey.inventory_name.clone(), objects.len()));
+    let known = &survey.inventory.objects;
+    let new = desired.iter().filter(|d| !known.contains_key(&d.object.id())).count();
+    report.inventory = Some((survey.inventory_name.clone(), known.len() + new));
 }
 
 /// The live objects of everything that is wanted or in the inventory. What is wanted of a workload depends on them in one thing:
 /// with which configuration its pods began.
 async fn observe(world: &World, survey: &Survey, desired: &mut [Desired]) -> Result<Observed, ReconcileError> {
-    let mut ids: BTreeMap<ObjectId, String> = desired.iter().map(|d| (d.object.id(), d.object.api_version().to_owned())).collect();
-    for (id, entry) in &survey.inventory.objects {
-        ids.entry(id.clone()).or_insert_with(|| entry.api_version.clone());
-    }
-    let live = world.reader.live(&ids, watches(&ids, &survey.apply_set)).await?;
-    for d in desired.iter_mut() {
+    // What is in the inventory was looked at already.
+    let known = &survey.inventory.objects;
+    let wanted: Vec<_> = desired.iter().map(|d| (d.object.id(), d.object.api_version())).collect();
+    let new = wanted.iter().filter(|(id, _)| !known.contains_key(id));
+    let new: Vec<_> = new.map(|(id, version)| (id, *version)).collect();
+    let mut live = survey.live.clone();
+    live.extend(world.reader.live(&new, watches(&new, &survey.apply_set)).await?);
+    for d in desired.iter_mut().filter(|d| d.object.pod_spec().is_some()) {
         if let Some(live) = live.get(&d.object.id()).filter(|live| is_owned(live, &survey.apply_set)) {
             remember_configuration(&mut d.object, live, &survey.cluster.uid);
         }
     }
-    let mut observed = Observed {
+    let pairs = desired.iter().filter_map(|d| Some((&d.object, live.get(&d.object.id())?)));
+    let settled = world.reader.cache().map(|cache| cache.settled().among(pairs)).unwrap_or_default();
+    Ok(Observed {
         live,
+        settled,
         ..Observed::default()
-    };
-    if let Some(cache) = world.reader.cache() {
-        for d in desired {
-            let id = d.object.id();
-            if observed.live.get(&id).is_some_and(|live| cache.is_settled(&d.object, live)) {
-                observed.settled.insert(id);
-            }
-        }
-    }
-    Ok(observed)
+    })
 }

@@ -109,7 +109,7 @@ pub(super) async fn record(config: &VDOConfig, world: &World, survey: &Survey, r
     );
     tracing::warn!(inventory = survey.inventory_name, objects, "{message}");
     let plan = Plan {
-        steps: vec![Step::Record(survey.inventory.clone())],
+        steps: vec![Step::Record(Inventory::clone(&survey.inventory))],
         ..Plan::default()
     };
     let place = Place {

@@ -242,7 +242,7 @@ pub(super) async fn rightless(
     let mut missing = Vec::new();
     let mut by_namespace: BTreeMap<String, Vec<&Step>> = BTreeMap::new();
     for step in deferred.iter().filter(|step| !memory.knows(step, &entitled())) {
-        let namespace = step.id().map(|id| id.namespace).unwrap_or_default();
+        let namespace = step.id().map(|id| id.namespace.clone()).unwrap_or_default();
         by_namespace.entry(namespace).or_default().push(step);
     }
     // Rights in the whole cluster are part of the answer for every namespace.

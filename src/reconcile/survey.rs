@@ -9,18 +9,19 @@ use crate::health::{DriverHealth, driver_health, slices_of};
 use crate::manifest::{Object, apply_set_id, is_owned};
 use crate::plan::Inventory;
 use crate::status::{DriverReport, Report};
-use crate::types::{DriverName, DriverVersion, KubernetesVersion, ObjectId};
+use crate::types::{ById, DriverName, DriverVersion, KubernetesVersion, ObjectId};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What is there.
 pub struct Survey {
     /// The cluster.
     pub cluster: Cluster,
     /// What may exist because of us.
-    pub inventory: Inventory,
+    pub inventory: Arc<Inventory>,
     /// It was lost and is rebuilt from what bears our labels, and not stored yet: nothing may be removed because of it.
     pub recovered: bool,
     /// Whether it is kept in several ConfigMaps.
@@ -30,7 +31,7 @@ pub struct Survey {
     /// The id of our apply set.
     pub apply_set: String,
     /// The live objects of the inventory.
-    pub live: BTreeMap<ObjectId, Object>,
+    pub live: ById<Object>,
     /// The drivers of which pods are meant to run, and how they are.
     pub running: BTreeMap<DriverName, DriverHealth>,
     /// Their versions.
@@ -53,15 +54,11 @@ pub async fn survey(reader: &Reader, config: &VDOConfig, version: KubernetesVers
         None if expected => {
             let found = recover::scan(reader, config, &apply_set).await?;
             let recovered = !found.objects.is_empty();
-            (found, recovered)
+            (Arc::new(found), recovered)
         }
-        None => (Inventory::default(), false),
+        None => (Arc::default(), false),
     };
-    let ids = inventory
-        .objects
-        .iter()
-        .map(|(id, entry)| (id.clone(), entry.api_version.clone()))
-        .collect();
+    let ids = listed(&inventory);
     let live = reader.live(&ids, watches(&ids, &apply_set)).await?;
     let mut survey = Survey {
         cluster,
@@ -80,20 +77,13 @@ pub async fn survey(reader: &Reader, config: &VDOConfig, version: KubernetesVers
 
 impl Survey {
     async fn assess(&mut self, reader: &Reader) -> Result<(), ReconcileError> {
-        for driver in self
-            .inventory
-            .objects
-            .values()
-            .map(|entry| entry.driver.clone())
-            .collect::<BTreeSet<_>>()
-        {
-            let of_driver = |id: &ObjectId| self.inventory.objects.get(id).is_some_and(|entry| entry.driver == driver);
-            let objects: Vec<&Object> = self
-                .live
-                .iter()
-                .filter(|(id, o)| of_driver(id) && is_owned(o, &self.apply_set))
-                .map(|(_, o)| o)
-                .collect();
+        let mut by_driver: BTreeMap<&str, Vec<&Object>> = BTreeMap::new();
+        for (id, object) in self.live.iter().filter(|(_, object)| is_owned(object, &self.apply_set)) {
+            if let Some(entry) = self.inventory.objects.get(id) {
+                by_driver.entry(&entry.driver).or_default().push(object);
+            }
+        }
+        for (driver, objects) in by_driver {
             let workloads: Vec<&Object> = objects.iter().copied().filter(|o| o.pod_spec().is_some()).collect();
             let Some(first) = workloads.first() else { continue };
             let version = first.label("app.kubernetes.io/version").unwrap_or_default().to_owned();
@@ -107,9 +97,9 @@ impl Survey {
             let view = reader.load(watches.clone()).await?;
             let slices: Vec<Object> = watches.iter().flat_map(|watch| view.list(watch)).collect();
             let (pods, slices): (Vec<&Object>, Vec<&Object>) = (pods.iter().collect(), slices.iter().collect());
-            let health = driver_health(&driver, &objects, &pods, &slices, &self.cluster.nodes);
-            self.running.insert(driver.clone(), health);
-            self.installed.insert(driver, version);
+            let health = driver_health(driver, &objects, &pods, &slices, &self.cluster.nodes);
+            self.running.insert(driver.to_owned(), health);
+            self.installed.insert(driver.to_owned(), version);
         }
         Ok(())
     }
@@ -168,14 +158,21 @@ impl Survey {
     }
 }
 
-/// The watches that show these objects: by label, but Secrets and namespaces by name.
-pub(super) fn watches(ids: &BTreeMap<ObjectId, String>, apply_set: &str) -> BTreeSet<Watch> {
+/// Everything in an inventory, with its API version.
+fn listed(inventory: &Inventory) -> Vec<(&ObjectId, &str)> {
+    let objects = inventory.objects.iter();
+    objects.map(|(id, entry)| (id, entry.api_version.as_str())).collect()
+}
+
+/// The watches that show these objects, each with its API version: by label, but Secrets and namespaces by name.
+pub(super) fn watches(ids: &[(&ObjectId, &str)], apply_set: &str) -> BTreeSet<Watch> {
     let by_name = |id: &ObjectId| matches!(id.kind(), "Secret" | "Namespace");
-    // Thousands of objects have a few watches in common.
-    let different: BTreeSet<_> = ids
+    // Thousands of objects have a few watches in common, and neighbours nearly always.
+    let mut different: Vec<_> = ids
         .iter()
-        .map(|(id, api_version)| (api_version, id.kind(), &id.namespace, by_name(id).then_some(&id.name)))
+        .map(|(id, api_version)| (*api_version, id.kind(), &id.namespace, by_name(id).then_some(&id.name)))
         .collect();
+    different.dedup();
     different
         .into_iter()
         .map(|(api_version, kind, namespace, name)| {

@@ -1,8 +1,14 @@
+use indexmap::{IndexMap, IndexSet};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::ops::Deref;
+use std::sync::Arc;
 
 /// A group and a kind, without the version: the same object can be read at several versions.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GroupKind {
     /// The API group; empty for the core group.
     pub group: String,
@@ -22,8 +28,19 @@ impl fmt::Display for GroupKind {
 }
 
 /// What an object is called in the cluster: group, kind, namespace (empty when cluster-scoped) and name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+///
+/// Thousands of them are compared and looked up in every pass, so a copy shares its texts, and two are told apart by a digest of them.
+/// Their order is that of the texts.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(from = "Name", into = "Name")]
 pub struct ObjectId {
+    key: u128,
+    texts: Arc<Name>,
+}
+
+/// The texts of an [`ObjectId`].
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Name {
     /// Group and kind.
     #[serde(flatten)]
     pub group_kind: GroupKind,
@@ -37,7 +54,7 @@ pub struct ObjectId {
 impl ObjectId {
     /// An id from its parts.
     pub fn new(group: impl Into<String>, kind: impl Into<String>, namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self {
+        Name {
             group_kind: GroupKind {
                 group: group.into(),
                 kind: kind.into(),
@@ -45,6 +62,7 @@ impl ObjectId {
             namespace: namespace.into(),
             name: name.into(),
         }
+        .into()
     }
 
     /// The kind alone.
@@ -60,6 +78,77 @@ impl ObjectId {
     }
 }
 
+impl From<Name> for ObjectId {
+    fn from(texts: Name) -> Self {
+        Self {
+            key: key([&texts.group_kind.group, &texts.group_kind.kind, &texts.namespace, &texts.name]),
+            texts: Arc::new(texts),
+        }
+    }
+}
+
+impl From<ObjectId> for Name {
+    fn from(id: ObjectId) -> Self {
+        Arc::unwrap_or_clone(id.texts)
+    }
+}
+
+/// Half of the digest of these texts: nobody can name two objects so that they are taken for one.
+fn key(texts: [&str; 4]) -> u128 {
+    let mut digest = Sha256::new();
+    for text in texts {
+        digest.update(text.len().to_le_bytes());
+        digest.update(text);
+    }
+    let mut half = [0; 16];
+    half.copy_from_slice(&digest.finalize()[..16]);
+    u128::from_le_bytes(half)
+}
+
+impl Deref for ObjectId {
+    type Target = Name;
+
+    fn deref(&self) -> &Name {
+        &self.texts
+    }
+}
+
+impl PartialEq for ObjectId {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for ObjectId {}
+
+impl Hash for ObjectId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        #[expect(clippy::cast_possible_truncation, reason = "any part of a digest is as good as a hash")]
+        state.write_u64(self.key as u64);
+    }
+}
+
+impl PartialOrd for ObjectId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ObjectId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        if self.key == other.key {
+            return Ordering::Equal;
+        }
+        self.texts.cmp(&other.texts)
+    }
+}
+
+impl fmt::Debug for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.texts.fmt(f)
+    }
+}
+
 impl fmt::Display for ObjectId {
     /// `DaemonSet kube-system/vsphere-cloud-controller-manager`, the way people name objects to each other.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -68,5 +157,57 @@ impl fmt::Display for ObjectId {
         } else {
             write!(f, "{} {}/{}", self.kind(), self.namespace, self.name)
         }
+    }
+}
+
+/// Something of each of many objects, in the order in which it was put in.
+pub type ById<T> = IndexMap<ObjectId, T, BuildHasherDefault<OfKey>>;
+
+/// A set of objects, in the order in which they were put in.
+pub type Ids = IndexSet<ObjectId, BuildHasherDefault<OfKey>>;
+
+/// The hash of an [`ObjectId`], which is a part of its digest already.
+#[derive(Debug, Default)]
+pub struct OfKey(u64);
+
+impl Hasher for OfKey {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write_u64(&mut self, part: u64) {
+        self.0 = part;
+    }
+
+    /// Nothing else is hashed by it; what would be is mixed in, so that nothing is lost.
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_equal_exactly_when_their_texts_are() {
+        let parts = ["", "a", "b", "ab"];
+        let mut all = Vec::new();
+        for group in parts {
+            for kind in parts {
+                for namespace in parts {
+                    all.extend(parts.map(|name| ([group, kind, namespace, name], ObjectId::new(group, kind, namespace, name))));
+                }
+            }
+        }
+        for (one, a) in &all {
+            for (other, b) in &all {
+                assert_eq!((a == b, a.cmp(b)), (one == other, one.cmp(other)), "{one:?} {other:?}");
+            }
+        }
+        let set: Ids = all.iter().chain(&all).map(|(_, id)| id.clone()).collect();
+        assert_eq!(set.len(), all.len());
     }
 }

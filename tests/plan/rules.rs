@@ -119,7 +119,7 @@ fn bad_plans_are_refused_each_for_its_own_reason() {
         (
             refused(|plan, _, _| {
                 if let Step::Record(inventory) = &mut plan.steps[0] {
-                    inventory.objects.remove(&object(map, 0, true).id());
+                    inventory.objects.shift_remove(&object(map, 0, true).id());
                 }
             }),
             "would be dropped from the inventory before anything was removed",

@@ -3,7 +3,7 @@
 use k8s_openapi::jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use std::time::Duration;
 use vdo::api::Reason;
@@ -13,7 +13,7 @@ use vdo::plan::{
     whole, without,
 };
 use vdo::types::DriverRole as Role;
-use vdo::types::{CPI, CSI, ObjectId};
+use vdo::types::{ById, CPI, CSI, Ids, ObjectId};
 
 /// Kinds that go only when nothing depends on them.
 pub const GUARDED: [&str; 3] = ["Namespace", "StorageClass", "CustomResourceDefinition"];
@@ -121,7 +121,7 @@ impl Case {
                 wave: order(i),
                 adopted,
                 uid: uid.map(Into::into),
-                applied: uid.and_then(|_| applied(&object(i, slot.wanted.unwrap_or_default(), true))),
+                applied: uid.and_then(|_| applied(&object(i, slot.wanted.unwrap_or_default(), true)).map(str::to_owned)),
             };
             let entry = match slot.listed {
                 Listed::No => None,
@@ -222,12 +222,12 @@ pub fn is_leaving(object: &Object) -> bool {
 
 #[derive(Debug, Clone, Default)]
 pub struct World {
-    pub live: BTreeMap<ObjectId, Object>,
+    pub live: ById<Object>,
     pub inventory: Inventory,
     pub held: BTreeSet<ObjectId>,
     pub volumes: Volumes,
     pub at: Timestamp,
-    pub immutable: BTreeSet<ObjectId>,
+    pub immutable: Ids,
     made: usize,
 }
 
@@ -318,7 +318,7 @@ impl World {
                 self.live.insert(object.id(), stored(object.clone(), &uid, false));
             }
             Step::Delete { id, uid, .. } | Step::Replace { id, uid, .. } => {
-                self.immutable.remove(id);
+                self.immutable.swap_remove(id);
                 if let Some(live) = self.live.get_mut(id).filter(|live| live.uid() == uid) {
                     *live = stored(live.clone(), uid, true);
                 }
@@ -347,19 +347,14 @@ impl World {
 
     /// Everything but UIDs, which differ from run to run.
     pub fn shape(&self) -> (Vec<String>, Vec<String>) {
-        let live = self
-            .live
-            .iter()
-            .map(|(id, o)| format!("{id} {} {}", is_owned(o, &set()), o.value()["data"]))
-            .collect();
-        (
-            live,
-            self.inventory
-                .objects
-                .iter()
-                .map(|(id, e)| format!("{id} {} {}", e.wave, e.adopted))
-                .collect(),
-        )
+        let live = self.live.iter();
+        let live = live.map(|(id, o)| format!("{id} {} {}", is_owned(o, &set()), o.value()["data"]));
+        let listed = self.inventory.objects.iter();
+        let listed = listed.map(|(id, e)| format!("{id} {} {}", e.wave, e.adopted));
+        let (mut live, mut listed): (Vec<_>, Vec<_>) = (live.collect(), listed.collect());
+        live.sort();
+        listed.sort();
+        (live, listed)
     }
 }
 

@@ -1,0 +1,111 @@
+//! Which live objects are as wanted, kept from one pass to the next.
+
+use crate::manifest::{Object, differences};
+use crate::types::{ById, Ids};
+use serde_json::Value;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What was found out of objects that are as wanted. It may be lost at any instant: then it is found out again.
+#[derive(Default)]
+pub struct Settled {
+    /// Where the server has written a value in its own way, so that a comparison alone would see a difference for ever: the digest of
+    /// what is wanted, and what there is.
+    spelled: Mutex<ById<(String, Value)>>,
+    /// What is wanted and what there is, of objects that were compared last.
+    compared: Mutex<ById<(Object, Object)>>,
+}
+
+impl Settled {
+    /// Takes over what the server answered to an apply: what it made of it is what is wanted.
+    pub(super) fn answered(&self, wanted: &Object, live: &Object) {
+        if differences(wanted.value(), live.value()).is_empty() {
+            lock(&self.spelled).swap_remove(&live.id());
+        } else {
+            self.settle(wanted, live);
+        }
+    }
+
+    /// Remembers that a live object, as it is now, is what is wanted, whatever a comparison says.
+    pub fn settle(&self, wanted: &Object, live: &Object) {
+        lock(&self.spelled).insert(live.id(), (wanted.applied().unwrap_or_default().to_owned(), meaning(live)));
+    }
+
+    /// Those of these pairs, each of what is wanted and what there is, that are as wanted: a comparison says so, or the server has said
+    /// it of the object as it is now. What was compared in the last pass is not compared again.
+    #[must_use]
+    pub fn among<'a>(&self, pairs: impl IntoIterator<Item = (&'a Object, &'a Object)>) -> Ids {
+        let (spelled, mut compared) = (lock(&self.spelled), lock(&self.compared));
+        let before = std::mem::take(&mut *compared);
+        let mut settled = Ids::default();
+        for (wanted, live) in pairs {
+            let id = live.id();
+            let known = || before.get(&id).is_some_and(|(w, l)| w.is_same(wanted) && l.is_same(live));
+            let same = || wanted.applied() == live.applied() && differences(wanted.value(), live.value()).is_empty();
+            let said = |(was, seen): &(String, Value)| Some(was.as_str()) == wanted.applied() && *seen == meaning(live);
+            if known() || same() {
+                compared.insert(id.clone(), (wanted.clone(), live.clone()));
+                settled.insert(id);
+            } else if spelled.get(&id).is_some_and(said) {
+                settled.insert(id);
+            }
+        }
+        settled
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What an apply decides: the object without its status and without what the server counts up.
+fn meaning(object: &Object) -> Value {
+    let mut value = object.value().clone();
+    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        for counted in ["resourceVersion", "generation", "managedFields"] {
+            metadata.shift_remove(counted);
+        }
+    }
+    if let Some(map) = value.as_object_mut() {
+        map.shift_remove("status");
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::APPLIED_ANNOTATION;
+    use serde_json::json;
+
+    fn object(data: &str, applied: &str, version: &str) -> Object {
+        let metadata = json!({"name": "a", "namespace": "n", "resourceVersion": version, "annotations": {APPLIED_ANNOTATION: applied}});
+        Object::new(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"k": data}})).expect("an object")
+    }
+
+    fn wanted(data: &str, applied: &str) -> Object {
+        let mut value = object(data, applied, "").into_value();
+        value["metadata"].as_object_mut().expect("metadata").shift_remove("resourceVersion");
+        Object::new(value).expect("an object")
+    }
+
+    #[test]
+    fn what_is_as_wanted_is_found_out_and_stays_so_until_one_of_the_two_changes() {
+        let all = Settled::default();
+        let settled = |wanted: &Object, live: &Object| !all.among([(wanted, live)]).is_empty();
+        let (one, live) = (wanted("1", "d1"), object("1", "d1", "5"));
+        assert!(settled(&one, &live) && settled(&one, &live), "also at the second look");
+        assert!(!settled(&one, &object("2", "d1", "6")), "somebody changed it");
+        assert!(!settled(&wanted("1", "d2"), &live), "something else is wanted");
+        assert!(settled(&wanted("1", "d1"), &object("1", "d1", "7")), "alike is enough");
+
+        // The server writes a value in its own way.
+        let (long, short) = (wanted("1000m", "d1"), object("1", "d1", "5"));
+        assert!(!settled(&long, &short));
+        all.answered(&long, &short);
+        assert!(settled(&long, &short) && settled(&long, &object("1", "d1", "9")));
+        assert!(!settled(&long, &object("3", "d1", "9")) && !settled(&wanted("1000m", "d2"), &short));
+        // Until it writes it as it is wanted.
+        all.answered(&one, &live);
+        assert!(!settled(&long, &short));
+    }
+}
