@@ -254,6 +254,11 @@ impl World {
         plan
     }
 
+    /// The next increment, where more is known than the cluster shows.
+    pub fn plan_for(&self, desired: &[Desired], observed: &Observed) -> Plan {
+        build(self.input(desired, observed))
+    }
+
     /// The next increment in which some drivers are left as they are.
     pub fn plan_without(&self, desired: &[Desired], held: &Held) -> Plan {
         let plan = self.answered(|observed| without(self.input(desired, observed), held));
