@@ -18,6 +18,7 @@
 mod ahead;
 mod approval;
 mod attached;
+mod basis;
 pub mod connection;
 mod desired;
 mod drift;

@@ -73,6 +73,28 @@ async fn another_matrix_is_followed_and_a_broken_one_takes_no_place(bed: &mut Be
     let (code, _, err) = bed.vdoctl(&["plan", "--matrix", path])?;
     assert!(code == 4 && err.contains("matrix"), "{code} {err}");
 
+    // The next operator finds no matrix at all. It keeps what runs, and goes on when there is one.
+    bed.kill_operator();
+    bed.start_operator().await?;
+    let told = until("an operator that keeps what runs", PATIENCE, async || {
+        let config = bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", bed::NS, "vdo").await?;
+        let told = bed::condition(&config, "MatrixFresh");
+        let kept = told["message"]
+            .as_str()
+            .is_some_and(|message| message.contains("nothing is chosen"));
+        Ok(if kept { Probe::Ready(told) } else { Probe::not_yet(told) })
+    })
+    .await?;
+    assert!(told["status"] == "False" && told["reason"] == "MatrixInvalid", "{told}");
+    bed.delete("v1", "Service", "vmware-system-csi", "vsphere-csi-controller").await?;
+    until("a deleted object to be back", PATIENCE, async || {
+        let service = bed.get("v1", "Service", "vmware-system-csi", "vsphere-csi-controller").await?;
+        Ok(Probe::when(service != Value::Null, "not there"))
+    })
+    .await?;
+    bed.until_ready().await?;
+    assert_eq!(bed.status().await?["matrix"]["version"], 7001, "the one that was decided with last");
+
     write(7002)?;
     look(bed, "mended").await?;
     until_version(bed, 7002).await?;

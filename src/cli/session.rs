@@ -105,10 +105,12 @@ impl Session {
         })
     }
 
-    /// Chooses versions and takes charts from this store, as an operator does that was started with it.
-    pub(super) fn choosing_from(mut self, store: Store) -> Self {
+    /// Chooses versions and takes charts from this store, as an operator does that was started with it. A matrix that somebody names has
+    /// to be good, whatever could be decided without it.
+    pub(super) async fn choosing_from(mut self, store: Store) -> Result<Self, CliError> {
         self.world.library = Library::new(store);
-        self
+        self.world.library.index::<ReconcileError>().await?;
+        Ok(self)
     }
 
     /// Looks for a VDOConfig.

@@ -6,7 +6,7 @@ use super::foreign::nobody_else;
 use super::lookups::answered;
 use super::stopwatch::Stopwatch;
 use super::survey::{Survey, watches};
-use super::{Occasion, World, ahead, attached, gates, gather, preconditions, select, snapshots, upgrade, webhook};
+use super::{Occasion, World, ahead, attached, basis, gates, gather, preconditions, select, snapshots, upgrade, webhook};
 use crate::api::{Approval, ConflictRule, MatrixStatus, UpdatePolicy};
 use crate::cluster::{Select, Watch, list};
 use crate::driverconfig::csi;
@@ -136,23 +136,23 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
 
     report.preconditions.push(snapshots::survey(&world.reader, &config.spec).await);
 
-    let edition = world.library.index::<ReconcileError>().await?;
-    let index: &Index = &edition.index;
+    let installed = survey.versions();
+    let basis = basis::basis(&world.library, config, &installed, &asked).await?;
+    let index: &Index = &basis.edition.index;
     asked.leave_to(index);
     upgrade::hold_upgrades(&world.reader, survey, &objects, index, &mut asked).await?;
-    report.matrix = Some(MatrixStatus {
+    report.matrix = (!basis.narrowed).then(|| MatrixStatus {
         source: world.library.to_string(),
         version: i64::try_from(index.version).unwrap_or(i64::MAX),
-        digest: edition.digest.to_string(),
+        digest: basis.edition.digest.to_string(),
     });
     report
         .preconditions
-        .push(preconditions::matrix(&edition, &world.library.to_string(), occasion.now));
+        .push(preconditions::matrix(&basis, &world.library.to_string(), occasion.now));
     let (vcenters, unknown) = match vcenters(&connections, index) {
         Ok(vcenters) => (vcenters, None),
         Err(error) => (Vec::new(), Some(error)),
     };
-    let installed = survey.versions();
     let query = Query {
         kubernetes: &survey.cluster.version,
         vcenters: &vcenters,
@@ -164,7 +164,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         report.preconditions.extend(preconditions::supported(index, &query, None));
         return Err(error);
     }
-    report.upgradeable = Some(ahead::upgradeable(index, &query));
+    report.upgradeable = (!basis.narrowed).then(|| ahead::upgradeable(index, &query));
     let (told, resolution) = attached::choose(&world.reader, index, &query).await;
     report.preconditions.push(told);
     report
