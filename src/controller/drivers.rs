@@ -116,6 +116,7 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
     context.metrics.stage("report", published.elapsed());
     context.metrics.stage("all", started.elapsed());
     context.memory.keep_config(&uid, memory);
+    context.sweep();
     Ok(Action::requeue(delay))
 }
 
