@@ -71,7 +71,7 @@ async fn another_matrix_is_followed_and_a_broken_one_takes_no_place(bed: &mut Be
 
     // With an index that cannot be used vdoctl decides nothing, as an operator would that starts with it.
     let (code, _, err) = bed.vdoctl(&["plan", "--matrix", path])?;
-    assert!(code == 4 && err.contains("matrix"), "{code} {err}");
+    assert!(code == 4 && err.contains(&format!("vdoctl matrix lint {path}")), "{code} {err}");
 
     // The next operator finds no matrix at all. It keeps what runs, and goes on when there is one.
     bed.kill_operator();

@@ -7,7 +7,7 @@ use super::{Answer, CliError};
 use crate::plan::Item;
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
-    let session = Session::open(global).await?.choosing_from(args.index.store()).await?;
+    let session = Session::open(global).await?.choosing_from(&args.index).await?;
     answer(args, &Planned::of(&session).await?)
 }
 

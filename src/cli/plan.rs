@@ -8,7 +8,7 @@ use crate::api::Approval;
 use crate::plan::{Action, Item};
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
-    let session = Session::open(global).await?.choosing_from(args.index.store()).await?;
+    let session = Session::open(global).await?.choosing_from(&args.index).await?;
     answer(args.output.or_table(), &Planned::of(&session).await?)
 }
 

@@ -7,7 +7,7 @@ use super::{Answer, CliError};
 use crate::plan::Desired;
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
-    let session = Session::open(global).await?.choosing_from(args.index.store()).await?;
+    let session = Session::open(global).await?.choosing_from(&args.index).await?;
     let decided = session.decide().await?;
     let mut desired: Vec<&Desired> = decided.prepared.desired.iter().collect();
     desired.sort_by_key(|d| (d.wave, d.object.id()));

@@ -1,7 +1,8 @@
 //! The cluster of a command: found as kubectl finds it, read once, never written to.
 
-use super::args::Global;
+use super::args::{Global, MatrixFile};
 use super::failure::sentence;
+use super::matrix::library;
 use super::{CliError, Exit};
 use crate::api::{MatrixStatus, VDOConfig};
 use crate::cluster::{ClusterError, KubeOptions, Reader, Select, Watch, Writer, connect, list, server_version};
@@ -105,11 +106,9 @@ impl Session {
         })
     }
 
-    /// Chooses versions and takes charts from this store, as an operator does that was started with it. A matrix that somebody names has
-    /// to be good, whatever could be decided without it.
-    pub(super) async fn choosing_from(mut self, store: Store) -> Result<Self, CliError> {
-        self.world.library = Library::new(store);
-        self.world.library.index::<ReconcileError>().await?;
+    /// Chooses versions and takes charts from this matrix, as an operator does that was started with it.
+    pub(super) async fn choosing_from(mut self, named: &MatrixFile) -> Result<Self, CliError> {
+        (self.world.library, _) = library(named).await?;
         Ok(self)
     }
 
