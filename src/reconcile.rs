@@ -192,12 +192,8 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
         return Ok(());
     }
     hold_on(config, &world.writer).await?; // effect: the finalizer, before the first write
-    let place = execute::Place {
-        namespace: &config.namespace().unwrap_or_default(),
-        name: &survey.inventory_name,
-        apply_set: &survey.apply_set,
-        chunked: survey.chunked,
-    };
+    let namespace = config.namespace().unwrap_or_default();
+    let place = execute::Place::of(&survey, &namespace);
     let mut watch = Stopwatch::start();
     let outcome = execute::execute(&plan, world, &place).await; // effect
     if let Some(memory) = world.rehearsals.as_ref().filter(|_| outcome.failures.is_empty()) {
