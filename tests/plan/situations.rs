@@ -211,8 +211,12 @@ fn a_driver_that_is_ill_is_brought_to_no_other_state_unasked() {
             .steps
             .iter()
             .filter_map(|step| match step {
-                Step::Apply { change, .. } if matches!(change, Change::Repair(_)) => Some("repair"),
-                Step::Apply { change, .. } if matches!(change, Change::Update(_)) => Some("update"),
+                Step::Apply {
+                    change: Change::Repair(_), ..
+                } => Some("repair"),
+                Step::Apply {
+                    change: Change::Update(_), ..
+                } => Some("update"),
                 Step::Apply { change, .. } => panic!("{change:?}"),
                 _ => None,
             })
