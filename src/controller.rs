@@ -244,6 +244,13 @@ fn wakes(changes: watch::Receiver<()>) -> impl Stream<Item = ()> + Send + 'stati
 }
 
 impl Context {
+    /// Ends the watches that neither loop has asked for in its last two runs, such as those on volumes during an upgrade or a removal.
+    fn sweep(&self) {
+        if let Some(cache) = self.world.reader.cache() {
+            cache.sweep(self.resync.max(self.connection_interval) * 2);
+        }
+    }
+
     /// The version of the API server, asked for again after a while.
     async fn version(&self) -> Result<KubernetesVersion, crate::cluster::ClusterError> {
         let mut known = self.version.lock().await;

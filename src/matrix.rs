@@ -8,6 +8,7 @@
 //! fits is never a reason to remove what runs: the caller keeps it and reports.
 
 mod advice;
+mod beside;
 mod fields;
 mod index;
 mod judge;
@@ -21,6 +22,7 @@ mod resolve;
 mod steps;
 mod stream;
 
+pub use beside::apart;
 pub use index::{
     BuildFloor, Confidence, Driver, Entry, Facts, Feature, Image, Index, RequiredWhen, Requirement, Source, State, Support, UpgradesFrom,
     Verdict,

@@ -12,8 +12,10 @@ mod chunks;
 mod conflict;
 mod drift;
 mod foreign;
+mod held;
 mod inventory;
 mod maintain;
+mod obstacle;
 mod order;
 mod outline;
 mod ownership;
@@ -29,7 +31,9 @@ pub use check::{PlanRejected, check};
 pub use chunks::{CHUNK, Keep, Kept};
 pub use drift::{Drift, Fight, History, blame, hold_fire};
 pub use foreign::{Foreigner, ORIGINAL_OPERATOR, foreigners};
+pub use held::{Held, Needs, held, without};
 pub use inventory::{Entry, Inventory, InventoryError, applied};
+pub use obstacle::{Obstacle, binds_what_changes, deferral, obstacle};
 pub use order::wave;
 pub use outline::{Action, Because, Item, outline};
 pub use ownership::{Adoption, Ownership, ownership};
@@ -164,6 +168,26 @@ impl Step {
         }
     }
 
+    /// Whether it leads to another state than the one that was reached before: a repair does not.
+    #[must_use]
+    pub fn is_transition(&self) -> bool {
+        match self {
+            Self::Apply { change, .. } => matches!(change, Change::Create | Change::Update(_) | Change::Adopt(_)),
+            Self::Delete { .. } | Self::Replace { .. } | Self::Release { .. } => true,
+            Self::Record(_) | Self::Commit(_) => false,
+        }
+    }
+
+    /// The driver whose object is written; empty where nobody knows.
+    #[must_use]
+    pub fn driver<'a>(&'a self, inventory: &'a Inventory) -> &'a str {
+        match self {
+            Self::Apply { driver, .. } | Self::Replace { driver, .. } => driver,
+            Self::Delete { id, .. } | Self::Release { id, .. } => inventory.objects.get(id).map_or("", |entry| entry.driver.as_str()),
+            Self::Record(_) | Self::Commit(_) => "",
+        }
+    }
+
     /// The object that is written; the inventory is none.
     #[must_use]
     pub fn id(&self) -> Option<ObjectId> {
@@ -214,11 +238,7 @@ impl Plan {
     /// Whether it leads to another state than the one that was reached before: a repair does not.
     #[must_use]
     pub fn is_transition(&self) -> bool {
-        self.steps.iter().any(|step| match step {
-            Step::Apply { change, .. } => matches!(change, Change::Create | Change::Update(_) | Change::Adopt(_)),
-            Step::Delete { .. } | Step::Replace { .. } | Step::Release { .. } => true,
-            Step::Record(_) | Step::Commit(_) => false,
-        })
+        self.steps.iter().any(Step::is_transition)
     }
 
     /// How many objects it touches.

@@ -18,6 +18,7 @@
 mod ahead;
 mod approval;
 mod attached;
+mod basis;
 pub mod connection;
 mod desired;
 mod drift;
@@ -35,6 +36,8 @@ mod node;
 mod preconditions;
 mod prepare;
 mod recover;
+mod refused;
+mod rehearsals;
 mod rehearse;
 mod remove;
 mod report;
@@ -51,7 +54,8 @@ pub use error::ReconcileError;
 pub use evidence::Evidence;
 pub use gather::{Found, connection_objects, connections_watch, inventory_name, nodes, vcenter_version};
 pub use prepare::{Prepared, policy, prepare};
-pub use rehearse::{Rehearsal, Rehearsals, Scope, rehearse};
+pub use rehearsals::{Refusal, Rehearsals};
+pub use rehearse::{Rehearsal, Scope, rehearse};
 pub use report::{Next, due, publish};
 pub use select::{Asked, asked};
 pub use survey::{Survey, survey};
@@ -86,7 +90,7 @@ pub struct World {
     pub renders: Renders,
     /// What containers that fail said last.
     pub evidence: Evidence,
-    /// What the server has accepted in rehearsals; `None` when nothing is rehearsed.
+    /// What the server has said in rehearsals; `None` when nothing is rehearsed.
     pub rehearsals: Option<Rehearsals>,
 }
 
@@ -106,6 +110,8 @@ pub struct Occasion<'a> {
     pub suspect: &'a BTreeSet<String>,
     /// How long a deletion may take before the status says what blocks it.
     pub patience: Duration,
+    /// Whether the next attempt is due that the last status promised; before that nobody asks again for what was refused.
+    pub due: bool,
 }
 
 /// Runs one increment and says what is to be reported. Every path ends in a report.
@@ -160,14 +166,14 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
     report.troubles.extend(troubles(&prepared.plan));
     let mut plan = prepared.plan.clone();
     if plan.is_transition() {
-        let rehearsal = rehearse(world, &survey, &mut prepared, Scope::Transitions).await?; // effect: tries, writes nothing
+        let rehearsal = rehearse(world, &survey, &mut prepared, Scope::Transitions(occasion)).await?; // effect: tries, writes nothing
         report.waiting.clone_from(&prepared.plan.waiting);
         report
             .troubles
-            .extend(rehearsal.refusals.iter().map(|(_, refusal)| Trouble::from(refusal)));
+            .extend(rehearsal.refusals.iter().map(|(_, refusal)| Trouble::from(refusal.as_ref())));
         let permitted = approval::permit(config, &survey, &mut prepared, report); // pure
         plan = prepared.plan.clone();
-        if !permitted || !rehearsal.refusals.is_empty() {
+        if !permitted {
             plan = plan.maintenance(&survey.inventory);
         }
         crate::plan::check(&plan, &prepared.desired, &survey.inventory)?;
@@ -186,16 +192,12 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
         return Ok(());
     }
     hold_on(config, &world.writer).await?; // effect: the finalizer, before the first write
-    let place = execute::Place {
-        namespace: &config.namespace().unwrap_or_default(),
-        name: &survey.inventory_name,
-        apply_set: &survey.apply_set,
-        chunked: survey.chunked,
-    };
+    let namespace = config.namespace().unwrap_or_default();
+    let place = execute::Place::of(&survey, &namespace);
     let mut watch = Stopwatch::start();
     let outcome = execute::execute(&plan, world, &place).await; // effect
     if let Some(memory) = world.rehearsals.as_ref().filter(|_| outcome.failures.is_empty()) {
-        memory.forget(&plan);
+        memory.forget(&plan.steps);
     }
     watch.lap(report, "apply");
     report.troubles.extend(outcome.failures.iter().map(Trouble::from));

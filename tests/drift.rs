@@ -8,6 +8,8 @@ use bed::{Bed, NS, OPERATOR, PATIENCE, condition};
 use kube::api::{Patch, PatchParams, ValidationDirective};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::time::Duration;
+use vdo::cluster::{Cache, Select, Watch};
 use vdo::manifest::{Object, Owner, differences, stamp};
 use vdo::plan::is_own_spelling;
 use vdo_testbed::{Probe, until};
@@ -27,7 +29,41 @@ async fn drift_is_brought_back_and_blamed_and_a_fight_ends() -> Result<()> {
     a_secret_is_masked(&bed).await?;
     no_spelling_is_drift(&bed).await?;
     another_spelling_is_written_once(&mut bed).await?;
-    a_fight_stops(&bed).await
+    a_fight_stops(&bed).await?;
+    watches_that_nobody_asks_for_end(&bed).await
+}
+
+/// As those on volumes after an upgrade: one that is asked for goes on.
+async fn watches_that_nobody_asks_for_end(bed: &Bed) -> Result<()> {
+    const IDLE: Duration = Duration::from_secs(2);
+    let (changed, _wakes) = tokio::sync::watch::channel(());
+    let cache = Cache::new(bed.cluster.client(), changed);
+    let (asked, left) = ("asked-for", "left-alone");
+    for name in [asked, left] {
+        bed.apply(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": NS}}))
+            .await?;
+    }
+    let watch = |name: &str| Watch::new("v1", "ConfigMap", NS, Select::Name(name.to_owned()));
+    cache.ensure([watch(asked), watch(left)], PATIENCE).await?;
+    cache.sweep(IDLE);
+    let shown = |name: &str| cache.list(&watch(name)).len();
+    ensure!((shown(asked), shown(left)) == (1, 1), "what was just asked for is gone");
+    // A watch has a line in the log when it ends.
+    let ended = |name: &str| -> Result<bool> {
+        let log = std::fs::read_to_string(bed.cluster.audit().path())?;
+        let words = ["\"ResponseComplete\"", "\"verb\":\"watch\"", name];
+        Ok(log.lines().any(|line| words.iter().all(|word| line.contains(word))))
+    };
+    until("the watch that nobody asks for to end", PATIENCE, async || {
+        cache.ensure([watch(asked)], PATIENCE).await?;
+        cache.sweep(IDLE);
+        Ok(Probe::when(ended(left)? && shown(left) == 0, "it goes on"))
+    })
+    .await?;
+    ensure!(!ended(asked)? && shown(asked) == 1, "one that is asked for ended");
+    cache.ensure([watch(left)], PATIENCE).await?;
+    ensure!(shown(left) == 1, "it does not begin again");
+    Ok(())
 }
 
 /// An edit as kubectl makes it: under a name of its own.

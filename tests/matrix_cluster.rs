@@ -7,6 +7,7 @@ mod bed;
 use anyhow::{Context, Result};
 use bed::{Bed, PATIENCE};
 use serde_json::{Value, json};
+use std::path::Path;
 use vdo_testbed::{Probe, until};
 
 const CSI: &str = "csi.vsphere.vmware.com";
@@ -32,8 +33,9 @@ async fn what_a_specification_needs_is_seen_in_the_cluster() -> Result<()> {
 async fn another_matrix_is_followed_and_a_broken_one_takes_no_place(bed: &mut Bed) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("index.json");
-    let mut index = vdo::yaml::load_all(std::str::from_utf8(vdo::fetch::embedded::index())?)?.remove(0);
-    let mut write = |version: u32| {
+    let index = vdo::yaml::load_all(std::str::from_utf8(vdo::fetch::embedded::index())?)?.remove(0);
+    let write = |version: u32| {
+        let mut index = index.clone();
         index["version"] = version.into();
         std::fs::write(&file, index.to_string())
     };
@@ -67,10 +69,82 @@ async fn another_matrix_is_followed_and_a_broken_one_takes_no_place(bed: &mut Be
     assert_eq!(bed.status().await?["matrix"]["version"], 7001, "the last good one is in use");
     assert_eq!(bed.owned().await?, before, "nothing that runs is touched");
 
+    // With an index that cannot be used vdoctl decides nothing, as an operator would that starts with it.
+    let (code, _, err) = bed.vdoctl(&["plan", "--matrix", path])?;
+    assert!(code == 4 && err.contains(&format!("vdoctl matrix lint {path}")), "{code} {err}");
+
+    // The next operator finds no matrix at all. It keeps what runs, and goes on when there is one.
+    bed.kill_operator();
+    bed.start_operator().await?;
+    let told = until("an operator that keeps what runs", PATIENCE, async || {
+        let config = bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", bed::NS, "vdo").await?;
+        let told = bed::condition(&config, "MatrixFresh");
+        let kept = told["message"]
+            .as_str()
+            .is_some_and(|message| message.contains("nothing is chosen"));
+        Ok(if kept { Probe::Ready(told) } else { Probe::not_yet(told) })
+    })
+    .await?;
+    assert!(told["status"] == "False" && told["reason"] == "MatrixInvalid", "{told}");
+    bed.delete("v1", "Service", "vmware-system-csi", "vsphere-csi-controller").await?;
+    until("a deleted object to be back", PATIENCE, async || {
+        let service = bed.get("v1", "Service", "vmware-system-csi", "vsphere-csi-controller").await?;
+        Ok(Probe::when(service != Value::Null, "not there"))
+    })
+    .await?;
+    bed.until_ready().await?;
+    assert_eq!(bed.status().await?["matrix"]["version"], 7001, "the one that was decided with last");
+
     write(7002)?;
     look(bed, "mended").await?;
     until_version(bed, 7002).await?;
-    bed.until_reason("MatrixFresh", "Healthy").await.map(drop)
+    bed.until_reason("MatrixFresh", "Healthy").await?;
+    vdoctl_decides_as_the_operator_does(bed, &index, &file).await
+}
+
+/// With the operator's matrix vdoctl wants what the operator wants. With another one, in which the version that runs has another chart,
+/// it wants something else, and says so.
+async fn vdoctl_decides_as_the_operator_does(bed: &Bed, index: &Value, file: &Path) -> Result<()> {
+    let mut changed = index.clone();
+    let versions = changed["drivers"]["vsphere-csi"]["versions"].as_array_mut().context("versions")?;
+    let chart = versions.iter().find(|entry| entry["version"] == "3.7.2").context("a version")?["chart"].clone();
+    let runs = versions
+        .iter_mut()
+        .find(|entry| entry["version"] == "3.7.3")
+        .context("the version that runs")?;
+    runs["chart"] = chart;
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("index.yaml"), changed.to_string())?;
+    let folder = folder.path().to_str().context("a path")?;
+    let operator = file.to_str().context("a path")?;
+    for verb in ["plan", "diff"] {
+        let wants = |more: &[&str]| -> Result<(i32, String, String)> {
+            let (code, out, err) = bed.vdoctl(&[&[verb, "-o", "json"], more].concat())?;
+            let plan: Value = serde_json::from_str(&out).with_context(|| err.clone())?;
+            Ok((code, plan["objects"].to_string(), err))
+        };
+        let (code, own, said) = wants(&["--matrix", operator])?;
+        assert!(
+            code == 0 && !said.contains("another matrix"),
+            "{verb} with the operator's: {own} {said}"
+        );
+        let (code, other, said) = wants(&["--matrix", folder])?;
+        assert!(code == 1 && other.contains("driver:v3.7.2"), "{verb} with another: {other}");
+        assert!(
+            said.contains(&format!(
+                "another matrix than this: {operator}, version 7002; give it with --matrix"
+            )),
+            "{said}"
+        );
+        let (_, _, said) = wants(&[])?;
+        assert!(said.contains("another matrix"), "{said}");
+    }
+    let (code, objects, _) = bed.vdoctl(&["render", "--matrix", folder])?;
+    assert!(
+        code == 0 && objects.contains("driver:v3.7.2") && !objects.contains("driver:v3.7.3"),
+        "{objects}"
+    );
+    Ok(())
 }
 
 async fn an_older_csi_runs(bed: &Bed) -> Result<()> {
@@ -83,6 +157,9 @@ async fn an_older_csi_runs(bed: &Bed) -> Result<()> {
         (&json!("3.6.3"), &json!("3.6.3")),
         "wanted and running"
     );
+    let (_, out, _) = bed.vdoctl(&["status", "-o", "json"])?;
+    let told = &serde_json::from_str::<Value>(&out)?["drivers"][1];
+    assert_eq!((&told["version"], &told["running"]), (&json!("3.6.3"), &json!("3.6.3")), "{out}");
     // Upgraded, Kubernetes would have a version that the pinned one does not support.
     let found = bed.until_reason("Upgradeable", "IncompatiblePin").await?;
     let message = found["message"].as_str().unwrap_or_default();

@@ -20,10 +20,12 @@ async fn what_the_cluster_is_against_is_known_before_the_first_write() -> Result
     bed.apply(&bed.secret(bed.vcenter.password())).await?;
     bed.apply(&bed.connection("vc1")).await?;
     bed.until_condition("VsphereCloudConfig", "vc1", "Ready", "Healthy").await?;
-    a_policy(&bed).await?;
-    a_missing_right_where_the_namespace_is_not_there_yet(&bed).await?;
+    a_policy(&mut bed).await?;
+    a_missing_right_where_the_namespace_is_not_there_yet(&mut bed).await?;
     a_pod_security_level(&bed).await?;
     bed.until_ready().await?;
+    bed.uninstall().await?;
+    one_driver_is_refused_and_the_other_comes_through(&bed).await?;
     a_field_that_cannot_be_changed(&bed).await?;
     what_may_be_made_anew_is(&mut bed).await?;
     workloads_and_a_driver_are_made_anew_and_volumes_stay(&mut bed).await
@@ -63,12 +65,19 @@ async fn nothing_is_there(bed: &Bed) -> Result<()> {
     Ok(())
 }
 
-/// Policies need a moment until the API server holds to them; a try shows when.
-async fn policy(bed: &Bed, message: &str) -> Result<()> {
-    let rules = json!([{"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["daemonsets"]}]);
+/// A policy against objects such as this one. Policies need a moment until the API server holds to them; a try shows when.
+async fn policy(bed: &Bed, probe: &Value, message: &str) -> Result<()> {
+    let (api_version, kind) = (
+        probe["apiVersion"].as_str().context("a version")?,
+        probe["kind"].as_str().context("a kind")?,
+    );
+    let (group, version) = api_version.split_once('/').context("a group")?;
+    let resource = format!("{}s", kind.to_lowercase());
+    let rules = json!([{"apiGroups": [group], "apiVersions": [version], "operations": ["CREATE", "UPDATE"], "resources": [resource]}]);
+    let labels = json!({"matchLabels": probe["metadata"]["labels"]});
     bed.apply(
         &json!({"apiVersion": POLICY, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "no-agents"},
-        "spec": {"matchConstraints": {"resourceRules": rules}, "validations": [{"expression": "false", "message": message}]}}),
+        "spec": {"matchConstraints": {"resourceRules": rules, "objectSelector": labels}, "validations": [{"expression": "false", "message": message}]}}),
     )
     .await?;
     bed.apply(
@@ -76,17 +85,22 @@ async fn policy(bed: &Bed, message: &str) -> Result<()> {
         "spec": {"policyName": "no-agents", "validationActions": ["Deny"]}}),
     )
     .await?;
-    let agent = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "probe", "namespace": NS},
-        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}});
+    let (namespace, name) = (probe["metadata"]["namespace"].as_str().unwrap_or_default(), bed::name(probe));
     let params = kube::api::PatchParams::apply("probe").dry_run();
     until("the policy to be in force", PATIENCE, async || {
         let tried = bed
-            .api("apps/v1", "DaemonSet", NS)
-            .patch("probe", &params, &kube::api::Patch::Apply(&agent))
+            .api(api_version, kind, namespace)
+            .patch("probe", &params, &kube::api::Patch::Apply(probe))
             .await;
-        Ok(Probe::when(tried.is_err(), "a DaemonSet is still let in"))
+        Ok(Probe::when(tried.is_err(), format!("{name} is still let in")))
     })
     .await
+}
+
+/// An agent, perhaps with the label of a driver.
+fn agent(labels: Value) -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "probe", "namespace": NS, "labels": labels},
+        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}})
 }
 
 async fn without_policy(bed: &Bed) -> Result<()> {
@@ -94,8 +108,8 @@ async fn without_policy(bed: &Bed) -> Result<()> {
     bed.delete(POLICY, "ValidatingAdmissionPolicy", "", "no-agents").await
 }
 
-async fn a_policy(bed: &Bed) -> Result<()> {
-    policy(bed, "agents are not welcome here").await?;
+async fn a_policy(bed: &mut Bed) -> Result<()> {
+    policy(bed, &agent(json!({})), "agents are not welcome here").await?;
     let mark = bed.cluster.audit().mark().await?;
     bed.apply(&bed.config(json!({}))).await?;
     let words = [
@@ -118,11 +132,14 @@ async fn a_policy(bed: &Bed) -> Result<()> {
     ] {
         assert!(text.contains(word), "{word} is not in:\n{text}");
     }
+    // A run under way must not see the way free while the VDOConfig is going.
+    bed.kill_operator();
     bed.delete("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?;
-    without_policy(bed).await
+    without_policy(bed).await?;
+    bed.start_operator().await
 }
 
-async fn a_missing_right_where_the_namespace_is_not_there_yet(bed: &Bed) -> Result<()> {
+async fn a_missing_right_where_the_namespace_is_not_there_yet(bed: &mut Bed) -> Result<()> {
     let (rbac, kind) = ("rbac.authorization.k8s.io/v1", "ClusterRole");
     let role = bed.get(rbac, kind, "", "vdo-operator").await?;
     let mut rules = role["rules"].as_array().context("rules")?.clone();
@@ -132,8 +149,20 @@ async fn a_missing_right_where_the_namespace_is_not_there_yet(bed: &Bed) -> Resu
         }
     }
     bed.merge(rbac, kind, "", "vdo-operator", json!({"rules": rules})).await?;
+    let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "metadata": {"name": ""}, "spec": {
+        "user": "system:serviceaccount:vmware-system-vdo:vdo-operator",
+        "resourceAttributes": {"verb": "create", "group": "apps", "resource": "deployments", "namespace": "vmware-system-csi"}}});
+    let (reviews, review) = (
+        bed.api("authorization.k8s.io/v1", "SubjectAccessReview", ""),
+        serde_json::from_value(review)?,
+    );
+    until("the right to be taken away", PATIENCE, async || {
+        let answer = reviews.create(&kube::api::PostParams::default(), &review).await?;
+        Ok(Probe::when(answer.data["status"]["allowed"] == false, &answer.data["status"]))
+    })
+    .await?;
     let mark = bed.cluster.audit().mark().await?;
-    bed.apply(&bed.config(json!({}))).await?;
+    bed.apply(&bed.config(json!({"storageProvider": {}}))).await?;
     let words = [
         "may not create Deployment vmware-system-csi/vsphere-csi-controller",
         "verbs: [create]",
@@ -152,8 +181,115 @@ async fn a_missing_right_where_the_namespace_is_not_there_yet(bed: &Bed) -> Resu
         .await?
         .only(|e| e.resource == "vdoconfigs" && e.subresource == "status");
     ensure!(told.len() <= 10, "the status was written {} times:\n{told}", told.len());
+    bed.kill_operator();
     bed.delete("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?;
-    bed.merge(rbac, kind, "", "vdo-operator", json!({"rules": role["rules"]})).await
+    bed.merge(rbac, kind, "", "vdo-operator", json!({"rules": role["rules"]})).await?;
+    bed.start_operator().await
+}
+
+/// What is refused holds back the whole of its driver and nothing of the other one: at an installation, and when both are changed.
+async fn one_driver_is_refused_and_the_other_comes_through(bed: &Bed) -> Result<()> {
+    const REFUSED: &str = "csi.vsphere.vmware.com";
+    let label = |driver: &str| json!({"vdo.vmware.com/driver": driver});
+    let driver = json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "probe", "labels": label("vsphere-csi")}, "spec": {}});
+    policy(bed, &driver, "no storage driver here").await?;
+    let mark = bed.cluster.audit().mark().await?;
+    bed.apply(&bed.config(json!({}))).await?;
+    bed.until_reason("Ready", "AdmissionDenied").await?;
+    bed.until_reason("CloudProviderReady", "Healthy").await?;
+    let config = bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?;
+    for kind in ["Ready", "StorageReady"] {
+        let told = condition(&config, kind);
+        let message = told["message"].as_str().unwrap_or_default();
+        ensure!(told["status"] == "False" && told["reason"] == "AdmissionDenied", "{told}");
+        ensure!(message.contains(REFUSED) && message.contains("no storage driver here"), "{told}");
+    }
+    nothing_of_the_storage_driver(bed).await?;
+    // Whatever wakes the operator is no reason to ask again: what is refused has its own pauses.
+    let attempts = async || anyhow::Ok(bed.operator_requests(mark).await?.only(|e| e.tries() && e.name == REFUSED).len());
+    let (first, before) = (attempts().await?, bed.reconciles().await?);
+    for round in 0..15 {
+        let seen = bed.reconciles().await?;
+        let zone = json!({"metadata": {"labels": {"topology.kubernetes.io/zone": format!("zone-{round}")}}});
+        bed.merge("v1", "Node", "", "cp-1", zone).await?;
+        until("the operator to look at a node", PATIENCE, async || {
+            let now = bed.reconciles().await?;
+            Ok(Probe::when(now > seen, now))
+        })
+        .await?;
+    }
+    let (again, after) = (attempts().await?, bed.reconciles().await?);
+    println!(
+        "in {} reconciles what is refused was tried {} times more",
+        after - before,
+        again - first
+    );
+    ensure!(again - first <= 4, "what is refused was tried {first} and then {again} times");
+    until("another attempt by itself", PATIENCE, async || {
+        let now = attempts().await?;
+        Ok(Probe::when(now > again, now))
+    })
+    .await?;
+    nothing_of_the_storage_driver(bed).await?;
+    // Who has put it right says so, and it goes on at once.
+    without_policy(bed).await?;
+    let nudge = json!({"metadata": {"annotations": {"vdo.vmware.com/reconcile-at": "now"}}});
+    bed.merge("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo", nudge).await?;
+    bed.until_ready().await?;
+
+    policy(bed, &agent(label("vsphere-cpi")), "no agents of the cloud provider").await?;
+    let live = async || {
+        bed.get("apps/v1", "DaemonSet", "kube-system", "vsphere-cloud-controller-manager")
+            .await
+    };
+    let before = live().await?["metadata"]["generation"].clone();
+    let mark = bed.cluster.audit().mark().await?;
+    let both = json!({"cloudProvider": {"values": {"logLevel": 5}}, "storageProvider": {"features": {"trigger-csi-fullsync": true}}});
+    bed.apply(&bed.config(both)).await?;
+    let (ns, map) = ("vmware-system-csi", "internal-feature-states.csi.vsphere.vmware.com");
+    until("the setting of the storage driver", PATIENCE, async || {
+        let data = bed.get("v1", "ConfigMap", ns, map).await?["data"].clone();
+        Ok(Probe::when(data["trigger-csi-fullsync"] == "true", &data))
+    })
+    .await?;
+    let ready = bed.until_reason("Ready", "AdmissionDenied").await?;
+    ensure!(ready["message"].to_string().contains("no agents of the cloud provider"), "{ready}");
+    bed.until_reason("CloudProviderReady", "Healthy").await?;
+    let foreign = |e: &vdo_testbed::Entry| e.subresource.is_empty() && e.resource != "events" && e.resource != "vdoconfigs";
+    let written = bed.operator_requests(mark).await?.writes().only(foreign);
+    println!("while the cloud provider was refused:\n{written}");
+    let of_the_cloud_provider = |e: &vdo_testbed::Entry| e.namespace == "kube-system" && e.resource != "leases" || e.name.contains("cloud");
+    ensure!(
+        written.only(of_the_cloud_provider).is_empty(),
+        "something of the cloud provider was written"
+    );
+    ensure!(live().await?["metadata"]["generation"] == before);
+    without_policy(bed).await?;
+    bed.until_ready().await?;
+    ensure!(
+        live().await?["metadata"]["generation"] != before,
+        "the setting of the cloud provider was lost"
+    );
+    bed.uninstall().await
+}
+
+/// Not even in the inventory.
+async fn nothing_of_the_storage_driver(bed: &Bed) -> Result<()> {
+    let of_the_driver = |object: &&Value| object["metadata"]["labels"]["vdo.vmware.com/driver"] == "vsphere-csi";
+    let owned = bed.owned().await?;
+    let started: Vec<String> = owned.iter().filter(of_the_driver).map(bed::name).collect();
+    ensure!(
+        started.is_empty() && owned.len() > 3,
+        "of the storage driver there is {started:?}, of {}",
+        owned.len()
+    );
+    ensure!(bed.get("v1", "Namespace", "", "vmware-system-csi").await? == Value::Null);
+    let inventory = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?["data"]["objects"].to_string();
+    ensure!(
+        inventory.contains("vsphere-cpi") && !inventory.contains("vsphere-csi"),
+        "{inventory}"
+    );
+    Ok(())
 }
 
 /// A namespace that lets no such pod in does not refuse the workload; its pods would just never come.

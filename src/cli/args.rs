@@ -174,6 +174,9 @@ pub struct Status {
 /// Arguments of `plan`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Plan {
+    /// The index.
+    #[command(flatten)]
+    pub index: MatrixFile,
     /// The format.
     #[command(flatten)]
     pub output: Output,
@@ -193,6 +196,9 @@ pub struct Approve {
 /// Arguments of `diff`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Diff {
+    /// The index.
+    #[command(flatten)]
+    pub index: MatrixFile,
     /// The format.
     #[command(flatten)]
     pub output: Output,
@@ -201,6 +207,9 @@ pub struct Diff {
 /// Arguments of `render`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Render {
+    /// The index.
+    #[command(flatten)]
+    pub index: MatrixFile,
     /// The format; yaml unless told otherwise.
     #[command(flatten)]
     pub output: Output,

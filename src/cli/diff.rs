@@ -7,7 +7,8 @@ use super::{Answer, CliError};
 use crate::plan::Item;
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
-    answer(args, &Planned::of(&Session::open(global).await?).await?)
+    let session = Session::open(global).await?.choosing_from(&args.index).await?;
+    answer(args, &Planned::of(&session).await?)
 }
 
 fn answer(args: &Args, planned: &Planned) -> Result<Answer, CliError> {

@@ -9,16 +9,19 @@ mod resolve;
 mod show;
 
 use super::answer::document;
-use super::args::{Format, Global, List, Matrix as Args, MatrixVerb};
+use super::args::{Format, Global, List, Matrix as Args, MatrixFile, MatrixVerb};
 use super::failure::unknown;
 use super::session::now;
 use super::{Answer, CliError, Exit, style};
-use crate::fetch::Store;
+use crate::api::chain;
+use crate::fetch::{Edition, FetchError, Library, Store};
 use crate::matrix::{Confidence, Driver, Entry, Index, State, Support};
+use crate::reconcile::ReconcileError;
 use crate::types::{Digest, VersionRange};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     match &args.verb {
@@ -37,48 +40,45 @@ pub(super) async fn index(store: &Store) -> Result<Index, CliError> {
     Index::parse(&bytes).map_err(|error| CliError::of(Exit::Refused, &error))
 }
 
+/// The matrix that somebody names, or that of this binary, with what is in it: a matrix that is named has to be good.
+pub(super) async fn library(named: &MatrixFile) -> Result<(Library, Edition), CliError> {
+    let library = Library::new(named.store());
+    let place = library.to_string();
+    let edition = library.index::<ReconcileError>().await.map_err(|error| match &error {
+        ReconcileError::Matrix(wrong) => {
+            let told = CliError::of(Exit::Refused, wrong);
+            CliError {
+                what: format!("{place}: {}", told.what),
+                remedy: format!("All mistakes: vdoctl matrix lint {place}"),
+                ..told
+            }
+        }
+        ReconcileError::Fetch(FetchError::Index(cause)) => CliError::new(
+            Exit::NotFound,
+            chain(cause.as_ref()),
+            "Name a matrix index, or a folder with index.yaml",
+        ),
+        _ => CliError::from(error),
+    })?;
+    Ok((library, edition))
+}
+
 /// An index and where it came from.
 struct Loaded {
-    index: Index,
+    index: Arc<Index>,
     source: String,
     digest: Digest,
     now: Timestamp,
 }
 
 impl Loaded {
-    /// The index in a file or folder, or the one of this binary. A file of the original operator borrows the charts of this binary.
-    async fn read(path: Option<&Path>) -> Result<Self, CliError> {
-        let Some(path) = path else {
-            return Ok(Self {
-                index: index(&Store::Embedded).await?,
-                source: Store::Embedded.to_string(),
-                digest: Digest::of(crate::fetch::embedded::index()),
-                now: now(),
-            });
-        };
-        let bytes = bytes(path)?;
-        let parsed = Index::parse(&bytes).map_err(|error| {
-            let error = CliError::of(Exit::Refused, &error);
-            CliError {
-                what: format!("{}: {}", path.display(), error.what),
-                remedy: format!("All mistakes: vdoctl matrix lint {}", path.display()),
-                ..error
-            }
-        })?;
-        let bare = parsed
-            .drivers
-            .values()
-            .flat_map(|d| &d.versions)
-            .any(|entry| entry.chart.urls.is_empty());
-        let index = if bare {
-            parsed.with_charts_of(&index(&Store::Embedded).await?)
-        } else {
-            parsed
-        };
+    /// The index that is named, or the one of this binary.
+    async fn read(named: &MatrixFile) -> Result<Self, CliError> {
+        let (library, edition) = library(named).await?;
         Ok(Self {
-            index,
-            source: path.display().to_string(),
-            digest: Digest::of(&bytes),
+            index: edition.index,
+            source: library.to_string(),
+            digest: edition.digest,
             now: now(),
         })
     }
@@ -162,7 +162,7 @@ pub(super) fn driver<'a>(index: &'a Index, typed: &str) -> Result<(&'a str, &'a 
 }
 
 async fn list(args: &List) -> Result<Answer, CliError> {
-    let loaded = Loaded::read(args.index.matrix.as_deref()).await?;
+    let loaded = Loaded::read(&args.index).await?;
     let index = &loaded.index;
     let only = args
         .driver

@@ -8,7 +8,8 @@ use crate::api::Approval;
 use crate::plan::{Action, Item};
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
-    answer(args.output.or_table(), &Planned::of(&Session::open(global).await?).await?)
+    let session = Session::open(global).await?.choosing_from(&args.index).await?;
+    answer(args.output.or_table(), &Planned::of(&session).await?)
 }
 
 fn answer(format: Format, planned: &Planned) -> Result<Answer, CliError> {

@@ -40,25 +40,29 @@ pub(super) struct Planned {
 impl Planned {
     /// Decides, and has the whole plan tried on the server. Who may not write gets the plain comparison, and is told so.
     pub(super) async fn of(session: &Session) -> Result<Self, CliError> {
+        let decided = session.decide().await?;
+        let mut notes: Vec<String> = decided.other_matrix().into_iter().collect();
         let Decided {
             config,
             survey,
             mut prepared,
-        } = session.decide().await?;
+            ..
+        } = decided;
         let rehearsal = rehearse(&session.world, &survey, &mut prepared, Scope::Everything).await?;
         let mut whole = prepared.whole(&survey);
         rehearsal.refine(&mut whole, &prepared.observed);
-        let mut notes = Vec::new();
         let mut refusals = Vec::new();
+        let mut blind = false;
         for (id, refusal) in &rehearsal.refusals {
-            match refusal {
-                ClusterError::Unavailable { .. } | ClusterError::TimedOut { .. } => return Err(CliError::cluster(refusal)),
+            match refusal.as_ref() {
+                ClusterError::Unavailable { .. } | ClusterError::TimedOut { .. } => return Err(CliError::cluster(refusal.as_ref())),
                 // What the operator may is another question.
-                ClusterError::Forbidden { .. } | ClusterError::Escalation { .. } => {
-                    notes = vec!["You may not write everything that the operator may, so some values may be shown as differences that are none, and not every refusal is seen.".to_owned()];
-                }
+                ClusterError::Forbidden { .. } | ClusterError::Escalation { .. } => blind = true,
                 other => refusals.push((id.clone(), sentence(other))),
             }
+        }
+        if blind {
+            notes.push("You may not write everything that the operator may, so some values may be shown as differences that are none, and not every refusal is seen.".to_owned());
         }
         let hash = hash(&whole, &prepared.drawn);
         let status = config.status.as_ref().and_then(|status| status.plan.clone());

@@ -7,7 +7,7 @@ use super::{Answer, CliError};
 use crate::plan::Desired;
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
-    let session = Session::open(global).await?;
+    let session = Session::open(global).await?.choosing_from(&args.index).await?;
     let decided = session.decide().await?;
     let mut desired: Vec<&Desired> = decided.prepared.desired.iter().collect();
     desired.sort_by_key(|d| (d.wave, d.object.id()));
@@ -20,6 +20,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     };
     let objects: Vec<_> = desired.iter().map(show).collect();
     let mut answer = objects_answer(args.output.or_yaml(), &objects)?;
+    answer = decided.other_matrix().into_iter().fold(answer, Answer::say);
     answer = answer.say(format!(
         "{} objects for VDOConfig {} in cluster {}",
         objects.len(),

@@ -1,9 +1,10 @@
 //! The cluster of a command: found as kubectl finds it, read once, never written to.
 
-use super::args::Global;
+use super::args::{Global, MatrixFile};
 use super::failure::sentence;
+use super::matrix::library;
 use super::{CliError, Exit};
-use crate::api::VDOConfig;
+use crate::api::{MatrixStatus, VDOConfig};
 use crate::cluster::{ClusterError, KubeOptions, Reader, Select, Watch, Writer, connect, list, server_version};
 use crate::fetch::{Library, Store};
 use crate::manifest::Object;
@@ -49,6 +50,26 @@ pub(super) struct Decided {
     pub survey: Survey,
     /// What was decided.
     pub prepared: Prepared,
+    /// From which matrix.
+    matrix: Option<MatrixStatus>,
+}
+
+impl Decided {
+    /// That the operator decides with another matrix, if it does.
+    pub(super) fn other_matrix(&self) -> Option<String> {
+        let own = self.matrix.as_ref()?;
+        let other = self
+            .config
+            .status
+            .as_ref()?
+            .matrix
+            .as_ref()
+            .filter(|other| other.digest != own.digest)?;
+        Some(format!(
+            "The operator decides with another matrix than this: {}, version {}; give it with --matrix to decide as it does.",
+            other.source, other.version
+        ))
+    }
 }
 
 impl Session {
@@ -83,6 +104,12 @@ impl Session {
             world,
             namespace: global.namespace.clone(),
         })
+    }
+
+    /// Chooses versions and takes charts from this matrix, as an operator does that was started with it.
+    pub(super) async fn choosing_from(mut self, named: &MatrixFile) -> Result<Self, CliError> {
+        (self.world.library, _) = library(named).await?;
+        Ok(self)
     }
 
     /// Looks for a VDOConfig.
@@ -127,8 +154,14 @@ impl Session {
                 format!("Look at the other one with -n {namespace}, or delete one of the two."),
             ));
         }
-        let (survey, prepared) = self.prepare(&config, &acting, &mut Report::default()).await?;
-        Ok(Decided { config, survey, prepared })
+        let mut report = Report::default();
+        let (survey, prepared) = self.prepare(&config, &acting, &mut report).await?;
+        Ok(Decided {
+            config,
+            survey,
+            prepared,
+            matrix: report.matrix,
+        })
     }
 
     /// The pipeline up to the plan. What it finds on the way is in the report, however far it comes.
@@ -147,6 +180,7 @@ impl Session {
             suspect: &std::collections::BTreeSet::new(),
             patience: std::time::Duration::from_secs(300),
             history: &History::default(),
+            due: true,
         };
         let prepared = reconcile::prepare(&occasion, &self.world, &survey, report).await?;
         Ok((survey, prepared))

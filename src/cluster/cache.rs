@@ -95,6 +95,14 @@ struct Running {
     id: ObjectId,
     content: Arc<Mutex<Content>>,
     task: JoinHandle<()>,
+    /// When somebody last asked for it.
+    asked: Instant,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
 }
 
 /// What was written and may not have come back through a watch yet.
@@ -136,14 +144,6 @@ pub struct Cache {
     arrived: Arc<Notify>,
 }
 
-impl Drop for Cache {
-    fn drop(&mut self) {
-        for running in lock(&self.watches).values() {
-            running.task.abort();
-        }
-    }
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -178,9 +178,8 @@ impl Cache {
         {
             let mut watches = lock(&self.watches);
             for watch in &wanted {
-                if !watches.contains_key(watch) {
-                    watches.insert(watch.clone(), self.start(watch));
-                }
+                let running = watches.entry(watch.clone()).or_insert_with(|| self.start(watch));
+                running.asked = Instant::now();
             }
         }
         let end = Instant::now() + deadline;
@@ -207,6 +206,18 @@ impl Cache {
             }
         }
         Ok(())
+    }
+
+    /// Ends the watches that nobody has asked for during this time: what they show is looked at no more, and to be woken by it is of no
+    /// use. Whoever asks again waits for a new first list.
+    pub fn sweep(&self, idle: Duration) {
+        lock(&self.watches).retain(|watch, running| {
+            let wanted = running.asked.elapsed() <= idle;
+            if !wanted {
+                tracing::debug!(watch = %watch.id(), "a watch that nobody asks for is ended");
+            }
+            wanted
+        });
     }
 
     /// `None` while the first list is not there yet. An error is handed out once; the watch tries again by itself. A watch that
@@ -270,7 +281,12 @@ impl Cache {
                 }
             }
         });
-        Running { id, content, task }
+        Running {
+            id,
+            content,
+            task,
+            asked: Instant::now(),
+        }
     }
 
     /// An object by its id, if any watch shows it or we have just written it.

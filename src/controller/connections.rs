@@ -76,6 +76,7 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
     }
     let next = memory.due_in(&asking);
     context.memory.keep_connection(&uid, memory);
+    context.sweep();
     Ok(Action::requeue(next.max(Duration::from_secs(1))))
 }
 

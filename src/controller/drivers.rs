@@ -42,6 +42,7 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
                 suspect: &suspect,
                 patience: context.deletion_patience,
                 history: &memory.history,
+                due: last.next_attempt.as_ref().is_none_or(|next| next.at.0 <= time),
             };
             reconcile::reconcile(&occasion, &context.world).await
         }
@@ -115,6 +116,7 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
     context.metrics.stage("report", published.elapsed());
     context.metrics.stage("all", started.elapsed());
     context.memory.keep_config(&uid, memory);
+    context.sweep();
     Ok(Action::requeue(delay))
 }
 

@@ -1,10 +1,11 @@
 //! Volumes that several nodes share, looked for only when the CSI driver is about to be upgraded: its node plugin is replaced under
 //! their mounts.
 
+use super::lookups::volume_watches;
 use super::select::Asked;
 use super::upgrade::SHARED_DETACHED;
 use crate::api::{ConditionType, Reason};
-use crate::cluster::{ClusterError, Reader, Select, Watch};
+use crate::cluster::{ClusterError, Reader};
 use crate::manifest::Object;
 use crate::matrix::{DriverRequest, Index, NoFit, Query, Resolution, resolve};
 use crate::status::Precondition;
@@ -98,8 +99,7 @@ async fn look(reader: &Reader) -> Precondition {
 }
 
 async fn read(reader: &Reader) -> Result<Shared, ClusterError> {
-    let attachments = Watch::new("storage.k8s.io/v1", "VolumeAttachment", "", Select::All);
-    let volumes = Watch::new("v1", "PersistentVolume", "", Select::All);
+    let [volumes, attachments] = volume_watches();
     let mut found = reader.load([attachments.clone()]).await?.list(&attachments);
     let watched = reader.cache().is_some();
     if watched && ours(&found).next().is_none() {

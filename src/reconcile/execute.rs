@@ -1,5 +1,6 @@
 //! apply: carries a plan out. It decides nothing (effect).
 
+use super::survey::Survey;
 use super::{World, erase, keep};
 use crate::cluster::ClusterError;
 use crate::manifest::Object;
@@ -30,6 +31,18 @@ pub struct Place<'a> {
     pub apply_set: &'a str,
     /// Whether it is kept in several ConfigMaps now.
     pub chunked: bool,
+}
+
+impl<'a> Place<'a> {
+    /// Where a survey found it, or would have.
+    pub(super) fn of(survey: &'a Survey, namespace: &'a str) -> Self {
+        Self {
+            namespace,
+            name: &survey.inventory_name,
+            apply_set: &survey.apply_set,
+            chunked: survey.chunked,
+        }
+    }
 }
 
 /// Carries out the steps in order. Steps of one wave run side by side. Where one fails, the later waves of its driver are left

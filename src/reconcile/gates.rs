@@ -5,7 +5,7 @@ use crate::api::Reason;
 use crate::facts::{Cluster, Connection, Node};
 use crate::health::{DriverHealth, Verdict, assess};
 use crate::manifest::Object;
-use crate::plan::{Desired, Hold, Wait};
+use crate::plan::{Desired, Hold, Needs, Wait};
 use crate::types::{ById, CPI, CSI, DriverName};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -53,6 +53,16 @@ pub fn hold(desired: &[Desired], cluster: &Cluster, running: &BTreeMap<DriverNam
             message,
         }],
     })
+}
+
+/// Which driver must not even begin without which other one: a CSI driver that is not there yet would wait for the cloud provider with
+/// half of its objects.
+#[must_use]
+pub fn needs(desired: &[Desired], running: &BTreeMap<DriverName, DriverHealth>) -> Needs {
+    let new = |driver: &str| desired.iter().any(|d| d.driver == driver) && !running.contains_key(driver);
+    let pair = (CSI.to_owned(), CPI.to_owned());
+    let why = "it is not there yet, and the nodes are initialised by it";
+    (new(CSI) && new(CPI)).then(|| (pair, why.to_owned())).into_iter().collect()
 }
 
 /// Holds back the workloads of a driver that is not installed yet and could not do its work, because the account of a connection
@@ -179,6 +189,16 @@ mod tests {
         }
     }
 
+    fn healthy() -> DriverHealth {
+        DriverHealth {
+            ready: true,
+            reason: Reason::Healthy,
+            message: String::new(),
+            pods: Pods::default(),
+            trouble: None,
+        }
+    }
+
     /// Only a driver that is not there yet waits, and only for connections that it uses.
     #[test]
     fn a_new_driver_waits_for_privileges() {
@@ -209,13 +229,7 @@ mod tests {
             drivers: vec![],
             lamed: lamed.iter().map(|driver| (*driver).to_owned()).collect(),
         };
-        let health = DriverHealth {
-            ready: true,
-            reason: Reason::Healthy,
-            message: String::new(),
-            pods: Pods::default(),
-            trouble: None,
-        };
+        let health = healthy();
         for (vc1, vc2, running, expected) in [
             (&[][..], &[][..], &[][..], None),
             (&[], &[CSI], &[], Some((5, "vc2"))),
@@ -246,13 +260,7 @@ mod tests {
             uid: "uid".into(),
             nodes: nodes.iter().map(|(name, ready)| node(name, *ready)).collect(),
         };
-        let health = DriverHealth {
-            ready: true,
-            reason: Reason::Healthy,
-            message: String::new(),
-            pods: Pods::default(),
-            trouble: None,
-        };
+        let health = healthy();
         let running = if csi_runs {
             BTreeMap::from([(CSI.to_owned(), health)])
         } else {
@@ -306,6 +314,23 @@ mod tests {
             (&[CPI], &waiting, false, None, "goes on"),
         ] {
             assert_eq!(held(drivers, nodes, csi_runs, cpi_age), expected);
+        }
+    }
+
+    #[test]
+    fn a_csi_driver_begins_with_its_cloud_provider() {
+        for (drivers, running, expected) in [
+            (&[CPI, CSI][..], &[][..], true),
+            (&[CPI, CSI], &[CPI], false),
+            (&[CPI, CSI], &[CSI], false),
+            (&[CSI], &[], false),
+            (&[CPI], &[], false),
+        ] {
+            let desired: Vec<Desired> = drivers.iter().map(|driver| workload(driver, 4)).collect();
+            let running = running.iter().map(|driver: &&str| ((*driver).to_owned(), healthy())).collect();
+            let pairs: Vec<_> = needs(&desired, &running).into_keys().collect();
+            let all = if expected { vec![(CSI.to_owned(), CPI.to_owned())] } else { vec![] };
+            assert_eq!(pairs, all, "{drivers:?} {running:?}");
         }
     }
 

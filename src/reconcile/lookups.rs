@@ -47,6 +47,12 @@ async fn held_by(world: &World, id: &ObjectId, apply_set: &str) -> Result<Option
     Ok(found)
 }
 
+/// All volumes of a cluster, and what is attached. Watched only while somebody waits for one of them to go.
+pub(super) fn volume_watches() -> [Watch; 2] {
+    [("v1", "PersistentVolume"), ("storage.k8s.io/v1", "VolumeAttachment")]
+        .map(|(version, kind)| Watch::new(version, kind, "", Select::All))
+}
+
 /// The volumes of the storage driver. From watches as long as there are any, because they wake us when the last one goes;
 /// that there are none is asked of the API server itself.
 async fn volumes(world: &World, config: &VDOConfig) -> Result<Volumes, ClusterError> {
@@ -58,10 +64,7 @@ async fn volumes(world: &World, config: &VDOConfig) -> Result<Volumes, ClusterEr
         tracing::warn!(config = %config.name_any(), "the storage driver goes without a look at its volumes, as the annotation {REMOVE_DESPITE_VOLUMES} says");
         return Ok(Volumes::default());
     }
-    let watches = [
-        Watch::new("v1", "PersistentVolume", "", Select::All),
-        Watch::new("storage.k8s.io/v1", "VolumeAttachment", "", Select::All),
-    ];
+    let watches = volume_watches();
     let view = world.reader.load(watches.clone()).await?;
     let [volumes, attachments] = watches.each_ref().map(|watch| view.list(watch));
     let snapshots = snapshots(world).await?;

@@ -1,8 +1,8 @@
 //! What must hold before the drivers can work, from the matrix, the choice and the rendered workloads (pure).
 
+use super::basis::Basis;
 use crate::api::{ConditionType, Reason};
 use crate::facts::Node;
-use crate::fetch::Edition;
 use crate::health::{Placement, placement};
 use crate::matrix::{Entry, Index, Query, Resolution, State};
 use crate::plan::Desired;
@@ -10,13 +10,18 @@ use crate::status::{Precondition, short};
 use jiff::Timestamp;
 
 /// Whether the matrix is the one that is wanted, and not past its date.
-pub(super) fn matrix(edition: &Edition, source: &str, now: Timestamp) -> Precondition {
-    let (kind, index) = (ConditionType::MatrixFresh, &edition.index);
-    if let Some(problem) = &edition.problem {
-        let message = format!(
-            "{source} cannot be used, so its version {} from before is: {problem}",
-            index.version
-        );
+pub(super) fn matrix(basis: &Basis, source: &str, now: Timestamp) -> Precondition {
+    let (kind, index) = (ConditionType::MatrixFresh, &basis.edition.index);
+    if let Some(problem) = &basis.edition.problem {
+        let message = match basis.narrowed {
+            true => format!(
+                "{source} cannot be used, so nothing is chosen; the drivers that run are kept with the same charts, which this operator has built in: {problem}"
+            ),
+            false => format!(
+                "{source} cannot be used, so its version {} from before is: {problem}",
+                index.version
+            ),
+        };
         return Precondition::fails(kind, Reason::MatrixInvalid, message);
     }
     match index.expires {
@@ -152,7 +157,7 @@ pub(super) fn control_plane(desired: &[Desired], nodes: &[Node]) -> Precondition
 mod tests {
     use super::*;
     use crate::facts::Place;
-    use crate::fetch::embedded;
+    use crate::fetch::{Edition, embedded};
     use crate::manifest::Object;
     use crate::matrix::{self, DriverRequest, UpdatePolicy};
     use crate::types::{CPI, CSI, Digest};
@@ -215,18 +220,17 @@ mod tests {
             }
         };
         let end = Some("2027-01-01T00:00:00Z");
-        for (edition, now, holds, reason) in [
-            (edition(end, None), "2026-12-31T00:00:00Z", true, None),
-            (edition(end, None), "2027-01-02T00:00:00Z", false, Some(Reason::MatrixExpired)),
-            (edition(None, None), "2099-01-01T00:00:00Z", true, None),
-            (
-                edition(end, Some("line 7")),
-                "2027-01-02T00:00:00Z",
-                false,
-                Some(Reason::MatrixInvalid),
-            ),
+        let (good, bad) = ("2026-12-31T00:00:00Z", "2027-01-02T00:00:00Z");
+        for (edition, narrowed, now, holds, reason) in [
+            (edition(end, None), false, good, true, None),
+            (edition(end, None), false, bad, false, Some(Reason::MatrixExpired)),
+            (edition(None, None), false, "2099-01-01T00:00:00Z", true, None),
+            (edition(end, Some("line 7")), false, bad, false, Some(Reason::MatrixInvalid)),
+            (edition(end, Some("line 7")), true, good, false, Some(Reason::MatrixInvalid)),
         ] {
-            let found = matrix(&edition, "embedded", at(now));
+            let basis = Basis { edition, narrowed };
+            let found = matrix(&basis, "embedded", at(now));
+            assert_eq!(found.message.contains("nothing is chosen"), narrowed, "{}", found.message);
             assert_eq!(found.holds, Some(holds), "{}", found.message);
             assert!(reason.is_none_or(|reason| reason == found.reason), "{}", found.reason);
         }

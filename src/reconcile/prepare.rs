@@ -6,14 +6,14 @@ use super::foreign::nobody_else;
 use super::lookups::answered;
 use super::stopwatch::Stopwatch;
 use super::survey::{Survey, watches};
-use super::{Occasion, World, ahead, attached, gates, gather, preconditions, select, snapshots, upgrade, webhook};
+use super::{Occasion, World, ahead, attached, basis, gates, gather, preconditions, select, snapshots, upgrade, webhook};
 use crate::api::{Approval, ConflictRule, MatrixStatus, UpdatePolicy};
 use crate::cluster::{Select, Watch, list};
 use crate::driverconfig::csi;
 use crate::facts::Connection;
 use crate::manifest::{is_owned, remember_configuration};
 use crate::matrix::{self, Index, Query, Resolution};
-use crate::plan::{self, Desired, Drawn, Hold, Input, Observed, Plan, Wait};
+use crate::plan::{self, Desired, Drawn, Held, Hold, Input, Needs, Observed, Plan, Wait};
 use crate::status::{DriverReport, Report};
 use crate::types::{CPI, CSI, VcenterVersion};
 use base64::Engine as _;
@@ -40,6 +40,10 @@ pub struct Prepared {
     rules: Vec<ConflictRule>,
     hold: Option<Hold>,
     unproven: Vec<Wait>,
+    /// Which driver must not go on while which other one is left as it is.
+    pub(super) needs: Needs,
+    /// The drivers that are left as they are.
+    pub(super) held: Held,
 }
 
 impl Prepared {
@@ -75,7 +79,7 @@ impl Prepared {
 
     /// Plans again, because something was learned.
     pub(super) fn replan(&mut self, survey: &Survey) {
-        self.plan = plan::build(self.input(survey, &self.observed));
+        self.plan = plan::without(self.input(survey, &self.observed), &self.held);
     }
 
     /// Lets nothing of this wave and after it start in the next increment.
@@ -132,23 +136,23 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
 
     report.preconditions.push(snapshots::survey(&world.reader, &config.spec).await);
 
-    let edition = world.library.index::<ReconcileError>().await?;
-    let index: &Index = &edition.index;
+    let installed = survey.versions();
+    let basis = basis::basis(&world.library, config, &installed, &asked).await?;
+    let index: &Index = &basis.edition.index;
     asked.leave_to(index);
     upgrade::hold_upgrades(&world.reader, survey, &objects, index, &mut asked).await?;
-    report.matrix = Some(MatrixStatus {
+    report.matrix = (!basis.narrowed).then(|| MatrixStatus {
         source: world.library.to_string(),
         version: i64::try_from(index.version).unwrap_or(i64::MAX),
-        digest: edition.digest.to_string(),
+        digest: basis.edition.digest.to_string(),
     });
     report
         .preconditions
-        .push(preconditions::matrix(&edition, &world.library.to_string(), occasion.now));
+        .push(preconditions::matrix(&basis, &world.library.to_string(), occasion.now));
     let (vcenters, unknown) = match vcenters(&connections, index) {
         Ok(vcenters) => (vcenters, None),
         Err(error) => (Vec::new(), Some(error)),
     };
-    let installed = survey.versions();
     let query = Query {
         kubernetes: &survey.cluster.version,
         vcenters: &vcenters,
@@ -160,7 +164,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         report.preconditions.extend(preconditions::supported(index, &query, None));
         return Err(error);
     }
-    report.upgradeable = Some(ahead::upgradeable(index, &query));
+    report.upgradeable = (!basis.narrowed).then(|| ahead::upgradeable(index, &query));
     let (told, resolution) = attached::choose(&world.reader, index, &query).await;
     report.preconditions.push(told);
     report
@@ -211,6 +215,8 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         patience: occasion.patience,
         ..observe(world, survey, &mut desired).await?
     };
+    let mut needs = matrix::apart(index, &query, &resolution);
+    needs.extend(gates::needs(&desired, &survey.running));
     let hold = gates::hold_lamed(&desired, &asked, &connections, &survey.running);
     let hold = hold.or_else(|| gates::hold(&desired, &survey.cluster, &survey.running, survey.age(CPI, occasion.now)));
     let hold = hold.or_else(|| gates::hold_webhook(&desired, &survey.live));
@@ -229,6 +235,8 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         rules: config.spec.conflicts.clone(),
         hold,
         unproven: gates::unproven(&survey.running),
+        needs,
+        held: Held::new(),
     };
     prepared.answer(world, occasion, survey).await?;
     report.waiting.clone_from(&prepared.plan.waiting);

@@ -112,12 +112,8 @@ pub(super) async fn record(config: &VDOConfig, world: &World, survey: &Survey, r
         steps: vec![Step::Record(Inventory::clone(&survey.inventory))],
         ..Plan::default()
     };
-    let place = Place {
-        namespace: &config.namespace().unwrap_or_default(),
-        name: &survey.inventory_name,
-        apply_set: &survey.apply_set,
-        chunked: survey.chunked,
-    };
+    let namespace = config.namespace().unwrap_or_default();
+    let place = Place::of(survey, &namespace);
     let outcome = execute(&plan, world, &place).await;
     report.troubles.extend(outcome.failures.iter().map(Trouble::from));
     report.waiting.push(Wait {

@@ -1,117 +1,84 @@
 //! rehearse: the whole plan, tried on the server before its first write (effect; what is concluded is pure).
 
-use super::World;
 use super::error::ReconcileError;
 use super::prepare::Prepared;
+use super::refused::{by_driver, in_order, keep, questions, waits};
+use super::rehearsals::{Refusal, Refusals, Rehearsals, entitled, fingerprint};
 use super::survey::Survey;
+use super::{Occasion, World};
 use crate::api::{Failure as _, Reason};
 use crate::cluster::{ClusterError, Rehearsed, Select, Watch, rights};
 use crate::manifest::{Object, changes, is_installer};
-use crate::plan::{Change, Observed, Ownership, Plan, Skip, Step, ownership};
-use crate::types::{Digest, ObjectId};
+use crate::plan::{Change, Observed, Ownership, Plan, Skip, Step, binds_what_changes, deferral, held, obstacle, ownership};
+use crate::types::ObjectId;
 use futures::StreamExt;
 use futures::stream;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 /// Requests that are under way at the same time.
 const CONCURRENCY: usize = 8;
 
-/// How long a rehearsed step counts: policies and rights change.
-const FRESH: Duration = Duration::from_secs(600);
-
-/// The steps that the server has accepted in a rehearsal, so that a plan of several increments is rehearsed once. It may be lost
-/// at any instant without harm.
-#[derive(Debug, Default)]
-pub struct Rehearsals(Mutex<BTreeMap<ObjectId, (Digest, Instant)>>);
-
-impl Rehearsals {
-    fn knows(&self, step: &Step, what: &Digest) -> bool {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = |id| known.get(&id).is_some_and(|(seen, at)| seen == what && at.elapsed() < FRESH);
-        step.id().is_some_and(fresh)
-    }
-
-    fn remember(&self, step: &Step, what: Digest) {
-        if let Some(id) = step.id() {
-            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            known.insert(id, (what, Instant::now()));
-        }
-    }
-
-    /// Forgets the steps of a plan that was carried out wholly: what is to be done to these objects next is tried anew, because they may
-    /// be somebody else's by then.
-    pub(super) fn forget(&self, plan: &Plan) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for id in plan.steps.iter().filter_map(Step::id) {
-            known.remove(&id);
-        }
-    }
-
-    /// Forgets what no plan asks for any more.
-    pub(super) fn retain(&self, plan: &Plan) {
-        let wanted: BTreeSet<ObjectId> = plan.steps.iter().filter_map(Step::id).collect();
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|id, _| wanted.contains(id));
-    }
-}
-
-/// What would be written, and in which way.
-fn fingerprint(step: &Step) -> Digest {
-    let text = match step {
-        Step::Apply { object, take, .. } => format!("apply {take} {}", object.digest("")),
-        Step::Replace { id, uid, .. } | Step::Delete { id, uid, .. } => format!("delete {id} {uid}"),
-        Step::Release { .. } | Step::Record(_) | Step::Commit(_) => String::new(),
-    };
-    Digest::of(text.as_bytes())
-}
-
-/// Of a step that cannot be tried yet it is known that we have the rights.
-fn entitled() -> Digest {
-    Digest::of(b"entitled")
-}
-
 /// Which steps are rehearsed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// Those that lead to another state than the one that was reached before.
-    Transitions,
+#[derive(Clone, Copy)]
+pub enum Scope<'a> {
+    /// Those that lead to another state than the one that was reached before, on this occasion. A driver of which something was
+    /// refused is asked for again when the next attempt is due, or when something about it has changed.
+    Transitions(&'a Occasion<'a>),
     /// All of them, to know what they would change.
     Everything,
+}
+
+impl Scope<'_> {
+    fn takes(self, step: &Step) -> bool {
+        matches!(self, Self::Everything) || step.is_transition()
+    }
+
+    /// Whether a refusal keeps the plan from being carried out. What the operator may is another question than what somebody may who
+    /// only looks.
+    fn counts(self, refusal: &ClusterError) -> bool {
+        matches!(self, Self::Transitions(_)) || refusal.reason() != Reason::Forbidden
+    }
 }
 
 /// What the server said of a whole plan.
 #[derive(Debug, Default)]
 pub struct Rehearsal {
     /// What it would not accept, in the order of the steps.
-    pub refusals: Vec<(ObjectId, ClusterError)>,
+    pub refusals: Vec<Refusal>,
     /// What it could not be asked yet, and why.
     pub deferred: Vec<Skip>,
     answers: BTreeMap<ObjectId, Object>,
 }
 
 /// Tries every step of the whole plan on the server. What is learned goes into the plan: objects that exist although no watch
-/// shows them are adopted, and fields that cannot be changed make an object be replaced where its kind allows it. Steps into a
-/// namespace that the plan itself brings wait until it is there and are tried then, before any of them is made.
+/// shows them are adopted, fields that cannot be changed make an object be replaced where its kind allows it, and a driver of which
+/// something is refused is left as it is, with those that must not go on without it. Steps into a namespace that the plan itself
+/// brings wait until it is there and are tried then, before any of them is made.
 ///
 /// # Errors
 /// When something that exists cannot be read.
-pub async fn rehearse(world: &World, survey: &Survey, prepared: &mut Prepared, scope: Scope) -> Result<Rehearsal, ReconcileError> {
+pub async fn rehearse(world: &World, survey: &Survey, prepared: &mut Prepared, scope: Scope<'_>) -> Result<Rehearsal, ReconcileError> {
     let mut rehearsal = Rehearsal::default();
     let Some(memory) = &world.rehearsals else { return Ok(rehearsal) };
+    let mut whole = prepared.whole(survey);
+    let known = match scope {
+        Scope::Transitions(occasion) if !occasion.due => memory.refused(|| questions(&whole, survey, world, occasion)),
+        _ => Refusals::new(),
+    };
+    let silent = held(&whole, &survey.inventory, waits(&known), &prepared.needs);
+    let mut first = None;
     // Each round begins with more knowledge, and there are two things to be learned of an object.
     for _ in 0..3 {
-        let whole = prepared.whole(survey);
         memory.retain(&whole);
         let (deferred, asked): (Vec<&Step>, Vec<&Step>) = whole
             .steps
             .iter()
-            .filter(|step| scope == Scope::Everything || is_transition(step))
+            .filter(|step| scope.takes(step) && !silent.contains_key(step.driver(&survey.inventory)))
             .partition(|step| obstacle(step, &whole).is_some());
         let unknown = |step: &&&Step| {
             let known = step.id().is_some_and(|id| rehearsal.answers.contains_key(&id));
-            !known && (scope == Scope::Everything || !memory.knows(step, &fingerprint(step)))
+            !known && (matches!(scope, Scope::Everything) || !memory.knows(step, &fingerprint(step)))
         };
         let asked: Vec<Step> = asked.iter().filter(unknown).map(|step| (*step).clone()).collect();
         let observed = &prepared.observed;
@@ -126,27 +93,35 @@ pub async fn rehearse(world: &World, survey: &Survey, prepared: &mut Prepared, s
         rehearsal.refusals.clear();
         let learned = take_in(world, prepared, &mut rehearsal, memory, &whole, answers).await?;
         rehearsal.deferred = deferred.iter().filter_map(|step| deferral(step, &whole)).collect();
-        let stopping = deferred
-            .iter()
-            .filter(|step| obstacle(step, &whole).is_some_and(|obstacle| obstacle.stops));
-        if let Some(first) = stopping.filter_map(|step| step.wave()).min() {
-            prepared.hold_from(first);
+        if matches!(scope, Scope::Transitions(_)) {
+            let missing = rightless(world, memory, &deferred).await?;
+            let missing = missing.into_iter().map(|(id, error)| (id, Arc::new(error)));
+            rehearsal.refusals.extend(missing);
         }
-        if scope == Scope::Transitions {
-            let refused = rightless(world, memory, &deferred).await?;
-            rehearsal.refusals.extend(refused);
-        }
-        prepared.replan(survey);
         if !learned {
             break;
         }
+        let wiser = prepared.whole(survey);
+        first.get_or_insert(std::mem::replace(&mut whole, wiser));
     }
-    let about_the_step = |error: &ClusterError| !matches!(error.reason(), Reason::ApiUnavailable | Reason::ApplyFailed);
-    if rehearsal.refusals.iter().any(|(_, error)| about_the_step(error)) {
-        // Nothing is written, so the next attempt begins before its first write again. What a server accepted while it was
-        // overloaded still counts: else a plan of many steps would hardly ever be accepted as a whole.
-        memory.retain(&Plan::default());
+    rehearsal.refusals.extend(known.into_values().flatten());
+    rehearsal.refusals = in_order(&whole, rehearsal.refusals);
+    if let Scope::Transitions(occasion) = scope {
+        // Every attempt begins with what the first round knows.
+        let asked = || questions(first.as_ref().unwrap_or(&whole), survey, world, occasion);
+        keep(memory, &whole, survey, prepared, asked, &rehearsal.refusals);
     }
+    let counting = rehearsal.refusals.iter().filter(|(_, refusal)| scope.counts(refusal));
+    let refused = by_driver(&whole, survey, counting);
+    prepared.held = held(&whole, &survey.inventory, waits(&refused), &prepared.needs);
+    let deferred: BTreeSet<&ObjectId> = rehearsal.deferred.iter().map(|skip| &skip.id).collect();
+    let goes_on = |step: &&Step| !prepared.held.contains_key(step.driver(&survey.inventory));
+    let stops = |step: &&Step| step.id().is_some_and(|id| deferred.contains(&id)) && obstacle(step, &whole).is_some_and(|o| o.stops);
+    let first = whole.steps.iter().filter(goes_on).filter(stops).filter_map(Step::wave).min();
+    if let Some(first) = first {
+        prepared.hold_from(first);
+    }
+    prepared.replan(survey);
     Ok(rehearsal)
 }
 
@@ -193,7 +168,8 @@ async fn take_in(
                 if let (Some(warning), Step::Apply { object, .. }) = (refused, &step)
                     && enforced(&warning, namespace(world, object.namespace()).await.as_ref())
                 {
-                    rehearsal.refusals.push((id.clone(), ClusterError::pod_security(id, &warning)));
+                    let refusal = ClusterError::pod_security(id.clone(), &warning);
+                    rehearsal.refusals.push((id, Arc::new(refusal)));
                     continue;
                 }
                 memory.remember(&step, fingerprint(&step));
@@ -206,7 +182,7 @@ async fn take_in(
                 if matches!(error, ClusterError::Immutable { .. }) {
                     learned |= prepared.observed.immutable.insert(id.clone());
                 }
-                rehearsal.refusals.push((id, error));
+                rehearsal.refusals.push((id, Arc::new(error)));
             }
         }
     }
@@ -255,76 +231,6 @@ fn foreign(step: &Step, survey: &Survey, observed: &Observed) -> Option<ClusterE
         Ownership::Foreign { who } => Some(ClusterError::NotOurs { id, who }),
         Ownership::Ours | Ownership::Adoptable { .. } => None,
     }
-}
-
-fn is_transition(step: &Step) -> bool {
-    match step {
-        Step::Apply { change, .. } => !matches!(change, Change::Repair(_) | Change::Restore),
-        Step::Replace { .. } | Step::Delete { .. } => true,
-        Step::Release { .. } | Step::Record(_) | Step::Commit(_) => false,
-    }
-}
-
-/// What the plan itself has to bring before the server can be asked about a step.
-struct Obstacle {
-    id: ObjectId,
-    /// Whether the plan stops when it is there, to ask then. The API server lets nobody bind a role that does not exist, but
-    /// stopping once more for bindings would leave their roles behind when it says no.
-    stops: bool,
-}
-
-fn obstacle(step: &Step, whole: &Plan) -> Option<Obstacle> {
-    let Step::Apply { object, .. } = step else { return None };
-    let brings = |other: &Object| match other.kind() {
-        "Namespace" => other.name() == object.namespace(),
-        "CustomResourceDefinition" => {
-            let group = object.api_version().rsplit_once('/').map_or("", |(group, _)| group);
-            other.text("/spec/group") == group && other.text("/spec/names/kind") == object.kind()
-        }
-        "ClusterRole" | "Role" => binds(object, other),
-        _ => false,
-    };
-    let new = whole.steps.iter().filter_map(|other| match other {
-        Step::Apply {
-            object: other,
-            change: Change::Create | Change::Restore,
-            ..
-        } if brings(other) => Some(Obstacle {
-            id: other.id(),
-            stops: !binds(object, other),
-        }),
-        _ => None,
-    });
-    new.max_by_key(|obstacle| obstacle.stops)
-}
-
-fn binds(binding: &Object, role: &Object) -> bool {
-    let names = binding.text("/roleRef/kind") == role.kind() && binding.text("/roleRef/name") == role.name();
-    names && (role.namespace().is_empty() || role.namespace() == binding.namespace())
-}
-
-/// Whether this is a binding to a role that the plan itself writes before.
-fn binds_what_changes(step: &Step, whole: &Plan) -> bool {
-    let Step::Apply { object, .. } = step else { return false };
-    whole
-        .steps
-        .iter()
-        .any(|other| matches!(other, Step::Apply { object: role, .. } if binds(object, role)))
-}
-
-fn deferral(step: &Step, whole: &Plan) -> Option<Skip> {
-    let (id, obstacle) = (step.id()?, obstacle(step, whole)?);
-    let message = match obstacle.stops {
-        true => format!(
-            "{id} is tried on the server once {} is there, before anything is written into it",
-            obstacle.id
-        ),
-        false => format!(
-            "{id} cannot be tried on the server before {} is there; only the right to write it is known",
-            obstacle.id
-        ),
-    };
-    Some(Skip { id, message })
 }
 
 /// What can be said already of steps that cannot be tried: whether we have the rights.
@@ -417,58 +323,6 @@ impl Rehearsal {
 mod tests {
     use super::*;
     use serde_json::{Value, json};
-
-    fn apply(value: Value) -> Step {
-        Step::Apply {
-            object: Object::new(value).expect("an object"),
-            change: Change::Create,
-            wave: 0,
-            driver: "d".into(),
-            take: false,
-        }
-    }
-
-    #[test]
-    fn what_the_plan_brings_itself_is_waited_for() {
-        let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "xs.g"},
-            "spec": {"group": "g", "names": {"kind": "X"}}});
-        let plan = Plan {
-            steps: vec![
-                apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new"}})),
-                apply(definition),
-                apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "in", "namespace": "new"}})),
-                apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "out", "namespace": "old"}})),
-                apply(json!({"apiVersion": "g/v1", "kind": "X", "metadata": {"name": "x"}})),
-                apply(json!({"apiVersion": "h/v1", "kind": "X", "metadata": {"name": "y"}})),
-                apply(json!({"apiVersion": "r/v1", "kind": "ClusterRole", "metadata": {"name": "r"}})),
-                apply(
-                    json!({"apiVersion": "r/v1", "kind": "RoleBinding", "metadata": {"name": "b", "namespace": "old"}, "roleRef": {"kind": "ClusterRole", "name": "r"}}),
-                ),
-                apply(
-                    json!({"apiVersion": "r/v1", "kind": "RoleBinding", "metadata": {"name": "c", "namespace": "new"}, "roleRef": {"kind": "ClusterRole", "name": "r"}}),
-                ),
-                apply(
-                    json!({"apiVersion": "r/v1", "kind": "RoleBinding", "metadata": {"name": "d", "namespace": "old"}, "roleRef": {"kind": "Role", "name": "r"}}),
-                ),
-            ],
-            ..Plan::default()
-        };
-        let waiting: Vec<String> = plan
-            .steps
-            .iter()
-            .filter_map(|step| deferral(step, &plan))
-            .map(|skip| skip.message)
-            .collect();
-        assert_eq!(
-            waiting,
-            [
-                "ConfigMap new/in is tried on the server once Namespace new is there, before anything is written into it",
-                "X x is tried on the server once CustomResourceDefinition xs.g is there, before anything is written into it",
-                "RoleBinding old/b cannot be tried on the server before ClusterRole r is there; only the right to write it is known",
-                "RoleBinding new/c is tried on the server once Namespace new is there, before anything is written into it",
-            ]
-        );
-    }
 
     #[test]
     fn a_level_that_is_only_warned_of_refuses_nothing() {

@@ -61,12 +61,7 @@ pub(super) async fn remove(occasion: &Occasion<'_>, world: &World, report: &mut 
         return Ok(());
     }
     if !matches!(plan.steps.as_slice(), [Step::Commit(_)]) {
-        let place = Place {
-            namespace: &namespace,
-            name: &survey.inventory_name,
-            apply_set: &survey.apply_set,
-            chunked: survey.chunked,
-        };
+        let place = Place::of(&survey, &namespace);
         let outcome = execute(&plan, world, &place).await;
         report.troubles.extend(outcome.failures.iter().map(Trouble::from));
         return Ok(());
@@ -91,12 +86,8 @@ async fn entitled(world: &World, survey: &Survey, observed: &Observed, report: &
 /// Forgets the inventory and releases the VDOConfig.
 async fn let_go(occasion: &Occasion<'_>, world: &World, survey: &Survey, report: &mut Report) -> Result<(), ReconcileError> {
     let config = occasion.config;
-    let place = Place {
-        namespace: &config.namespace().unwrap_or_default(),
-        name: &survey.inventory_name,
-        apply_set: &survey.apply_set,
-        chunked: survey.chunked,
-    };
+    let namespace = config.namespace().unwrap_or_default();
+    let place = Place::of(survey, &namespace);
     keep::forget(world, &place).await?;
     let rest: Vec<String> = config.finalizers().iter().filter(|f| *f != FINALIZER).cloned().collect();
     set_finalizers(config, &world.writer, &rest).await?;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "a failing test should stop where it fails")]
 
 mod ahead;
+mod beside;
 #[path = "../../examples/generate/matrix.rs"]
 #[allow(dead_code, reason = "the generator's other parts are not needed here")]
 mod generate;

@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod approval;
+mod held;
 mod inventory;
 mod properties;
 mod rules;

@@ -9,7 +9,8 @@ use std::time::Duration;
 use vdo::api::Reason;
 use vdo::manifest::{Object, Owner, apply_set_id, is_owned, stamp};
 use vdo::plan::{
-    Desired, Entry, Hold, Input, Inventory, Observed, Plan, Question, Step, Volumes, Wait, applied, build, check, remove, wave, whole,
+    Desired, Entry, Held, Hold, Input, Inventory, Observed, Plan, Question, Step, Volumes, Wait, applied, build, check, remove, wave,
+    whole, without,
 };
 use vdo::types::DriverRole as Role;
 use vdo::types::{ById, CPI, CSI, Ids, ObjectId};
@@ -249,6 +250,18 @@ impl World {
                 ..self.input(desired, observed)
             })
         });
+        assert_eq!(check(&plan, desired, &self.inventory), Ok(()), "{}", text(&plan));
+        plan
+    }
+
+    /// The next increment, where more is known than the cluster shows.
+    pub fn plan_for(&self, desired: &[Desired], observed: &Observed) -> Plan {
+        build(self.input(desired, observed))
+    }
+
+    /// The next increment in which some drivers are left as they are.
+    pub fn plan_without(&self, desired: &[Desired], held: &Held) -> Plan {
+        let plan = self.answered(|observed| without(self.input(desired, observed), held));
         assert_eq!(check(&plan, desired, &self.inventory), Ok(()), "{}", text(&plan));
         plan
     }

@@ -1,7 +1,8 @@
 //! Situations with a name.
 
 use super::simulation::{Listed, Live, NOTHING, Slot, at, object, order, text, with};
-use vdo::plan::{Change, Inventory, Step};
+use vdo::plan::{Change, Inventory, Observed, Step};
+use vdo::types::CPI;
 
 #[test]
 fn a_namespace_that_was_there_before_stays() {
@@ -185,4 +186,41 @@ fn a_storage_class_is_never_made_anew() {
         "{}",
         text(&plan)
     );
+}
+
+/// A driver that does not get well is applied once more as it is. That is no way for another state to be written, which a person may
+/// have to approve and the server has to accept.
+#[test]
+fn a_driver_that_is_ill_is_brought_to_no_other_state_unasked() {
+    let (map, node) = (at("ConfigMap", "cpi"), at("DaemonSet", "cpi"));
+    let ours = |wanted: u8| Slot {
+        wanted: Some(wanted),
+        live: Live::Ours(0),
+        listed: Listed::SameUid,
+        ..NOTHING
+    };
+    for (wanted, expected) in [(0, ["repair", "repair"]), (1, ["update", "repair"])] {
+        let case = with(&[(map, ours(wanted)), (node, ours(0))]);
+        let ill = Observed {
+            suspect: [CPI.to_owned()].into(),
+            ..case.world.observed()
+        };
+        let changes: Vec<&str> = case
+            .world
+            .plan_for(&case.desired, &ill)
+            .steps
+            .iter()
+            .filter_map(|step| match step {
+                Step::Apply {
+                    change: Change::Repair(_), ..
+                } => Some("repair"),
+                Step::Apply {
+                    change: Change::Update(_), ..
+                } => Some("update"),
+                Step::Apply { change, .. } => panic!("{change:?}"),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(changes, expected);
+    }
 }

@@ -2,8 +2,8 @@
 
 use crate::bed::{Bed, KINDS, NS, OPERATOR, PATIENCE, condition};
 use crate::granted::{Right, documents, rights};
-use crate::rules::named;
-use anyhow::{Result, ensure};
+use crate::rules::{named, rules};
+use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
@@ -19,6 +19,13 @@ pub const TELLING: Duration = Duration::from_secs(30);
 
 /// From the return of a right to the end that was waited for, without anybody asking for it.
 const RECOVERY: Duration = Duration::from_secs(30);
+
+/// The storage driver alone, which is all that a right of its own can keep from being made.
+pub fn storage(webhook: bool) -> Value {
+    let mut spec = everything(webhook);
+    spec.as_object_mut().map(|spec| spec.remove("cloudProvider"));
+    spec
+}
 
 /// Everything at once but the webhook, which the API server would have to ask before it stores a StorageClass.
 pub fn everything(webhook: bool) -> Value {
@@ -75,10 +82,34 @@ impl Lab {
 
     /// Takes a right away, and then gives the one before back: at no time is nothing missing.
     pub async fn take(&mut self, right: Option<&Right>) -> Result<()> {
+        self.take_and_ask(right, None).await
+    }
+
+    /// The same, with something else asked for while both are missing.
+    pub async fn take_and_ask(&mut self, right: Option<&Right>, spec: Option<Value>) -> Result<()> {
         let wanted: BTreeSet<Right> = right.cloned().into_iter().collect();
         let both = self.missing.union(&wanted).cloned().collect();
         self.lack(&both).await?;
+        if let Some(spec) = spec {
+            self.bed.apply(&self.bed.config(spec)).await?;
+        }
         self.lack(&wanted).await
+    }
+
+    /// The objects of the cloud provider.
+    pub async fn cloud_provider(&self) -> Result<Vec<Value>> {
+        self.bed.until_condition("VsphereCloudConfig", "vc1", "Ready", "Healthy").await?;
+        let mut spec = everything(false);
+        spec["managementState"] = "Paused".into();
+        self.bed.apply(&self.bed.config(spec)).await?;
+        let (code, out, err) = self.bed.vdoctl(&["render", "-o", "json"])?;
+        ensure!(code == 0, "{err}");
+        let all: Value = serde_json::from_str(&out)?;
+        let all = all.as_array().or(all["items"].as_array()).context("objects")?;
+        let own = all
+            .iter()
+            .filter(|o| o["metadata"]["labels"]["vdo.vmware.com/driver"] == "vsphere-cpi");
+        Ok(own.cloned().collect())
     }
 
     /// Has exactly these rights missing.
@@ -131,7 +162,8 @@ impl Lab {
         self.bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await
     }
 
-    /// Waits until the rule of this right is named, and no other; for a right that grants, any of a role.
+    /// Waits until the rule of this right is named, and no other; for a right that grants, any of a role. A right that both drivers need
+    /// is named for each, perhaps once in the words of the API server.
     pub async fn named(&self, right: &Right) -> Result<()> {
         let what = format!("a condition that names the rule for {right}");
         until(&what, TELLING, async || {
@@ -141,7 +173,11 @@ impl Lab {
             // Snapshots are not needed: without a look at their definitions the drivers run, and a condition of theirs says so.
             let stops = !(right.resource == "customresourcedefinitions" && matches!(right.verb.as_str(), "list" | "watch"));
             let told = (ready["reason"] == "Forbidden") == stops && (stops || ready["status"] == "True");
-            let done = told && named.len() == 1 && named.iter().all(|rule| right.is_in(rule));
+            let one = match stops {
+                true => rules(ready["message"].as_str().unwrap_or_default()).len(),
+                false => named.len(),
+            };
+            let done = told && one == 1 && named.iter().all(|rule| right.is_in(rule));
             Ok(Probe::when(done, json!({"named": named, "ready": ready})))
         })
         .await

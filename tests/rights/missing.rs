@@ -2,8 +2,8 @@
 //! rule that is missing is named, nothing is half-done or torn down, and all goes on when the right is back.
 
 use crate::bed::{Bed, NS, PATIENCE, condition};
-use crate::granted::Right;
-use crate::lab::{BEFORE_REMOVAL, Lab, everything};
+use crate::granted::{Right, rights};
+use crate::lab::{BEFORE_REMOVAL, Lab, everything, storage};
 use crate::rules::one_for_each_resource;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -11,29 +11,35 @@ use std::time::Instant;
 use vdo_testbed::{Probe, until};
 
 impl Lab {
-    /// Nothing is made as long as a single right to make it is missing.
+    /// Nothing is made as long as a single right to make it is missing. A new storage driver does not begin without its cloud provider;
+    /// the cloud provider does without the storage driver, so that one is asked for alone where a right is only its own.
     pub async fn installation(&mut self) -> Result<()> {
         let begun = Instant::now();
+        let cloud = self.cloud_provider().await?;
         let own = self.all("vdo-operator").into_iter().filter(|right| right.is_for_making());
         // Whoever lacks what he grants may not grant it.
         let granted = self
             .all("vdo-operator-drivers")
             .into_iter()
             .filter(|right| !right.is_read_by_us(self));
-        let mut tried: Vec<Right> = own.chain(one_for_each_resource(granted)).collect();
         // The certificate of the webhook is made before there is a plan. What is written besides the objects is not tried in a
         // rehearsal; by then that has been remembered.
-        tried.sort_by_key(|right| match (right.resource.as_str(), right.namespace.as_deref()) {
+        let stage = |right: &Right| match (right.resource.as_str(), right.namespace.as_deref()) {
             ("secrets", Some(NS)) => 0,
-            ("vdoconfigs", _) | (_, Some(NS)) => 2,
-            _ => 1,
-        });
-        for (number, right) in tried.iter().enumerate() {
-            self.take(Some(right)).await?;
-            match number {
-                0 => self.bed.apply(&self.bed.config(everything(true))).await?,
-                _ => self.wake().await?,
-            }
+            ("vdoconfigs", _) | (_, Some(NS)) => 3,
+            _ if cloud.iter().any(|object| right.is_needed_for(object)) => 1,
+            _ => 2,
+        };
+        let mut tried: Vec<Right> = own.chain(one_for_each_resource(granted)).collect();
+        tried.sort_by_key(stage);
+        let mut before = None;
+        for right in &tried {
+            let stage = stage(right);
+            let spec = if stage == 2 { storage(true) } else { everything(true) };
+            let spec = (before != Some(stage)).then_some(spec);
+            before = Some(stage);
+            self.take_and_ask(Some(right), spec).await?;
+            self.wake().await?;
             let told = self.named(right).await;
             self.note("installation", right, told);
             let made = self.owned().await?;
@@ -161,6 +167,20 @@ impl Right {
     fn is_for_making(&self) -> bool {
         let elsewhere = ["events", "leases", "vdoconfigs/status", "vspherecloudconfigs/status"];
         matches!(self.verb.as_str(), "create" | "patch") && !elsewhere.contains(&self.resource.as_str())
+    }
+
+    /// Whether it is needed to make this object: to write it, or to grant what it grants.
+    fn is_needed_for(&self, object: &Value) -> bool {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let group = text("/apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
+        let writes = Self {
+            namespace: Some(text("/metadata/namespace").to_owned()).filter(|namespace| !namespace.is_empty()),
+            group: group.to_owned(),
+            resource: format!("{}s", text("/kind").to_lowercase()),
+            verb: self.verb.clone(),
+            name: Some(text("/metadata/name").to_owned()),
+        };
+        self.covers(&writes) || rights(object).unwrap_or_default().iter().any(|granted| self.covers(granted))
     }
 
     /// Whether it is needed to see what is there, of all rights. What is only asked for before something goes is listed alone.

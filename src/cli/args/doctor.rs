@@ -1,4 +1,4 @@
-use super::Output;
+use super::{MatrixFile, Output};
 use crate::types::Thumbprint;
 use clap::builder::FalseyValueParser;
 use clap::{Args, Subcommand};
@@ -13,9 +13,9 @@ pub struct Doctor {
     /// Looks before anything is installed: at the vCenter of --vcenter and, where there is a kubeconfig, at the cluster
     #[arg(long, env = "VDO_PRE", value_parser = FalseyValueParser::new(), global = true, requires = "vcenter", requires = "user")]
     pub pre: bool,
-    /// The vCenter.
+    /// The index.
     #[command(flatten)]
-    pub vcenter: DoctorVcenter,
+    pub index: MatrixFile,
     /// The format.
     #[arg(
         long = "output",
@@ -28,6 +28,9 @@ pub struct Doctor {
         help = "How the answer is written: table, wide, json or yaml"
     )]
     pub format: Option<super::Format>,
+    /// The vCenter.
+    #[command(flatten)]
+    pub vcenter: DoctorVcenter,
 }
 
 impl Doctor {

@@ -1,6 +1,7 @@
 //! `vdoctl matrix` as it is typed.
 
 use super::{Ask, Output, Vcenter};
+use crate::fetch::Store;
 use crate::types::KubernetesVersion;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -38,12 +39,20 @@ pub enum MatrixVerb {
     Lint(Lint),
 }
 
-/// Another index than the one of this vdoctl.
-#[derive(Debug, Clone, PartialEq, Eq, Args)]
+/// Another index than the one of this vdoctl. Whoever decides as the operator does takes the one that the operator was started with.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct MatrixFile {
     /// A matrix index, or a folder with index.yaml, instead of the one of this vdoctl
-    #[arg(long, env = "VDO_MATRIX", value_name = "FILE")]
+    #[arg(long, env = "VDO_MATRIX", value_name = "FILE", global = true)]
     pub matrix: Option<PathBuf>,
+}
+
+impl MatrixFile {
+    /// Where the index and its charts are.
+    #[must_use]
+    pub fn store(&self) -> Store {
+        self.matrix.clone().map_or(Store::Embedded, Store::Local)
+    }
 }
 
 /// What a choice is made for.

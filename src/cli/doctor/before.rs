@@ -1,7 +1,7 @@
 //! `--pre`: before anything is installed, from a vCenter's address, an account there and, where there is one, a kubeconfig.
 
 use super::super::args::{Doctor as Args, Global};
-use super::super::matrix::index;
+use super::super::matrix::library;
 use super::super::session::now;
 use super::super::{CliError, Exit};
 use super::account::password;
@@ -9,10 +9,9 @@ use super::check::{Check, Subject};
 use super::{Findings, connection_subject, open};
 use crate::api::{ConditionType, Reason};
 use crate::facts::{Credentials, Feature, Needs, Node};
-use crate::fetch::{Library, Store};
 use crate::health::ConnectionReport;
-use crate::matrix::{DriverRequest, Query, UpdatePolicy, resolve};
-use crate::reconcile::connection::{Question, examine, known_index};
+use crate::matrix::{DriverRequest, Index, Query, UpdatePolicy, resolve};
+use crate::reconcile::connection::{Question, examine};
 use crate::types::{CPI, CSI, KubernetesVersion, Trust, VcenterVersion};
 use crate::vcenter::Endpoint;
 use std::collections::BTreeMap;
@@ -32,6 +31,7 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
     found.talk.extend(warning);
 
     let cluster = cluster(global, &mut found).await;
+    let (_, edition) = library(&args.index).await?;
     let question = Question {
         server: endpoint.server.clone(),
         datacenters: given.datacenter.clone(),
@@ -43,7 +43,7 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
         nodes: cluster.as_ref().map(|cluster| cluster.nodes.clone()).unwrap_or_default(),
         alone: true,
         surplus: args.surplus(),
-        index: known_index(&Library::new(Store::Embedded)).await,
+        index: Some(edition.index.clone()),
     };
     let told = examine(&endpoint, &Credentials { user, password }, question, now()).await;
     let mut subject = connection_subject(&endpoint.address(), &told);
@@ -61,7 +61,7 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
             "",
         );
     }
-    let drivers = drivers(cluster.as_ref(), &told).await;
+    let drivers = drivers(cluster.as_ref(), &told, &edition.index);
     found.subjects.push(drivers);
     found.take(&endpoint.address(), subject, told);
     Ok(found)
@@ -124,45 +124,42 @@ async fn cluster(global: &Global, found: &mut Findings) -> Option<Cluster> {
 }
 
 /// Whether there are versions of both drivers for this cluster and this vCenter.
-async fn drivers(cluster: Option<&Cluster>, told: &ConnectionReport) -> Subject {
+fn drivers(cluster: Option<&Cluster>, told: &ConnectionReport, index: &Index) -> Subject {
     let version: Option<VcenterVersion> = told.about.as_ref().and_then(|about| about.version.parse().ok());
     let check = match (cluster, version) {
-        (Some(cluster), Some(version)) => match index(&Store::Embedded).await {
-            Ok(index) => {
-                let drivers: BTreeMap<_, _> = [CPI, CSI].into_iter().map(|name| (name.into(), DriverRequest::default())).collect();
-                let vcenters = [(
-                    "vcenter".to_owned(),
-                    index.vcenter(&version, told.about.as_ref().map(|about| about.build.as_str())),
-                )];
-                let result = resolve(
-                    &index,
-                    &Query {
-                        kubernetes: &cluster.kubernetes,
-                        vcenters: &vcenters,
-                        drivers: &drivers,
-                        installed: &BTreeMap::new(),
-                        policy: UpdatePolicy::Compatible,
-                    },
-                );
-                match result {
-                    Ok(choice) => {
-                        let picks: Vec<String> = choice.picks.iter().map(|(name, pick)| format!("{name} {}", pick.version)).collect();
-                        Check::new(
-                            "VersionsFit",
-                            Some(true),
-                            Reason::Healthy,
-                            &format!("{} would be installed", picks.join(" and ")),
-                            "",
-                        )
-                    }
-                    Err(error) => {
-                        let error = CliError::of(Exit::Differences, &*error);
-                        Check::new("VersionsFit", Some(false), Reason::NoCompatibleVersion, &error.what, &error.remedy)
-                    }
+        (Some(cluster), Some(version)) => {
+            let drivers: BTreeMap<_, _> = [CPI, CSI].into_iter().map(|name| (name.into(), DriverRequest::default())).collect();
+            let vcenters = [(
+                "vcenter".to_owned(),
+                index.vcenter(&version, told.about.as_ref().map(|about| about.build.as_str())),
+            )];
+            let result = resolve(
+                index,
+                &Query {
+                    kubernetes: &cluster.kubernetes,
+                    vcenters: &vcenters,
+                    drivers: &drivers,
+                    installed: &BTreeMap::new(),
+                    policy: UpdatePolicy::Compatible,
+                },
+            );
+            match result {
+                Ok(choice) => {
+                    let picks: Vec<String> = choice.picks.iter().map(|(name, pick)| format!("{name} {}", pick.version)).collect();
+                    Check::new(
+                        "VersionsFit",
+                        Some(true),
+                        Reason::Healthy,
+                        &format!("{} would be installed", picks.join(" and ")),
+                        "",
+                    )
+                }
+                Err(error) => {
+                    let error = CliError::of(Exit::Differences, &*error);
+                    Check::new("VersionsFit", Some(false), Reason::NoCompatibleVersion, &error.what, &error.remedy)
                 }
             }
-            Err(error) => Check::new("VersionsFit", None, Reason::MatrixInvalid, &error.what, &error.remedy),
-        },
+        }
         (None, _) => Check::new(
             "VersionsFit",
             None,

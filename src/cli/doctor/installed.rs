@@ -22,7 +22,7 @@ use kube::ResourceExt as _;
 use std::sync::Arc;
 
 pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliError> {
-    let mut session = open(global).await?;
+    let mut session = open(global).await?.choosing_from(&args.index).await?;
     // The server is asked nothing but what is there: who only looks rehearses nothing.
     session.world.rehearsals = None;
     let mut found = Findings::default();

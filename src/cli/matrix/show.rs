@@ -37,7 +37,7 @@ pub(super) fn entry<'a>(index: &'a Index, name: &str, version: &str) -> Result<(
 }
 
 pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
-    let loaded = Loaded::read(args.index.matrix.as_deref()).await?;
+    let loaded = Loaded::read(&args.index).await?;
     let (name, _, entry) = entry(&loaded.index, &args.driver, &args.version)?;
     let answer = Answer::formatted(
         args.output.or_table(),

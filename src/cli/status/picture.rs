@@ -247,6 +247,7 @@ fn driver(driver: &DriverStatus, status: &VDOConfigStatus) -> Value {
     json!({
         "name": driver.name,
         "version": driver.version,
+        "running": Some(&driver.running).filter(|version| !version.is_empty()),
         "newest": driver.available,
         "because": driver.because,
         "pods": driver.pods,
@@ -303,4 +304,37 @@ async fn operator(session: &Session, global: &Global) -> Result<Option<Operator>
             trouble,
         }
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scripts read it: a change here is a change of vdoctl/v1.
+    #[test]
+    fn a_driver_has_the_version_that_is_wanted_and_the_one_that_runs() {
+        let all = |running: &str| DriverStatus {
+            name: CSI.into(),
+            version: "3.7.3".into(),
+            running: running.into(),
+            available: "3.7.3".into(),
+            chart: "sha256:0".into(),
+            objects: 17,
+            pods: "2/5".into(),
+            ready: "False".into(),
+            because: "newest".into(),
+        };
+        let told = |running: &str| driver(&all(running), &VDOConfigStatus::default());
+        let keys = [
+            "name", "version", "running", "newest", "because", "pods", "nodes", "ready", "state", "message", "objects", "chart",
+        ];
+        assert_eq!(
+            told("3.6.3").as_object().map(|o| o.keys().cloned().collect()),
+            Some(keys.map(str::to_owned).to_vec())
+        );
+        for (running, expected) in [("3.6.3", json!("3.6.3")), ("3.7.3", json!("3.7.3")), ("", Value::Null)] {
+            let told = told(running);
+            assert_eq!((&told["version"], &told["running"]), (&json!("3.7.3"), &expected));
+        }
+    }
 }

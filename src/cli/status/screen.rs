@@ -3,7 +3,7 @@
 use super::super::args::Format;
 use super::super::style::{ago, bad, faint, good, head, table, warn, width};
 use super::picture::{Config, Operator, Picture, nodes_of, state_of};
-use crate::api::{ConditionType, Conditions, Health, VsphereCloudConfig};
+use crate::api::{ConditionType, Conditions, DriverStatus, Health, VsphereCloudConfig};
 use crate::status::short;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
@@ -151,7 +151,7 @@ fn drivers(config: &Config, format: Format) -> String {
             };
             let mut row = vec![
                 short(&driver.name).to_owned(),
-                driver.version.clone(),
+                versions(driver),
                 dash(&driver.available),
                 dash(&driver.pods),
                 nodes,
@@ -164,6 +164,15 @@ fn drivers(config: &Config, format: Format) -> String {
         })
         .collect();
     table(&heading, &rows)
+}
+
+/// The version that is wanted, and before it the one that runs meanwhile.
+fn versions(driver: &DriverStatus) -> String {
+    match driver.running.as_str() {
+        "" => driver.version.clone(),
+        running if running == driver.version => driver.version.clone(),
+        running => format!("{running} → {}", driver.version),
+    }
 }
 
 /// What comes next: what the operator does, what somebody has to do, or what could be done.

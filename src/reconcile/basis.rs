@@ -1,0 +1,122 @@
+//! Which matrix a run decides with: that of the store or, where an operator that has just started finds none that can be used, as much of
+//! the one in the binary as keeps what runs.
+
+use super::error::ReconcileError;
+use super::select::Asked;
+use crate::api::{DriverStatus, VDOConfig, chain};
+use crate::fetch::{Edition, Library, embedded};
+use crate::matrix::Index;
+use crate::types::{Digest, DriverName, DriverVersion};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A matrix to decide with.
+pub(super) struct Basis {
+    /// It.
+    pub edition: Edition,
+    /// It has nothing but what runs, so what is not in it says nothing.
+    pub narrowed: bool,
+}
+
+/// Finds it.
+///
+/// # Errors
+/// When the matrix cannot be used, and what runs is not known to be in the binary.
+pub(super) async fn basis(
+    library: &Library,
+    config: &VDOConfig,
+    installed: &BTreeMap<DriverName, DriverVersion>,
+    asked: &Asked,
+) -> Result<Basis, ReconcileError> {
+    let error = match library.index::<ReconcileError>().await {
+        Ok(edition) => {
+            return Ok(Basis { edition, narrowed: false });
+        }
+        Err(error) => error,
+    };
+    let told = config.status.as_ref().map(|status| status.drivers.as_slice()).unwrap_or_default();
+    match what_runs(Index::parse(embedded::index())?, told, installed, asked) {
+        Some(index) => Ok(Basis {
+            edition: Edition {
+                digest: Digest::of(embedded::index()),
+                index: Arc::new(index),
+                problem: Some(chain(&error)),
+            },
+            narrowed: true,
+        }),
+        None => Err(error),
+    }
+}
+
+/// The versions that are installed, where the status says that they came from the very charts that this index names; `None` when one
+/// that is asked for is missing.
+fn what_runs(mut index: Index, told: &[DriverStatus], installed: &BTreeMap<DriverName, DriverVersion>, asked: &Asked) -> Option<Index> {
+    for (name, driver) in &mut index.drivers {
+        let chart = told.iter().find(|driver| driver.name == *name).map(|driver| driver.chart.as_str());
+        driver
+            .versions
+            .retain(|entry| installed.get(name) == Some(&entry.version) && chart == Some(entry.chart.digest.to_string().as_str()));
+    }
+    index.drivers.retain(|_, driver| !driver.versions.is_empty());
+    asked.drivers.keys().all(|name| index.drivers.contains_key(name)).then_some(index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{CPI, CSI};
+
+    #[test]
+    fn only_what_is_known_to_run_is_taken_from_the_binary() {
+        let index = Index::parse(embedded::index()).expect("an index");
+        let entry = |driver: &str, version: &str| {
+            let version: DriverVersion = version.parse().expect("a version");
+            index.drivers[driver].entry(&version).expect("in the matrix").clone()
+        };
+        let (cpi, csi, other) = (entry(CPI, "1.34.0"), entry(CSI, "3.7.3"), entry(CSI, "3.6.3"));
+        let told = |name: &str, chart: String| DriverStatus {
+            name: name.into(),
+            chart,
+            ..DriverStatus::default()
+        };
+        let chart = |entry: &crate::matrix::Entry| entry.chart.digest.to_string();
+        for (asks, runs, charts, expected) in [
+            (
+                &[CPI, CSI][..],
+                &[(CPI, &cpi), (CSI, &csi)][..],
+                [chart(&cpi), chart(&csi)],
+                Some(2),
+            ),
+            (&[CPI], &[(CPI, &cpi), (CSI, &csi)], [chart(&cpi), chart(&csi)], Some(2)),
+            // Its chart came from the matrix that is broken now.
+            (&[CPI, CSI], &[(CPI, &cpi), (CSI, &csi)], [chart(&cpi), "sha256:0".into()], None),
+            (&[CPI], &[(CPI, &cpi), (CSI, &csi)], [chart(&cpi), "sha256:0".into()], Some(1)),
+            // Another version was on its way in.
+            (&[CPI, CSI], &[(CPI, &cpi), (CSI, &other)], [chart(&cpi), chart(&csi)], None),
+            // What does not run is not chosen.
+            (&[CPI, CSI], &[(CPI, &cpi)], [chart(&cpi), chart(&csi)], None),
+            (&[CPI, CSI], &[], [String::new(), String::new()], None),
+        ] {
+            let installed = runs
+                .iter()
+                .map(|(name, entry)| ((*name).to_owned(), entry.version.clone()))
+                .collect();
+            let asked = Asked {
+                drivers: asks.iter().map(|name| ((*name).to_owned(), Default::default())).collect(),
+                ..Asked::default()
+            };
+            let [one, two] = charts;
+            let status = [told(CPI, one), told(CSI, two)];
+            let found = what_runs(index.clone(), &status, &installed, &asked);
+            assert_eq!(
+                found.as_ref().map(|index| index.drivers.len()),
+                expected,
+                "{asks:?} {installed:?} {status:?}"
+            );
+            for (name, driver) in found.iter().flat_map(|index| &index.drivers) {
+                let versions: Vec<_> = driver.versions.iter().map(|entry| &entry.version).collect();
+                assert_eq!(versions, [&installed[name]]);
+            }
+        }
+    }
+}
