@@ -30,7 +30,11 @@ impl Case {
         ensure!(run.writes > 0, "{scenario:?} writes nothing");
         let mut points: Vec<Point> = all(run.writes).into_iter().skip(lane).step_by(LANES).collect();
         if !wanted(&format!("{scenario:?}"), whole) {
-            points = dice.some(&format!("{scenario:?} {lane}"), &points, SAMPLE);
+            // The first write there always is, where how many follow it is a matter of time.
+            let what = format!("{scenario:?} {lane}");
+            let (first, later): (Vec<Point>, Vec<Point>) = points.into_iter().partition(|point| point.write == 1);
+            points = dice.some(&what, &first, 1);
+            points.extend(dice.some(&what, &later, SAMPLE - points.len()));
         }
         Ok(Self {
             scenario,
