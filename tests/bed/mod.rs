@@ -138,6 +138,9 @@ impl Bed {
             .env("VDO_IDENTITY", identity)
             .flag("listen", "127.0.0.1:0")
             .flag("log-format", "json");
+        let launch = deployed_environment()?
+            .iter()
+            .fold(launch, |launch, (name, value)| launch.env(name, value));
         let launch = self.flags.iter().fold(launch, |launch, (flag, value)| launch.flag(flag, value));
         launch.spawn()
     }
@@ -404,4 +407,18 @@ pub fn name(object: &Value) -> String {
 /// Makes logs and certificates usable in a test process.
 pub fn prepare() {
     let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+/// The environment that the operator's Deployment gives to it, as far as it is written there.
+fn deployed_environment() -> Result<Vec<(String, String)>> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/operator.yaml");
+    let mut all = Vec::new();
+    for document in vdo::yaml::load_all(&std::fs::read_to_string(file)?)? {
+        let variables = document.pointer("/spec/template/spec/containers/0/env").and_then(Value::as_array);
+        let text = |variable: &Value, key: &str| variable[key].as_str().map(str::to_owned);
+        let variables = variables.into_iter().flatten();
+        all.extend(variables.filter_map(|variable| Some((text(variable, "name")?, text(variable, "value")?))));
+    }
+    anyhow::ensure!(!all.is_empty(), "the Deployment gives the operator no environment");
+    Ok(all)
 }
