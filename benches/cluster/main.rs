@@ -38,7 +38,6 @@ async fn main() -> Result<()> {
     if chosen("scale") {
         let plan = scale::Plan {
             kubectl: &binaries.path(Part::Kubectl),
-            helm: &binaries.path(Part::Helm),
             sizes: numbers("VDO_BENCH_SIZES", &[26, 200, 2000])?,
             nodes: numbers("VDO_BENCH_NODES", &[5000])?.first().copied().unwrap_or(0),
         };

@@ -6,10 +6,10 @@ use crate::process;
 use anyhow::{Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
-use vdo_testbed::{Probe, until};
+use vdo_testbed::{Helm, Probe, until};
 
 /// Writes that are under way at the same time, as many as the operator's.
 const CONCURRENCY: usize = 8;
@@ -35,7 +35,7 @@ pub enum Hand<'a> {
     /// A client that does nothing but write.
     Bare,
     Kubectl(&'a Path),
-    Helm(&'a Path),
+    Helm(&'a Helm),
 }
 
 /// Installs objects, counts, and removes them again.
@@ -47,7 +47,7 @@ pub async fn install(bed: &Bed, objects: &[Value], hand: Hand<'_>) -> Result<Tak
     match hand {
         Hand::Bare => bare(bed, objects).await?,
         Hand::Kubectl(program) => kubectl(bed, program, folder.path(), objects).await?,
-        Hand::Helm(program) => helm(bed, program, folder.path(), objects).await?,
+        Hand::Helm(program) => helm(bed, program, objects).await?,
     }
     let (whole, cpu) = (now().duration_since(zero).as_secs_f64(), process::seconds(&server)? - cpu);
     let asked = bed.cluster.audit().since(mark).await?.of(vdo_testbed::Cluster::ADMIN);
@@ -143,29 +143,9 @@ async fn kubectl(bed: &Bed, program: &Path, folder: &Path, objects: &[Value]) ->
     run(command).await
 }
 
-async fn helm(bed: &Bed, program: &Path, folder: &Path, objects: &[Value]) -> Result<()> {
-    let chart = folder.join("bulk");
-    std::fs::create_dir_all(chart.join("templates"))?;
-    let metadata = json!({"apiVersion": "v2", "name": "bulk", "version": "1.0.0"});
-    std::fs::write(chart.join("Chart.yaml"), vdo::yaml::dump(&metadata)?)?;
-    ensure!(
-        !json!(objects).to_string().contains("{{"),
-        "an object holds braces, which Helm would read"
-    );
-    for (number, some) in objects.chunks(100).enumerate() {
-        std::fs::write(chart.join(format!("templates/{number:03}.yaml")), vdo::yaml::dump_all(some))?;
-    }
-    let mut command = tokio::process::Command::new(program);
-    for (variable, name) in [
-        ("HELM_CACHE_HOME", "cache"),
-        ("HELM_CONFIG_HOME", "config"),
-        ("HELM_DATA_HOME", "data"),
-    ] {
-        command.env(variable, folder.join(name));
-    }
-    command.arg("--kubeconfig").arg(bed.cluster.kubeconfig());
-    command.args(["--namespace", "default", "install", "bulk"]).arg(&chart);
-    run(command).await?;
+async fn helm(bed: &Bed, helm: &Helm, objects: &[Value]) -> Result<()> {
+    let chart = helm.chart("bulk", objects)?;
+    helm.run(&["--namespace", "default", "install", "bulk", &chart]).await?;
     // Its record of the release; what it installed goes with everything else.
     bed.delete("v1", "Secret", "default", "sh.helm.release.v1.bulk.v1").await
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
-use vdo_testbed::{Mark, Probe, until};
+use vdo_testbed::{Helm, Mark, Probe, until};
 
 /// How often a small installation is made.
 const ROUNDS: usize = 3;
@@ -34,7 +34,6 @@ struct Ours {
 /// Which programs are beside, how large the installations are, and how many nodes there are at the end.
 pub struct Plan<'a> {
     pub kubectl: &'a Path,
-    pub helm: &'a Path,
     pub sizes: Vec<usize>,
     pub nodes: usize,
 }
@@ -98,7 +97,8 @@ async fn one(bed: &mut Bed, size: usize, base: usize, matrix: &Path, plan: &Plan
     bed.kill_operator();
     eprintln!("{size} objects: kubectl and helm");
     let kubectl = others::install(bed, &objects, Hand::Kubectl(plan.kubectl)).await?;
-    let helm = others::install(bed, &objects, Hand::Helm(plan.helm)).await?;
+    let helm = Helm::of(&bed.cluster).await?;
+    let helm = others::install(bed, &objects, Hand::Helm(&helm)).await?;
     eprintln!("{size} objects: with a dry run of everything first");
     start(bed, matrix, true).await?;
     let rehearsed = by_operator(bed, size).await?;

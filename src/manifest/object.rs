@@ -321,14 +321,14 @@ impl Object {
     #[must_use]
     pub fn digest(&self, salt: &str) -> Digest {
         let mut text = String::from(salt);
-        canonical(self.value(), &mut text);
+        canonical(&self.look(), &mut text);
         Digest::of(text.as_bytes())
     }
 
     /// The object with every value of a Secret replaced by `******`.
     #[must_use]
     pub fn masked(&self) -> Value {
-        let mut value = self.value().clone();
+        let mut value = self.look().into_owned();
         if self.is_secret() {
             for field in ["data", "stringData"] {
                 if let Some(Value::Object(entries)) = value.get_mut(field) {

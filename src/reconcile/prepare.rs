@@ -332,9 +332,9 @@ fn tell(report: &mut Report, survey: &Survey, resolution: &Resolution, desired: 
 async fn observe(world: &World, survey: &Survey, desired: &mut [Desired]) -> Result<Observed, ReconcileError> {
     // What is in the inventory was looked at already.
     let known = &survey.inventory.objects;
-    let wanted: Vec<_> = desired.iter().map(|d| (d.object.id(), d.object.api_version())).collect();
-    let new = wanted.iter().filter(|(id, _)| !known.contains_key(id));
-    let new: Vec<_> = new.map(|(id, version)| (id, *version)).collect();
+    let new = desired.iter().map(|d| (d.object.id(), d.object.api_version()));
+    let new: Vec<_> = new.filter(|(id, _)| !known.contains_key(id)).collect();
+    let new: Vec<_> = new.iter().map(|(id, version)| (id, *version)).collect();
     let mut live = survey.live.clone();
     live.extend(world.reader.live(&new, watches(&new, &survey.apply_set)).await?);
     for d in desired.iter_mut().filter(|d| d.object.pod_spec().is_some()) {

@@ -216,10 +216,6 @@ pub fn stored(object: Object, uid: &str, leaving: bool) -> Object {
     Object::new(value).expect("an object")
 }
 
-pub fn is_leaving(object: &Object) -> bool {
-    !object.text("/metadata/deletionTimestamp").is_empty()
-}
-
 #[derive(Debug, Clone, Default)]
 pub struct World {
     pub live: ById<Object>,
@@ -340,7 +336,7 @@ impl World {
 
     /// What is marked is gone.
     pub fn tick(&mut self) {
-        self.live.retain(|_, object| !is_leaving(object));
+        self.live.retain(|_, object| !object.is_leaving());
     }
 
     pub fn unaccounted(&self) -> BTreeSet<ObjectId> {
