@@ -18,9 +18,10 @@ mod reader;
 mod rights;
 mod settled;
 mod trim;
+mod watch;
 mod write;
 
-pub use cache::{Cache, Select, Watch};
+pub use cache::Cache;
 pub use client::{ClientError, KubeOptions, connect, from_config};
 pub use error::{ClusterError, Contested, Said};
 pub use fence::Fence;
@@ -31,6 +32,7 @@ pub use read::{get, list, server_version, with_managers};
 pub use reader::{Reader, View};
 pub use rights::{Rights, rights};
 pub use settled::Settled;
+pub use watch::{Select, Watch};
 pub use write::{Rehearsed, Verb, Writer};
 
 use kube::Client;

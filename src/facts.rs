@@ -4,16 +4,17 @@
 
 mod granted;
 mod inventory;
+mod labels;
 mod needs;
 mod tagging;
 
 pub use granted::Granted;
 pub use inventory::{Datastore, Entity, Host, Inventory, Machine, ManagedObject};
+pub use labels::Labels;
 pub use needs::{Feature, Needs, WantedDatastore, WantedPolicy};
 pub use tagging::{Policy, Tagging};
 
 use crate::types::{KubernetesVersion, Secret, Trust, VcenterVersion};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A vSphere connection as it is known now.
@@ -78,14 +79,14 @@ pub struct Node {
     /// Why its pod network is not ready, in the words of the node; `None` when it says no such thing.
     pub network: Option<String>,
     /// What decides which pods may run on it.
-    pub place: Arc<Place>,
+    pub place: Place,
 }
 
 /// What a node offers to pods and asks of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Place {
     /// All its labels.
-    pub labels: BTreeMap<String, String>,
+    pub labels: Labels,
     /// Taints that keep pods away, by key, value and effect (NoSchedule or NoExecute).
     pub taints: Vec<(String, String, String)>,
 }
@@ -111,8 +112,8 @@ pub struct Cluster {
     pub version: KubernetesVersion,
     /// The UID of the kube-system namespace, which is the identity of the cluster.
     pub uid: String,
-    /// The nodes, by name.
-    pub nodes: Vec<Node>,
+    /// The nodes, by name. Whoever looks at them again shares them: there may be thousands.
+    pub nodes: Vec<Arc<Node>>,
 }
 
 impl Cluster {

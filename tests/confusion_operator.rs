@@ -9,6 +9,7 @@ use bed::{Bed, NS, PATIENCE, condition};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use std::process::Command;
+use std::sync::Arc;
 use vdo::facts::{Host, Inventory, Machine, Needs, Node};
 use vdo::health::{machines_status, match_machines};
 use vdo_testbed::soap::{Act, Greeting, Rule, SoapOptions, SoapProxy};
@@ -270,13 +271,14 @@ fn people_see_which_one_is_wrong(bed: &Bed, cases: &[Case]) -> Result<()> {
 /// The worst that a status may have to hold: five thousand nodes with long names and every fault there is. The API server takes it.
 async fn a_cluster_of_five_thousand_nodes_fits(bed: &Bed) -> Result<()> {
     let long = "a-node-with-a-name-as-long-as-somebody-may-make-it-in-a-domain-that-is-long-as-well.prod.example.com";
-    let nodes: Vec<Node> = (0..5000)
+    let nodes: Vec<Arc<Node>> = (0..5000)
         .map(|at| Node {
             name: format!("{long}-{at:04}"),
             provider_id: "vsphere://another".into(),
             system_uuid: format!("{at:08x}-0000-0000-0000-000000000000"),
             ..Node::default()
         })
+        .map(Arc::new)
         .collect();
     let machine = |at: usize| Machine {
         id: format!("vm-{at}"),

@@ -4,6 +4,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use vdo::api::{ConditionType, Conditions, Failure, Reason, VDOConfigStatus};
 use vdo::facts::Node;
@@ -281,12 +282,12 @@ fn what_is_missing_in_vsphere() {
 /// Drivers that are not well, from their objects.
 #[test]
 fn what_drivers_wait_for() {
-    let node = Node {
+    let node = Arc::new(Node {
         name: "w".into(),
         linux: true,
         uninitialized: true,
         ..Node::default()
-    };
+    });
     let object = |value: serde_json::Value| Object::new(value).expect("an object");
     let webhook = object(
         json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "w"},

@@ -4,6 +4,7 @@
 
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
+use std::sync::Arc;
 use std::time::Duration;
 use vdo::api::{ConditionType, Reason};
 use vdo::facts::{Credentials, Feature, Needs, Node, WantedDatastore, WantedPolicy};
@@ -17,6 +18,11 @@ const NODES: [(&str, &str); 3] = [("cp-1", "10.0.10.1"), ("w-1", "10.0.10.2"), (
 const HOST: &str = "DC0_C0_H0";
 const OTHER_HOST: &str = "DC0_C0_H1";
 const ALL: [Feature; 4] = [Feature::CloudProvider, Feature::Block, Feature::File, Feature::Topology];
+
+/// The second node of a question, to change it.
+fn second(question: &mut Question) -> &mut Node {
+    Arc::make_mut(&mut question.nodes[1])
+}
 
 struct Bed {
     vcenter: Vcenter,
@@ -81,12 +87,12 @@ impl Bed {
             nodes: NODES
                 .iter()
                 .map(|(name, address)| {
-                    Ok(Node {
+                    Ok(Arc::new(Node {
                         name: (*name).into(),
                         system_uuid: uuid(name).context("a machine")?,
                         addresses: vec![(*address).into()],
                         ..Node::default()
-                    })
+                    }))
                 })
                 .collect::<Result<_>>()?,
             alone: true,
@@ -271,12 +277,15 @@ async fn each_fault_has_its_reason() -> Result<()> {
             Reason::DatacenterNotFound,
         ),
         (
-            |q| (q.nodes[1].system_uuid, q.nodes[1].name, q.nodes[1].addresses) = ("x".into(), "w-9".into(), vec![]),
+            |q| {
+                let node = second(q);
+                (node.system_uuid, node.name, node.addresses) = ("x".into(), "w-9".into(), vec![]);
+            },
             NodesFound,
             Reason::NodeNotFound,
         ),
         (
-            |q| q.nodes[1].provider_id = "vsphere://another".into(),
+            |q| second(q).provider_id = "vsphere://another".into(),
             NodesFound,
             Reason::ProviderIdDiffers,
         ),
@@ -287,10 +296,7 @@ async fn each_fault_has_its_reason() -> Result<()> {
         ),
         (
             |q| {
-                q.nodes[1].place = std::sync::Arc::new(vdo::facts::Place {
-                    labels: [("topology.kubernetes.io/zone".to_owned(), "zone-b".to_owned())].into(),
-                    ..vdo::facts::Place::default()
-                })
+                second(q).place.labels = [("topology.kubernetes.io/zone", "zone-b")].into_iter().collect();
             },
             TopologyConsistent,
             Reason::TopologyLabelDiffers,

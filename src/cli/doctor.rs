@@ -18,6 +18,7 @@ use crate::facts::Node;
 use crate::health::{ConnectionReport, NodeReport, Privileges, kubelet_stage};
 use check::{Check, Mark, Subject, worst};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Everything that was found.
 #[derive(Debug, Default)]
@@ -76,7 +77,7 @@ fn connection_subject(name: &str, told: &ConnectionReport) -> Subject {
 }
 
 /// Whether the kubelets leave their nodes to a cloud provider.
-fn kubelet(nodes: &[Node]) -> Check {
+fn kubelet(nodes: &[Arc<Node>]) -> Check {
     Check {
         check: "KubeletsExternal".into(),
         ..Check::of_stage(&kubelet_stage(nodes))

@@ -3,80 +3,21 @@ use super::pauses::Pauses;
 use super::read::typed;
 use super::settled::Settled;
 use super::trim::trim;
+use super::watch::{Select, Watch, covers, shows};
 use super::{ClusterError, api, rights};
 use crate::manifest::Object;
 use crate::plan::Inventory;
 use crate::types::{ById, ObjectId};
 use futures::StreamExt;
 use kube::Client;
-use kube::api::TypeMeta;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
-
-/// Which objects of a kind are watched.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Select {
-    /// All of them.
-    All,
-    /// Those with these labels.
-    Labels(String),
-    /// The one with this name. Secrets are watched in no other way.
-    Name(String),
-}
-
-/// One watch.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Watch {
-    /// For example `apps/v1`.
-    pub api_version: String,
-    /// For example `DaemonSet`.
-    pub kind: String,
-    /// The namespace; empty for cluster-scoped kinds, or for all namespaces.
-    pub namespace: String,
-    /// Which objects.
-    pub select: Select,
-}
-
-impl Watch {
-    /// A watch from its parts.
-    pub fn new(api_version: impl Into<String>, kind: impl Into<String>, namespace: impl Into<String>, select: Select) -> Self {
-        Self {
-            api_version: api_version.into(),
-            kind: kind.into(),
-            namespace: namespace.into(),
-            select,
-        }
-    }
-
-    /// What its objects are; items of a list do not say it themselves.
-    pub(super) fn types(&self) -> TypeMeta {
-        TypeMeta {
-            api_version: self.api_version.clone(),
-            kind: self.kind.clone(),
-        }
-    }
-
-    pub(super) fn id(&self) -> ObjectId {
-        let group = self.api_version.rsplit_once('/').map_or("", |(group, _)| group);
-        let name = if let Select::Name(name) = &self.select { name.as_str() } else { "" };
-        ObjectId::new(group, &self.kind, &self.namespace, name)
-    }
-}
-
-/// Whether a watch with this id shows the object with that one.
-fn covers(own: &ObjectId, id: &ObjectId) -> bool {
-    shows(own, id) && (own.name.is_empty() || own.name == id.name)
-}
-
-/// Whether a watch with this id shows objects of the kind and in the namespace of that one.
-fn shows(own: &ObjectId, id: &ObjectId) -> bool {
-    own.group_kind == id.group_kind && (own.namespace.is_empty() || own.namespace == id.namespace)
-}
 
 #[derive(Default)]
 struct Content {
@@ -328,19 +269,21 @@ impl Cache {
     /// All objects that a watch shows, in the order of their ids.
     #[must_use]
     pub fn list(&self, watch: &Watch) -> Vec<Object> {
-        self.map(watch, Clone::clone)
-    }
-
-    /// Something of each object that a watch shows, in the order of their ids: one after the other, where all would be too many.
-    pub fn map<T>(&self, watch: &Watch, mut something: impl FnMut(&Object) -> T) -> Vec<T> {
         let watches = lock(&self.watches);
         let Some(running) = watches.get(watch) else { return Vec::new() };
-        let content = lock(&running.content);
+        lock(&running.content).objects.values().filter_map(Kept::object).collect()
+    }
+
+    /// What `read` finds in each object that a watch shows, in the order of their ids. Of an object that is the same as before it is what
+    /// was found before, where that still `fits`.
+    pub fn facts<T: Any + Send + Sync>(&self, watch: &Watch, fits: impl Fn(&T) -> bool, mut read: impl FnMut(&Object) -> T) -> Vec<Arc<T>> {
+        let watches = lock(&self.watches);
+        let Some(running) = watches.get(watch) else { return Vec::new() };
+        let mut content = lock(&running.content);
         content
             .objects
-            .values()
-            .filter_map(Kept::object)
-            .map(|object| something(&object))
+            .values_mut()
+            .filter_map(|kept| kept.fact(&fits, &mut read))
             .collect()
     }
 
@@ -445,6 +388,7 @@ fn take_in(content: &mut Content, watch: &Watch, event: Result<Event<kube::api::
         }
         Ok(Event::InitApply(found)) => {
             if let (Some(incoming), Some((id, found))) = (&mut content.incoming, own(found)) {
+                let found = found.or_known(content.objects.get(&id));
                 incoming.insert_sorted(id, found);
             }
             false
@@ -462,6 +406,7 @@ fn take_in(content: &mut Content, watch: &Watch, event: Result<Event<kube::api::
             content.refused = None;
             let Some((id, found)) = own(found) else { return false };
             let matters = content.objects.get(&id).is_none_or(|old| !old.means(&found));
+            let found = found.or_known(content.objects.get(&id));
             content.objects.insert_sorted(id, found);
             matters
         }

@@ -2,6 +2,7 @@ use super::{Cache, ClusterError, Watch, read};
 use crate::manifest::Object;
 use crate::types::{ById, ObjectId};
 use kube::Client;
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -113,11 +114,12 @@ impl View {
         }
     }
 
-    /// Something of each object of a watch, one after the other.
-    pub fn map<T>(&self, watch: &Watch, something: impl FnMut(&Object) -> T) -> Vec<T> {
+    /// What `read` finds in each object of a watch. There may be thousands: a watched object is read once, as long as it is the same and
+    /// what was found `fits`.
+    pub fn facts<T: Any + Send + Sync>(&self, watch: &Watch, fits: impl Fn(&T) -> bool, mut read: impl FnMut(&Object) -> T) -> Vec<Arc<T>> {
         match self {
-            Self::Watching(cache) => cache.map(watch, something),
-            Self::Once(all) => all.get(watch).into_iter().flatten().map(something).collect(),
+            Self::Watching(cache) => cache.facts(watch, fits, read),
+            Self::Once(all) => all.get(watch).into_iter().flatten().map(|object| Arc::new(read(object))).collect(),
         }
     }
 

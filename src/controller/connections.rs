@@ -88,7 +88,7 @@ fn second(time: Timestamp) -> Timestamp {
 /// What is around a connection in the cluster.
 struct Around {
     connections: Vec<VsphereCloudConfig>,
-    nodes: Vec<Node>,
+    nodes: Vec<Arc<Node>>,
     needs: Needs,
 }
 

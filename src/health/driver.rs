@@ -3,6 +3,7 @@ use crate::api::Reason;
 use crate::facts::Node;
 use crate::manifest::Object;
 use crate::types::{CPI, CSI};
+use std::sync::Arc;
 
 /// Whether a driver works.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +45,7 @@ impl DriverHealth {
 /// Beyond its workloads, a cloud provider works when every node is initialised, and a CSI driver when every Linux node has
 /// it registered.
 #[must_use]
-pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], slices: &[&Object], nodes: &[Node]) -> DriverHealth {
+pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], slices: &[&Object], nodes: &[Arc<Node>]) -> DriverHealth {
     let mut total = Pods::default();
     let mut waiting = None;
     for object in objects {
@@ -79,7 +80,7 @@ pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], slices
     if let Some(message) = unserved(objects, slices) {
         return not_ready(Reason::WebhookNotServed, message);
     }
-    let (lacking, reason, what): (Vec<&Node>, _, _) = match driver {
+    let (lacking, reason, what): (Vec<&Arc<Node>>, _, _) = match driver {
         CPI => (
             nodes.iter().filter(|n| n.lacks().is_some()).collect(),
             Reason::WaitingForNodes,
@@ -106,7 +107,7 @@ pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], slices
 }
 
 /// At most five names, and how many more there are.
-pub(super) fn names(nodes: &[&Node]) -> String {
+pub(super) fn names(nodes: &[&Arc<Node>]) -> String {
     let mut text = nodes.iter().take(5).map(|n| n.name.as_str()).collect::<Vec<_>>().join(", ");
     if nodes.len() > 5 {
         text.push_str(&format!(" and {} more", nodes.len() - 5));

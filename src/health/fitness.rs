@@ -171,6 +171,7 @@ mod tests {
     use super::*;
     use crate::facts::Host;
     use crate::health::match_machines;
+    use std::sync::Arc;
 
     const UUID: &str = "56492e42-22ad-3911-6d72-59cc8f26bc90";
 
@@ -223,7 +224,7 @@ mod tests {
             hosts: [("host-1".to_owned(), host)].into(),
             ..Inventory::default()
         };
-        let reports = match_machines(std::slice::from_ref(node), &inventory, &[], needs);
+        let reports = match_machines(&[Arc::new(node.clone())], &inventory, &[], needs);
         assert!(reports[0].is_found());
         let remedies_end = reports[0].findings.iter().all(|f| f.remedy.ends_with('.'));
         assert!(remedies_end, "{reports:?}");

@@ -2,11 +2,12 @@ use super::connection::some;
 use super::{Finding, Stage};
 use crate::api::{ConditionType, Reason};
 use crate::facts::Node;
+use std::sync::Arc;
 
 /// Whether the kubelets leave their nodes to a cloud provider. One that does not has neither a provider ID nor the taint that waits for
 /// one, and no cloud provider will ever look at it.
 #[must_use]
-pub fn kubelet_stage(nodes: &[Node]) -> Stage {
+pub fn kubelet_stage(nodes: &[Arc<Node>]) -> Stage {
     let alone: Vec<&str> = nodes
         .iter()
         .filter(|node| node.provider_id.is_empty() && !node.uninitialized)
@@ -43,11 +44,13 @@ mod tests {
 
     #[test]
     fn a_node_that_waits_for_nobody_is_told() {
-        let node = |name: &str, id: &str, uninitialized| Node {
-            name: name.into(),
-            provider_id: id.into(),
-            uninitialized,
-            ..Node::default()
+        let node = |name: &str, id: &str, uninitialized| {
+            Arc::new(Node {
+                name: name.into(),
+                provider_id: id.into(),
+                uninitialized,
+                ..Node::default()
+            })
         };
         let well = [node("a", "vsphere://x", false), node("b", "", true), node("c", "vsphere://y", true)];
         assert_eq!(kubelet_stage(&well).status, Some(true));

@@ -4,12 +4,13 @@ use super::{Finding, NodeReport};
 use crate::api::Reason;
 use crate::facts::{Inventory, Machine, Needs, Node};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Finds the machine of each node: by BIOS UUID in both orders of its bytes, by instance UUID, by name, by address, in this
 /// order. Where several fit, none is chosen. A datacenter list that is not empty leaves the machines of others out. Nodes
 /// with findings come first.
 #[must_use]
-pub fn match_machines(nodes: &[Node], inventory: &Inventory, datacenters: &[String], needs: &Needs) -> Vec<NodeReport> {
+pub fn match_machines(nodes: &[Arc<Node>], inventory: &Inventory, datacenters: &[String], needs: &Needs) -> Vec<NodeReport> {
     let wanted = |machine: &Machine| {
         datacenters.is_empty() || machine.datacenter.is_empty() || datacenters.iter().any(|name| is_in(&machine.datacenter, name))
     };
@@ -18,7 +19,7 @@ pub fn match_machines(nodes: &[Node], inventory: &Inventory, datacenters: &[Stri
         .iter()
         .map(|node| {
             let (by, candidates) = keys.candidates(node);
-            (node, by, candidates)
+            (node.as_ref(), by, candidates)
         })
         .collect();
     let mut owners: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
@@ -154,13 +155,13 @@ mod tests {
     const UUID: &str = "56492e42-22ad-3911-6d72-59cc8f26bc90";
     const OTHER: &str = "11111111-2222-3333-4444-555555555555";
 
-    fn node(name: &str, uuid: &str, address: &str) -> Node {
-        Node {
+    fn node(name: &str, uuid: &str, address: &str) -> Arc<Node> {
+        Arc::new(Node {
             name: name.into(),
             system_uuid: uuid.into(),
             addresses: vec![address.into()],
             ..Node::default()
-        }
+        })
     }
 
     fn machine(name: &str, uuid: &str, instance: &str, host: &str, address: &str) -> Machine {
@@ -179,7 +180,7 @@ mod tests {
         }
     }
 
-    fn told(nodes: &[Node], machines: &[Machine], datacenters: &[&str]) -> Vec<String> {
+    fn told(nodes: &[Arc<Node>], machines: &[Machine], datacenters: &[&str]) -> Vec<String> {
         let datacenters: Vec<String> = datacenters.iter().map(|d| (*d).to_owned()).collect();
         let inventory = Inventory {
             machines: machines.to_vec(),

@@ -147,6 +147,7 @@ pub fn machines_status(reports: &[NodeReport]) -> MachinesStatus {
 mod tests {
     use super::*;
     use crate::health::match_machines;
+    use std::sync::Arc;
 
     fn report(node: &str, reasons: &[Reason]) -> NodeReport {
         NodeReport {
@@ -184,12 +185,13 @@ mod tests {
     #[test]
     fn a_large_cluster() {
         let uuid = |i: usize| format!("{i:08x}-0000-0000-0000-000000000000");
-        let nodes: Vec<Node> = (0..5000)
+        let nodes: Vec<Arc<Node>> = (0..5000)
             .map(|i| Node {
                 name: format!("n{i}"),
                 system_uuid: uuid(i),
                 ..Node::default()
             })
+            .map(Arc::new)
             .collect();
         let machines: Vec<Machine> = (0..4999)
             .map(|i| Machine {

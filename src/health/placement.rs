@@ -1,6 +1,7 @@
 use crate::facts::Node;
 use crate::manifest::Object;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// Whether a workload with a number of pods finds enough nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +30,7 @@ const NAMED: usize = 3;
 /// scheduler judges them. What changes by the minute (load, free memory) is left out. `None` for other kinds: a DaemonSet
 /// wants as many nodes as there are.
 #[must_use]
-pub fn placement(workload: &Object, nodes: &[Node]) -> Option<Placement> {
+pub fn placement(workload: &Object, nodes: &[Arc<Node>]) -> Option<Placement> {
     if workload.kind() != "Deployment" {
         return None;
     }
@@ -63,7 +64,7 @@ fn refusal(pod: &Value, node: &Node) -> Option<String> {
     let selector = pod.get("nodeSelector").and_then(Value::as_object);
     for (key, wanted) in selector.into_iter().flatten() {
         let wanted = wanted.as_str().unwrap_or_default();
-        if node.place.labels.get(key).map(String::as_str) != Some(wanted) {
+        if node.place.labels.get(key) != Some(wanted) {
             return Some(format!("it lacks the label {key}={wanted}"));
         }
     }
@@ -93,7 +94,7 @@ fn term_fits(term: &Value, node: &Node) -> bool {
     !(expressions.is_empty() && fields.is_empty())
         && expressions
             .iter()
-            .all(|e| expression_fits(e, node.place.labels.get(text(e, "key")).map(String::as_str)))
+            .all(|e| expression_fits(e, node.place.labels.get(text(e, "key"))))
         && fields.iter().all(|e| expression_fits(e, name(text(e, "key"))))
 }
 
@@ -142,25 +143,24 @@ mod tests {
     use super::*;
     use crate::facts::Place;
     use serde_json::json;
-    use std::sync::Arc;
 
-    fn node(name: &str, labels: &[(&str, &str)], taints: &[(&str, &str, &str)]) -> Node {
+    fn node(name: &str, labels: &[(&str, &str)], taints: &[(&str, &str, &str)]) -> Arc<Node> {
         let own = |text: &&str| (*text).to_owned();
         let place = Place {
-            labels: labels.iter().map(|(key, value)| (own(key), own(value))).collect(),
+            labels: labels.iter().copied().collect(),
             taints: taints
                 .iter()
                 .map(|(key, value, effect)| (own(key), own(value), own(effect)))
                 .collect(),
         };
-        Node {
+        Arc::new(Node {
             name: name.into(),
-            place: Arc::new(place),
+            place,
             ..Node::default()
-        }
+        })
     }
 
-    fn found(replicas: i64, pod: Value, nodes: &[Node]) -> String {
+    fn found(replicas: i64, pod: Value, nodes: &[Arc<Node>]) -> String {
         let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x", "namespace": "n"}, "spec": {"replicas": replicas, "template": {"spec": pod}}});
         let found = placement(&Object::new(object).expect("an object"), nodes).expect("a Deployment");
         let refused: Vec<String> = found.refused.iter().map(|(name, why)| format!("{name}: {why}")).collect();

@@ -3,6 +3,7 @@ use super::{Finding, NodeReport, Stage};
 use crate::api::{ConditionType, Reason};
 use crate::facts::{Inventory, ManagedObject, Needs, Node, Tagging};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Everything that can bear a tag of a zone or region: the hosts of the nodes, and all that they lie in.
 #[must_use]
@@ -31,7 +32,7 @@ struct Says {
 pub fn topology(
     needs: &Needs,
     inventory: &Inventory,
-    nodes: &[Node],
+    nodes: &[Arc<Node>],
     reports: &[NodeReport],
     tagging: &Tagging,
 ) -> (Stage, BTreeMap<String, String>) {
@@ -63,7 +64,7 @@ pub fn topology(
         .into_iter()
         .filter(|category| tagging.categories.contains(*category))
         .collect();
-    let labels: BTreeMap<&str, &Node> = nodes.iter().map(|node| (node.name.as_str(), node)).collect();
+    let labels: BTreeMap<&str, &Node> = nodes.iter().map(|node| (node.name.as_str(), node.as_ref())).collect();
     let mut segments = BTreeMap::new();
     let mut looked_at = 0;
     for report in reports {
@@ -168,7 +169,7 @@ fn differing(needs: &Needs, node: &Node, tags: &BTreeMap<String, String>) -> Vec
         .chain(of_cpi)
         .filter_map(|(label, category)| {
             let (said, tag) = (node.place.labels.get(&label)?, tags.get(category)?);
-            (said != tag).then(|| {
+            (said != tag.as_str()).then(|| {
                 let message = format!("label {label} is {said:?}, the tag of category {category} is {tag:?}");
                 let remedy = "Move the tag or the machine back, or delete the node and let it register anew.";
                 (message.clone(), Finding::new(Reason::TopologyLabelDiffers, message, remedy))
@@ -205,13 +206,13 @@ mod tests {
     fn told(tagging: &Tagging, labels: &[(&str, &str)]) -> (String, String) {
         let node = Node {
             name: "n1".into(),
-            place: std::sync::Arc::new(crate::facts::Place {
-                labels: labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+            place: crate::facts::Place {
+                labels: labels.iter().copied().collect(),
                 ..crate::facts::Place::default()
-            }),
+            },
             ..Node::default()
         };
-        let (stage, segments) = topology(&needs(), &inventory(), &[node], &nodes(), tagging);
+        let (stage, segments) = topology(&needs(), &inventory(), &[node.into()], &nodes(), tagging);
         let findings: Vec<String> = stage.findings.iter().map(|f| format!("{} {}", f.reason, f.message)).collect();
         assert_eq!(findings.is_empty(), stage.status == Some(true));
         (findings.join("; "), segments.get("n1").cloned().unwrap_or_default())

@@ -70,7 +70,7 @@ pub struct Question {
     /// What the drivers ask of this connection.
     pub needs: Needs,
     /// The nodes of the cluster.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<Arc<Node>>,
     /// Whether no other connection may hold nodes that are not found here.
     pub alone: bool,
     /// Whether privileges that nobody needs are asked for, too.

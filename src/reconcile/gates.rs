@@ -2,7 +2,7 @@
 
 use super::select::Asked;
 use crate::api::Reason;
-use crate::facts::{Cluster, Connection, Node};
+use crate::facts::{Cluster, Connection};
 use crate::health::{DriverHealth, Verdict, assess};
 use crate::manifest::Object;
 use crate::plan::{Desired, Hold, Needs, Wait};
@@ -22,7 +22,7 @@ pub fn hold(desired: &[Desired], cluster: &Cluster, running: &BTreeMap<DriverNam
     if !with_cpi || running.contains_key(CSI) {
         return None;
     }
-    let lacking: Vec<&Node> = cluster.nodes.iter().filter(|n| n.lacks().is_some()).collect();
+    let lacking: Vec<_> = cluster.nodes.iter().filter(|n| n.lacks().is_some()).collect();
     let from = desired
         .iter()
         .filter(|d| d.driver == CSI && d.object.pod_spec().is_some())
@@ -166,8 +166,10 @@ pub fn unproven(running: &BTreeMap<DriverName, DriverHealth>) -> Vec<Wait> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::Node;
     use crate::health::Pods;
     use serde_json::json;
+    use std::sync::Arc;
 
     fn workload(driver: &str, wave: u8) -> Desired {
         let object = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": driver, "namespace": "n"}, "spec": {"template": {"spec": {}}}});
@@ -178,15 +180,15 @@ mod tests {
         }
     }
 
-    fn node(name: &str, initialised: bool) -> Node {
+    fn node(name: &str, initialised: bool) -> Arc<Node> {
         let provider_id = if initialised { "vsphere://id".into() } else { String::new() };
-        Node {
+        Arc::new(Node {
             name: name.into(),
             control_plane: name == "cp",
             provider_id,
             uninitialized: !initialised,
             ..Node::default()
-        }
+        })
     }
 
     fn healthy() -> DriverHealth {

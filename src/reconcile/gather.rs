@@ -1,7 +1,7 @@
 //! observe: everything that decisions are made from, read through one [`Reader`] (effect).
 
 use super::error::ReconcileError;
-use super::node::{node, registers};
+use super::node::{Shared, node, registers};
 use crate::api::{ConditionType, Conditions, VDOConfig, VsphereCloudConfig, VsphereCloudConfigStatus};
 use crate::cluster::{ClusterError, Reader, Select, View, Watch};
 use crate::facts::{Cluster, Connection, Credentials, Node};
@@ -11,7 +11,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::ResourceExt;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 /// Where Secrets of the original operator are.
 const KUBE_SYSTEM: &str = "kube-system";
@@ -54,10 +55,20 @@ pub async fn cluster(reader: &Reader, version: KubernetesVersion) -> Result<Clus
         .one(&kube_system_watch())
         .map(|o| o.uid().to_owned())
         .ok_or(ReconcileError::NoClusterId)?;
-    let registered: Vec<Option<String>> = view.map(&csi_nodes_watch(), |o| registers(o).then(|| o.name().to_owned()));
-    let registered: BTreeSet<String> = registered.into_iter().flatten().collect();
-    let nodes = view.map(&nodes_watch(), |o| node(o, &registered));
+    let csi_nodes = view.facts(&csi_nodes_watch(), always, |o| registers(o).then(|| o.name().to_owned()));
+    let registered: HashSet<&str> = csi_nodes.iter().filter_map(|name| name.as_deref()).collect();
+    let mut shared = Shared::default();
+    let nodes = view.facts(
+        &nodes_watch(),
+        |known: &Node| known.csi_registered == registered.contains(known.name.as_str()),
+        |o| node(o, registered.contains(o.name()), &mut shared),
+    );
     Ok(Cluster { version, uid, nodes })
+}
+
+/// Of what the object alone decides.
+fn always<T>(_: &T) -> bool {
+    true
 }
 
 /// Whether a condition in the status of an object is True.
@@ -66,13 +77,14 @@ pub(super) fn holds(object: &Object, condition: &str) -> bool {
     all.is_some_and(|all| all.iter().any(|c| c["type"] == condition && c["status"] == "True"))
 }
 
-/// The nodes, without what the CSI driver says of them.
+/// The nodes, for whoever does not ask what the CSI driver says of them.
 ///
 /// # Errors
 /// When they cannot be read.
-pub async fn nodes(reader: &Reader) -> Result<Vec<Node>, ReconcileError> {
+pub async fn nodes(reader: &Reader) -> Result<Vec<Arc<Node>>, ReconcileError> {
     let view = reader.load([nodes_watch()]).await?;
-    Ok(view.map(&nodes_watch(), |o| node(o, &BTreeSet::new())))
+    let mut shared = Shared::default();
+    Ok(view.facts(&nodes_watch(), always, |o| node(o, false, &mut shared)))
 }
 
 /// All connection objects of a namespace.

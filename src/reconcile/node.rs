@@ -4,7 +4,7 @@ use crate::facts::{Node, Place};
 use crate::manifest::Object;
 use crate::types::CSI_DRIVER;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Whether our CSI driver is registered on the node of a CSINode.
@@ -13,8 +13,23 @@ pub(super) fn registers(csi_node: &Object) -> bool {
     drivers.is_some_and(|all| all.iter().any(|d| d.get("name").and_then(Value::as_str) == Some(CSI_DRIVER)))
 }
 
+/// Texts that are the same on many nodes, once.
+#[derive(Default)]
+pub(super) struct Shared(HashSet<Arc<str>>);
+
+impl Shared {
+    fn text(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.0.get(text) {
+            return known.clone();
+        }
+        let new: Arc<str> = text.into();
+        self.0.insert(new.clone());
+        new
+    }
+}
+
 /// A node as the drivers see it.
-pub(super) fn node(object: &Object, registered: &BTreeSet<String>) -> Node {
+pub(super) fn node(object: &Object, csi_registered: bool, shared: &mut Shared) -> Node {
     const CONTROL_PLANE: [&str; 3] = [
         "node-role.kubernetes.io/control-plane",
         "node-role.kubernetes.io/controlplane",
@@ -28,11 +43,11 @@ pub(super) fn node(object: &Object, registered: &BTreeSet<String>) -> Node {
         provider_id: object.text("/spec/providerID").to_owned(),
         uninitialized: taints.is_some_and(|all| all.iter().any(|t| t.get("key").and_then(Value::as_str) == Some(TAINT))),
         linux: object.label("kubernetes.io/os").is_none_or(|os| os == "linux"),
-        csi_registered: registered.contains(object.name()),
+        csi_registered,
         system_uuid: object.text("/status/nodeInfo/systemUUID").to_owned(),
         addresses: addresses(object),
         network: network(object),
-        place: Arc::new(place(object)),
+        place: place(object, shared),
     }
 }
 
@@ -53,7 +68,7 @@ fn network(node: &Object) -> Option<String> {
     })
 }
 
-fn place(node: &Object) -> Place {
+fn place(node: &Object, shared: &mut Shared) -> Place {
     let labels = node.value().pointer("/metadata/labels").and_then(Value::as_object);
     let taints = node.value().pointer("/spec/taints").and_then(Value::as_array);
     let taint = |t: &Value| (text(t, "key"), text(t, "value"), text(t, "effect"));
@@ -61,7 +76,7 @@ fn place(node: &Object) -> Place {
         labels: labels
             .into_iter()
             .flatten()
-            .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
+            .map(|(key, value)| (shared.text(key), shared.text(value.as_str().unwrap_or_default())))
             .collect(),
         taints: taints
             .into_iter()
@@ -88,13 +103,14 @@ fn text(value: &Value, key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::Labels;
     use serde_json::json;
 
     #[test]
     fn a_node_tells_of_its_network_in_two_ways() {
         let read = |conditions: Value| {
             let object = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"conditions": conditions}});
-            node(&Object::new(object).expect("a node"), &BTreeSet::new()).network
+            node(&Object::new(object).expect("a node"), false, &mut Shared::default()).network
         };
         let kubelet = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized";
         for (conditions, expected) in [
@@ -128,8 +144,11 @@ mod tests {
     fn labels_and_taints_are_read() {
         let object = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": {"a": "b"}}, "spec": {"taints": [
             {"key": "k", "value": "v", "effect": "NoSchedule"}, {"key": "soft", "effect": "PreferNoSchedule"}]}});
-        let place = place(&Object::new(object).expect("a node"));
-        assert_eq!(place.labels, [("a".to_owned(), "b".to_owned())].into());
+        let (object, mut shared) = (Object::new(object).expect("a node"), Shared::default());
+        let (place, other) = (place(&object, &mut shared), place(&object, &mut shared));
+        assert_eq!(place, other);
+        assert_eq!(place.labels, Labels::from_iter([("a", "b")]));
+        assert_eq!((place.labels.get("a"), place.labels.get("b")), (Some("b"), None));
         assert_eq!(place.taints, [("k".to_owned(), "v".to_owned(), "NoSchedule".to_owned())]);
     }
 }

@@ -8,6 +8,7 @@ use crate::matrix::{Entry, Index, Query, Resolution, State};
 use crate::plan::Desired;
 use crate::status::{Precondition, short};
 use jiff::Timestamp;
+use std::sync::Arc;
 
 /// Whether the matrix is the one that is wanted, and not past its date.
 pub(super) fn matrix(basis: &Basis, source: &str, now: Timestamp) -> Precondition {
@@ -121,7 +122,7 @@ fn judge(
 }
 
 /// Whether the pods of every Deployment find nodes.
-pub(super) fn control_plane(desired: &[Desired], nodes: &[Node]) -> Precondition {
+pub(super) fn control_plane(desired: &[Desired], nodes: &[Arc<Node>]) -> Precondition {
     let kind = ConditionType::ControlPlaneEligible;
     let found: Vec<(&Desired, Placement)> = desired.iter().filter_map(|d| Some((d, placement(&d.object, nodes)?))).collect();
     let short_of = found.iter().find(|(_, place)| place.eligible < place.needed);
@@ -248,13 +249,15 @@ mod tests {
             driver: CSI.into(),
             wave: 5,
         };
-        let node = |name: &str, role: &str| Node {
-            name: name.into(),
-            place: Arc::new(Place {
-                labels: [("role".to_owned(), role.to_owned())].into(),
-                ..Place::default()
-            }),
-            ..Node::default()
+        let node = |name: &str, role: &str| {
+            Arc::new(Node {
+                name: name.into(),
+                place: Place {
+                    labels: [("role", role)].into_iter().collect(),
+                    ..Place::default()
+                },
+                ..Node::default()
+            })
         };
         let nodes = [node("cp-1", "cp"), node("w-1", "worker")];
         assert_eq!(

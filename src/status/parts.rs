@@ -2,6 +2,7 @@ use super::DriverReport;
 use crate::api::{DriverStatus, NodesStatus, VDOConfigStatus, VcenterStatus, WaitingNode};
 use crate::facts::{Connection, Node};
 use crate::types::{CPI, CSI};
+use std::sync::Arc;
 
 /// What people call a driver.
 #[must_use]
@@ -52,7 +53,7 @@ pub(super) fn driver(report: &DriverReport, old: &VDOConfigStatus) -> DriverStat
     }
 }
 
-pub(super) fn nodes(nodes: &[Node], with_csi: bool) -> NodesStatus {
+pub(super) fn nodes(nodes: &[Arc<Node>], with_csi: bool) -> NodesStatus {
     let lacking = |n: &Node| {
         n.lacks()
             .or((with_csi && n.linux && !n.csi_registered).then_some("CSI registration"))

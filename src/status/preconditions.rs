@@ -2,7 +2,7 @@
 
 use super::{Precondition, Report};
 use crate::api::{ConditionType, Conditions, Reason};
-use crate::facts::{Cluster, Node};
+use crate::facts::Cluster;
 
 /// As many nodes as a message names.
 const NAMED: usize = 5;
@@ -62,7 +62,7 @@ fn initialized(cluster: &Cluster) -> Precondition {
 
 fn network(cluster: &Cluster) -> Precondition {
     let kind = ConditionType::NetworkReady;
-    let without: Vec<&Node> = cluster.nodes.iter().filter(|n| n.network.is_some()).collect();
+    let without: Vec<_> = cluster.nodes.iter().filter(|n| n.network.is_some()).collect();
     match without.as_slice() {
         [] => Precondition::holds(kind, format!("no node of {} waits for its pod network", cluster.nodes.len())),
         [first, ..] => {

@@ -2,9 +2,10 @@
 
 use crate::faults::{OVERLOADED, case, rule, status};
 use crate::world::{Case, Change, Other, Setting, node};
+use std::sync::Arc;
 use vdo::api::ConditionType::{self, Authorized, DatacentersFound, Distinct, NodesFound, StorageFound, TopologyConsistent};
 use vdo::api::Reason::{self, *};
-use vdo::facts::{WantedDatastore, WantedPolicy};
+use vdo::facts::{Node, WantedDatastore, WantedPolicy};
 use vdo_testbed::soap::Act;
 
 pub fn all() -> Vec<Case> {
@@ -49,9 +50,9 @@ fn inventory() -> Vec<Case> {
     ]
 }
 
-/// The labels of the first node.
-pub fn labels(s: &mut Setting) -> &mut std::collections::BTreeMap<String, String> {
-    &mut std::sync::Arc::make_mut(&mut s.nodes[0].place).labels
+/// The first node.
+pub fn first(s: &mut Setting) -> &mut Node {
+    Arc::make_mut(&mut s.nodes[0])
 }
 
 /// A fault that is a change in the vCenter.
@@ -211,7 +212,7 @@ fn machines() -> Vec<Case> {
             let uuid = "422e4956-ad22-1139-6d72-59cc8f26bc90";
             s.changes = vec![Change::Set(VM, "vm-1", "uuid", uuid), Change::Set(VM, "vm-2", "uuid", uuid)];
             s.nodes.truncate(1);
-            s.nodes[0].system_uuid = uuid.into();
+            first(s).system_uuid = uuid.into();
         }),
         machine(
             "a machine that is off",
@@ -287,11 +288,11 @@ fn machines() -> Vec<Case> {
         ),
         case("a host name in other letters", NodesFound, GuestNameDiffers, "VM-1", |s| {
             s.changes = vec![Change::Set(VM, "vm-1", "host-name", "VM-1")];
-            s.nodes[0].addresses = vec!["10.0.0.1".into()];
+            first(s).addresses = vec!["10.0.0.1".into()];
         }),
         case("no host name inside", NodesFound, GuestNameMissing, "vm-1", |s| {
             s.changes = vec![Change::Set(VM, "vm-1", "host-name", "")];
-            s.nodes[0].addresses = vec!["10.0.0.1".into()];
+            first(s).addresses = vec!["10.0.0.1".into()];
         }),
         case(
             "a provider ID of another machine",
@@ -299,7 +300,7 @@ fn machines() -> Vec<Case> {
             ProviderIdDiffers,
             "vsphere://",
             |s| {
-                s.nodes[0].provider_id = "vsphere://11111111-2222-3333-4444-555555555555".into();
+                first(s).provider_id = "vsphere://11111111-2222-3333-4444-555555555555".into();
             },
         ),
     ]
@@ -312,7 +313,7 @@ fn topology() -> Vec<Case> {
             s.needs.features.insert(vdo::facts::Feature::Topology);
             s.needs.categories = vec!["k8s-zone".into()];
             if let Some(zone) = label {
-                labels(s).insert("topology.csi.vmware.com/k8s-zone".into(), zone.into());
+                first(s).place.labels = [("topology.csi.vmware.com/k8s-zone", zone)].into_iter().collect();
             }
         })
     };

@@ -36,7 +36,7 @@ pub struct Setting {
     /// How the certificate is trusted; `None` is the authority of the proxy.
     pub trust: Option<Result<Trust, ReconcileError>>,
     pub credentials: Result<Credentials, ReconcileError>,
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<Arc<Node>>,
     /// Wrong passwords that somebody else has sent before.
     pub failures: usize,
     /// A server of another kind at the port.
@@ -267,12 +267,12 @@ fn options() -> VcenterOptions {
 }
 
 /// A node as the kubelet would describe that machine.
-pub fn node(name: &str) -> Node {
-    Node {
+pub fn node(name: &str) -> Arc<Node> {
+    Arc::new(Node {
         name: name.into(),
         linux: true,
         ..Node::default()
-    }
+    })
 }
 
 /// The error of a CA bundle that is not there.

@@ -1,6 +1,7 @@
 //! What is said of failures.
 
 use crate::{at, cluster, health, healthy, installing, lines, new, settled, trouble, wait};
+use std::sync::Arc;
 use vdo::api::{Class, ConditionType, Conditions, Health, Reason, VDOConfigStatus};
 use vdo::status::{Precondition, Report, fold};
 use vdo::types::{CPI, CSI};
@@ -150,7 +151,7 @@ fn a_failing_precondition_is_told_as_the_cause_of_pods_that_wait() {
     report.drivers[1].health = health(false, Reason::WaitingForPods, "Deployment x has 0 of 1 pods ready", (6, 7));
     report.waiting = vec![wait(CSI, Reason::WaitingForPods, "Deployment x has 0 of 1 pods ready")];
     let nodes = &mut report.cluster.as_mut().expect("a cluster").nodes;
-    nodes[2].network = Some("KubeletNotReady: cni plugin not initialized".into());
+    Arc::make_mut(&mut nodes[2]).network = Some("KubeletNotReady: cni plugin not initialized".into());
     let network = lines(&fold(&settled(), &report, &at(60)));
     report.cluster = Some(cluster(4));
     report.preconditions = vec![Precondition::fails(

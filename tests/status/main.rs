@@ -6,6 +6,7 @@ mod situations;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use std::path::Path;
+use std::sync::Arc;
 use vdo::api::{Class, MatrixStatus, Reason, VDOConfigStatus};
 use vdo::facts::{Cluster, Connection, Credentials, Node};
 use vdo::health::{DriverHealth, Pods};
@@ -17,9 +18,9 @@ fn at(second: i64) -> Time {
     Time(jiff::Timestamp::from_second(1_800_000_000 + second).expect("a time"))
 }
 
-fn node(name: &str, initialized: bool) -> Node {
+fn node(name: &str, initialized: bool) -> Arc<Node> {
     let provider_id = if initialized { format!("vsphere://{name}") } else { String::new() };
-    Node {
+    Arc::new(Node {
         name: name.into(),
         control_plane: name == "cp-1",
         provider_id,
@@ -27,7 +28,7 @@ fn node(name: &str, initialized: bool) -> Node {
         linux: true,
         csi_registered: initialized,
         ..Node::default()
-    }
+    })
 }
 
 fn cluster(initialized: usize) -> Cluster {

@@ -15,11 +15,12 @@ use crate::reconcile::connection::{Question, examine};
 use crate::types::{CPI, CSI, KubernetesVersion, Trust, VcenterVersion};
 use crate::vcenter::Endpoint;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What the cluster says, if it can be asked.
 struct Cluster {
     kubernetes: KubernetesVersion,
-    nodes: Vec<Node>,
+    nodes: Vec<Arc<Node>>,
 }
 
 pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliError> {

@@ -168,7 +168,7 @@ fn subject(examined: &Examined, told: &ConnectionReport) -> Subject {
 }
 
 /// The cluster, and the VDOConfig as the pipeline finds it now.
-async fn cluster(session: &Session, deployed: &Deployed, nodes: &[Node], exits: &mut Vec<Exit>) -> Vec<Subject> {
+async fn cluster(session: &Session, deployed: &Deployed, nodes: &[Arc<Node>], exits: &mut Vec<Exit>) -> Vec<Subject> {
     let mut subjects = vec![Subject {
         subject: "cluster",
         name: session.name.clone(),
