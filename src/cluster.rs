@@ -3,6 +3,7 @@
 //! Layer 2: may use `types`, `api`, `manifest` and `plan`; not `fetch`, not `vcenter`.
 
 mod again;
+mod alive;
 mod answers;
 mod cache;
 mod client;

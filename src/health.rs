@@ -27,7 +27,7 @@ pub use datacenters::{datacenters_of, find_datacenters};
 pub use demands::{Demand, demands, questions};
 pub use driver::{DriverHealth, driver_health};
 pub use endpoints::{slices_of, unserved};
-pub use kstatus::assess;
+pub use kstatus::{assess, is_judged};
 pub use kubelet::kubelet_stage;
 pub use machines::match_machines;
 pub use nodes::{NodeReport, machines_status, nodes_stage};

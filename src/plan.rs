@@ -47,6 +47,7 @@ use crate::manifest::{Difference, Object};
 use crate::types::{ById, Ids, ObjectId};
 use k8s_openapi::jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// An object as it should be.
@@ -55,7 +56,7 @@ pub struct Desired {
     /// The whole object, stamped.
     pub object: Object,
     /// The driver it belongs to.
-    pub driver: String,
+    pub driver: Arc<str>,
     /// When it is applied, see [`wave`].
     pub wave: u8,
 }
@@ -64,10 +65,10 @@ pub struct Desired {
 #[derive(Debug, Clone, Default)]
 pub struct Observed {
     /// Live objects, of those wanted and those in the inventory.
-    pub live: ById<Object>,
+    pub live: Arc<ById<Object>>,
     /// Objects of which the API server has said, in the very state that is in `live`, that they are as wanted. It writes
     /// some values in its own way (quantities, defaults), so that a comparison alone would see a difference for ever.
-    pub settled: Ids,
+    pub settled: Arc<Ids>,
     /// Drivers that do not get well. What is known of their objects is not believed: all of them are applied once more, which
     /// changes nothing where the API server finds them as they should be.
     pub suspect: BTreeSet<String>,

@@ -44,7 +44,7 @@ async fn watches_that_nobody_asks_for_end(bed: &Bed) -> Result<()> {
             .await?;
     }
     let watch = |name: &str| Watch::new("v1", "ConfigMap", NS, Select::Name(name.to_owned()));
-    cache.ensure([watch(asked), watch(left)], PATIENCE).await?;
+    cache.ensure(&[watch(asked), watch(left)].into(), PATIENCE).await?;
     cache.sweep(IDLE);
     let shown = |name: &str| cache.list(&watch(name)).len();
     ensure!((shown(asked), shown(left)) == (1, 1), "what was just asked for is gone");
@@ -55,13 +55,13 @@ async fn watches_that_nobody_asks_for_end(bed: &Bed) -> Result<()> {
         Ok(log.lines().any(|line| words.iter().all(|word| line.contains(word))))
     };
     until("the watch that nobody asks for to end", PATIENCE, async || {
-        cache.ensure([watch(asked)], PATIENCE).await?;
+        cache.ensure(&[watch(asked)].into(), PATIENCE).await?;
         cache.sweep(IDLE);
         Ok(Probe::when(ended(left)? && shown(left) == 0, "it goes on"))
     })
     .await?;
     ensure!(!ended(asked)? && shown(asked) == 1, "one that is asked for ended");
-    cache.ensure([watch(left)], PATIENCE).await?;
+    cache.ensure(&[watch(left)].into(), PATIENCE).await?;
     ensure!(shown(left) == 1, "it does not begin again");
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! What is done about a driver that does not get well.
 
 use serde_json::json;
+use std::sync::Arc;
 use vdo::manifest::{Object, Owner, stamp};
 use vdo::plan::{Change, Desired, Entry, Input, Inventory, Observed, Plan, Step, build};
 use vdo::types::{ById, CSI};
@@ -22,7 +23,7 @@ fn plan(suspect: &[&str]) -> Plan {
     live["metadata"]["uid"] = "u1".into();
     let id = object.id();
     let observed = Observed {
-        live: ById::from_iter([(id.clone(), Object::new(live).expect("an object"))]),
+        live: Arc::new(ById::from_iter([(id.clone(), Object::new(live).expect("an object"))])),
         suspect: suspect.iter().map(|driver| (*driver).to_owned()).collect(),
         ..Observed::default()
     };

@@ -1,3 +1,4 @@
+use super::alive::Alive;
 use super::kept::Kept;
 use super::pauses::Pauses;
 use super::read::typed;
@@ -7,7 +8,7 @@ use super::watch::{Select, Watch, covers, shows};
 use super::{ClusterError, api, rights};
 use crate::manifest::Object;
 use crate::plan::Inventory;
-use crate::types::{ById, ObjectId};
+use crate::types::{ById, GroupKind, ObjectId};
 use futures::StreamExt;
 use kube::Client;
 use kube::runtime::WatchStreamExt;
@@ -25,6 +26,8 @@ struct Content {
     objects: ById<Kept>,
     /// Objects of a list that is still coming in; the old ones are served until it is complete.
     incoming: Option<ById<Kept>>,
+    /// Counts the changes of the objects.
+    state: u64,
     synced: bool,
     error: Option<ClusterError>,
     /// When the right to go on watching was last refused, and the error of it.
@@ -78,6 +81,7 @@ pub struct Cache {
     watches: Mutex<BTreeMap<Watch, Running>>,
     written: Mutex<HashMap<ObjectId, Written>>,
     settled: Settled,
+    pub(super) alive: Alive,
     /// The inventory that was read last, and what it was read from.
     inventory: Mutex<Option<(Vec<Object>, Arc<Inventory>)>>,
     held: Mutex<HashMap<ObjectId, (String, Instant)>>,
@@ -85,7 +89,7 @@ pub struct Cache {
     arrived: Arc<Notify>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -103,6 +107,7 @@ impl Cache {
             watches: Mutex::default(),
             written: Mutex::default(),
             settled: Settled::default(),
+            alive: Alive::default(),
             inventory: Mutex::default(),
             held: Mutex::default(),
             changed,
@@ -114,17 +119,16 @@ impl Cache {
     ///
     /// # Errors
     /// With the error of the first watch that cannot be started, or when the deadline passes.
-    pub async fn ensure(&self, wanted: impl IntoIterator<Item = Watch>, deadline: Duration) -> Result<(), ClusterError> {
-        let wanted: BTreeSet<Watch> = wanted.into_iter().collect();
+    pub async fn ensure(&self, wanted: &BTreeSet<Watch>, deadline: Duration) -> Result<(), ClusterError> {
         {
             let mut watches = lock(&self.watches);
-            for watch in &wanted {
+            for watch in wanted {
                 let running = watches.entry(watch.clone()).or_insert_with(|| self.start(watch));
                 running.asked = Instant::now();
             }
         }
         let end = Instant::now() + deadline;
-        for watch in &wanted {
+        for watch in wanted {
             loop {
                 let arrived = self.arrived.notified();
                 tokio::pin!(arrived);
@@ -252,7 +256,7 @@ impl Cache {
         let (mut found, mut covering, mut last) = (ById::default(), Vec::new(), None::<&ObjectId>);
         for id in ids {
             // Neighbours are mostly of one kind in one namespace, which the same watches show.
-            if last.is_none_or(|last| (&last.group_kind, &last.namespace) != (&id.group_kind, &id.namespace)) {
+            if last.is_none_or(|last| !last.is_beside(id)) {
                 covering.clear();
                 covering.extend(contents.iter().filter(|(own, _)| shows(own, id)));
                 last = Some(id);
@@ -264,6 +268,20 @@ impl Cache {
             }
         }
         found
+    }
+
+    /// How often what the watches of these kinds show has changed.
+    pub(super) fn states(&self, kinds: &BTreeSet<GroupKind>) -> Vec<(Watch, u64)> {
+        let watches = lock(&self.watches);
+        let shown = watches.iter().filter(|(_, running)| kinds.contains(running.id.group_kind()));
+        shown
+            .map(|(watch, running)| (watch.clone(), lock(&running.content).state))
+            .collect()
+    }
+
+    /// Whether anything was written that no watch may have shown yet.
+    pub(super) fn has_written(&self, of: impl Fn(&ObjectId) -> bool) -> bool {
+        lock(&self.written).keys().any(of)
     }
 
     /// All objects that a watch shows, in the order of their ids.
@@ -291,6 +309,14 @@ impl Cache {
     pub fn applied(&self, wanted: &Object, live: &Object) {
         self.settled.answered(wanted, live);
         self.wrote(live);
+    }
+
+    /// The other ConfigMaps that this one refers to, if it is the one of the inventory that was read last.
+    #[must_use]
+    pub fn inventory_parts(&self, first: &Object) -> Option<Vec<ObjectId>> {
+        let last = lock(&self.inventory);
+        let (known, _) = last.as_ref().filter(|(known, _)| known[0].is_same(first))?;
+        Some(known[1..].iter().map(Object::id).collect())
     }
 
     /// The inventory in these ConfigMaps, read once as long as they are the same.
@@ -397,6 +423,7 @@ fn take_in(content: &mut Content, watch: &Watch, event: Result<Event<kube::api::
             let new = content.incoming.take().unwrap_or_default();
             let matters = !content.synced || !same(&content.objects, &new);
             content.objects = new;
+            content.state += 1;
             content.synced = true;
             content.error = None;
             content.refused = None;
@@ -408,9 +435,13 @@ fn take_in(content: &mut Content, watch: &Watch, event: Result<Event<kube::api::
             let matters = content.objects.get(&id).is_none_or(|old| !old.means(&found));
             let found = found.or_known(content.objects.get(&id));
             content.objects.insert_sorted(id, found);
+            content.state += 1;
             matters
         }
-        Ok(Event::Delete(found)) => own(found).is_some_and(|(id, _)| content.objects.shift_remove(&id).is_some()),
+        Ok(Event::Delete(found)) => {
+            content.state += 1;
+            own(found).is_some_and(|(id, _)| content.objects.shift_remove(&id).is_some())
+        }
         Err(error) => {
             tracing::warn!(watch = %watch.id(), %error, "a watch failed and is tried again");
             let error = ClusterError::of_watch(&watch.api_version, &watch.id(), error);

@@ -1,9 +1,10 @@
 use super::{Cache, ClusterError, Watch, read};
 use crate::manifest::Object;
+use crate::plan::Inventory;
 use crate::types::{ById, ObjectId};
 use kube::Client;
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +36,7 @@ impl Reader {
     pub async fn load(&self, watches: impl IntoIterator<Item = Watch>) -> Result<View, ClusterError> {
         match self {
             Self::Watching(cache) => {
-                cache.ensure(watches, FIRST_LIST).await?;
+                cache.ensure(&watches.into_iter().collect(), FIRST_LIST).await?;
                 Ok(View::Watching(cache.clone()))
             }
             Self::Once(client) => {
@@ -56,17 +57,32 @@ impl Reader {
     pub async fn live(&self, ids: &[(&ObjectId, &str)], watches: impl IntoIterator<Item = Watch>) -> Result<ById<Object>, ClusterError> {
         match self {
             Self::Watching(cache) => {
-                cache.ensure(watches, FIRST_LIST).await?;
+                cache.ensure(&watches.into_iter().collect(), FIRST_LIST).await?;
                 Ok(cache.all(ids.iter().map(|(id, _)| *id)))
             }
+            Self::Once(client) => each(client, ids.iter().copied()).await,
+        }
+    }
+
+    /// The live objects of an inventory. From watches, those that bear our labels; `watches` says which show them, where that is not known.
+    ///
+    /// # Errors
+    /// With the first request that fails.
+    pub async fn alive(
+        &self,
+        inventory: &Arc<Inventory>,
+        apply_set: &str,
+        watches: impl FnOnce() -> BTreeSet<Watch>,
+    ) -> Result<Arc<ById<Object>>, ClusterError> {
+        match self {
+            Self::Watching(cache) => {
+                let watches = cache.watches_of(inventory, apply_set, watches);
+                cache.ensure(&watches, FIRST_LIST).await?;
+                Ok(cache.alive(inventory, apply_set, watches))
+            }
             Self::Once(client) => {
-                let mut live = ById::default();
-                for (id, api_version) in ids {
-                    if let Some(object) = read::get(client, api_version, id).await? {
-                        live.insert((*id).clone(), object);
-                    }
-                }
-                Ok(live)
+                let ids = inventory.objects.iter().map(|(id, entry)| (id, entry.api_version.as_str()));
+                Ok(Arc::new(each(client, ids).await?))
             }
         }
     }
@@ -102,6 +118,17 @@ impl Reader {
             Self::Once(_) => None,
         }
     }
+}
+
+/// Those of these objects that are there.
+async fn each(client: &Client, ids: impl Iterator<Item = (&ObjectId, &str)>) -> Result<ById<Object>, ClusterError> {
+    let mut live = ById::default();
+    for (id, api_version) in ids {
+        if let Some(object) = read::get(client, api_version, id).await? {
+            live.insert(id.clone(), object);
+        }
+    }
+    Ok(live)
 }
 
 impl View {

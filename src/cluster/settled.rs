@@ -1,9 +1,10 @@
 //! Which live objects are as wanted, kept from one pass to the next.
 
 use crate::manifest::{Object, unlike};
-use crate::types::{ById, Ids};
+use crate::types::{ById, Ids, ObjectId};
 use serde_json::Value;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::cell::OnceCell;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What was found out of objects that are as wanted. It may be lost at any instant: then it is found out again.
 #[derive(Default)]
@@ -11,8 +12,28 @@ pub struct Settled {
     /// Where the server has written a value in its own way, so that a comparison alone would see a difference for ever: the digest of
     /// what is wanted, and what there is.
     spelled: Mutex<ById<(String, Value)>>,
-    /// What is wanted and what there is, of objects that were compared last.
-    compared: Mutex<ById<(Object, Object)>>,
+    last: Mutex<Last>,
+}
+
+/// What was compared last, and what came out.
+#[derive(Default)]
+struct Last {
+    pairs: Vec<Pair>,
+    /// Which are as wanted; `None` when what the server has said of them is newer.
+    settled: Option<Arc<Ids>>,
+}
+
+/// What is wanted and what there is.
+struct Pair {
+    wanted: Object,
+    live: Object,
+    alike: bool,
+}
+
+impl Pair {
+    fn is(&self, wanted: &Object, live: &Object) -> bool {
+        self.wanted.is_same(wanted) && self.live.is_same(live)
+    }
 }
 
 impl Settled {
@@ -20,6 +41,7 @@ impl Settled {
     pub(super) fn answered(&self, wanted: &Object, live: &Object) {
         if unlike(wanted, live).is_empty() {
             lock(&self.spelled).swap_remove(&live.id());
+            lock(&self.last).settled = None;
         } else {
             self.settle(wanted, live);
         }
@@ -28,27 +50,44 @@ impl Settled {
     /// Remembers that a live object, as it is now, is what is wanted, whatever a comparison says.
     pub fn settle(&self, wanted: &Object, live: &Object) {
         lock(&self.spelled).insert(live.id(), (wanted.applied().unwrap_or_default().to_owned(), meaning(live)));
+        lock(&self.last).settled = None;
     }
 
     /// Those of these pairs, each of what is wanted and what there is, that are as wanted: a comparison says so, or the server has said
     /// it of the object as it is now. What was compared in the last pass is not compared again.
     #[must_use]
-    pub fn among<'a>(&self, pairs: impl IntoIterator<Item = (&'a Object, &'a Object)>) -> Ids {
-        let (spelled, mut compared) = (lock(&self.spelled), lock(&self.compared));
-        let before = std::mem::take(&mut *compared);
-        let mut settled = Ids::default();
-        for (wanted, live) in pairs {
-            let id = live.id();
-            let known = || before.get(&id).is_some_and(|(w, l)| w.is_same(wanted) && l.is_same(live));
-            let same = || wanted.applied() == live.applied() && unlike(wanted, live).is_empty();
-            let said = |(was, seen): &(String, Value)| Some(was.as_str()) == wanted.applied() && *seen == meaning(live);
-            if known() || same() {
-                compared.insert(id.clone(), (wanted.clone(), live.clone()));
-                settled.insert(id);
-            } else if spelled.get(&id).is_some_and(said) {
-                settled.insert(id);
-            }
+    pub fn among<'a>(&self, pairs: impl IntoIterator<Item = (&'a Object, &'a Object)>) -> Arc<Ids> {
+        let pairs: Vec<_> = pairs.into_iter().collect();
+        let (spelled, mut last) = (lock(&self.spelled), lock(&self.last));
+        let all_known = || last.pairs.len() == pairs.len() && last.pairs.iter().zip(&pairs).all(|(known, (w, l))| known.is(w, l));
+        if let Some(settled) = last.settled.as_ref().filter(|_| all_known()) {
+            return settled.clone();
         }
+        let before = std::mem::take(&mut last.pairs);
+        // Mostly they come in the same order again.
+        let elsewhere: OnceCell<ById<usize>> = OnceCell::new();
+        let find = |id: &ObjectId| {
+            let all = elsewhere.get_or_init(|| before.iter().enumerate().map(|(at, pair)| (pair.live.id(), at)).collect());
+            before.get(*all.get(id)?)
+        };
+        let mut settled = Ids::default();
+        for (at, (wanted, live)) in pairs.into_iter().enumerate() {
+            let id = live.identity();
+            let same = |known: &&Pair| known.is(wanted, live);
+            let known = before.get(at).filter(same).or_else(|| find(id).filter(same));
+            let alike = match known {
+                Some(known) => known.alike,
+                None => wanted.applied() == live.applied() && unlike(wanted, live).is_empty(),
+            };
+            let said = |(was, seen): &(String, Value)| Some(was.as_str()) == wanted.applied() && *seen == meaning(live);
+            if alike || spelled.get(id).is_some_and(said) {
+                settled.insert(id.clone());
+            }
+            let (wanted, live) = (wanted.clone(), live.clone());
+            last.pairs.push(Pair { wanted, live, alike });
+        }
+        let settled = Arc::new(settled);
+        last.settled = Some(settled.clone());
         settled
     }
 }

@@ -58,5 +58,5 @@ pub(super) fn covers(own: &ObjectId, id: &ObjectId) -> bool {
 
 /// Whether a watch with this id shows objects of the kind and in the namespace of that one.
 pub(super) fn shows(own: &ObjectId, id: &ObjectId) -> bool {
-    own.group_kind == id.group_kind && (own.namespace.is_empty() || own.namespace == id.namespace)
+    own.group_kind() == id.group_kind() && (own.namespace.is_empty() || own.namespace == id.namespace)
 }

@@ -38,6 +38,24 @@ pub fn assess(object: &Object) -> (Verdict, Pods) {
     (verdict, Pods::default())
 }
 
+/// Whether there is anything to judge: objects of most kinds are as they should be once they exist.
+#[must_use]
+pub fn is_judged(object: &Object) -> bool {
+    object.is_leaving()
+        || object.has_status()
+        || matches!(
+            object.kind(),
+            "DaemonSet"
+                | "Deployment"
+                | "StatefulSet"
+                | "CustomResourceDefinition"
+                | "PersistentVolumeClaim"
+                | "Job"
+                | "ValidatingWebhookConfiguration"
+                | "MutatingWebhookConfiguration"
+        )
+}
+
 /// A definition can be used once its names are accepted and it is served.
 fn definition(object: &Object) -> Option<String> {
     if let Some(why) = condition(object, "NamesAccepted", "False") {
@@ -106,6 +124,9 @@ mod tests {
         );
         for kind in &kinds {
             let fresh = verdict(kind, json!({}), json!({}), json!({}));
+            let bare = json!({"apiVersion": "example/v1", "kind": kind, "metadata": {"name": "x"}});
+            let bare = Object::new(bare).expect("an object");
+            assert!(is_judged(&bare) || assess(&bare).0 == Verdict::Current, "{kind}");
             let leaving = verdict(kind, json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}), json!({}), json!({}));
             assert_eq!(leaving, format!("Progressing {kind} n/x is being deleted (0/0)"));
             assert_eq!(fresh == "current 0/0", !pods.contains(&kind.as_str()), "{kind}: {fresh}");

@@ -31,10 +31,7 @@ const NAMED: usize = 3;
 /// wants as many nodes as there are.
 #[must_use]
 pub fn placement(workload: &Object, nodes: &[Arc<Node>]) -> Option<Placement> {
-    if workload.kind() != "Deployment" {
-        return None;
-    }
-    let pod = workload.pod_spec()?;
+    let pod = workload.pod_spec().filter(|_| workload.kind() == "Deployment")?;
     let replicas = workload.number("/spec/replicas").unwrap_or(1).max(0);
     let replicas = usize::try_from(replicas).unwrap_or(0);
     let needed = if is_apart(workload) { replicas } else { replicas.min(1) };

@@ -221,6 +221,12 @@ impl Object {
         self.0.id.clone()
     }
 
+    /// The same, for one look.
+    #[must_use]
+    pub fn identity(&self) -> &ObjectId {
+        &self.0.id
+    }
+
     /// The apply set that it belongs to, of an object that bears the mark of this operator.
     #[must_use]
     pub fn owner(&self) -> Option<&str> {

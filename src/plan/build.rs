@@ -78,11 +78,17 @@ pub fn build(input: Input<'_>) -> Plan {
         return plan;
     }
 
-    let wanted: Ids = rows.iter().map(|row| row.id.clone()).collect();
-    if !retire(&mut plan, &input.inventory.objects, &wanted, input.observed, input.apply_set) {
+    // Nearly always everything that is listed is wanted.
+    let listed = rows.iter().filter(|row| row.entry.is_some()).count();
+    let wanted: Option<Ids> = (listed < input.inventory.objects.len()).then(|| rows.iter().map(|row| row.id.clone()).collect());
+    if let Some(wanted) = &wanted
+        && !retire(&mut plan, &input.inventory.objects, wanted, input.observed, input.apply_set)
+    {
         return plan;
     }
-    if let Some(narrowed) = narrowed(superset, &rows, &wanted, input.observed) {
+    let live = &input.observed.live;
+    let gone = |id: &ObjectId| wanted.as_ref().is_some_and(|wanted| !wanted.contains(id)) && !live.contains_key(id);
+    if let Some(narrowed) = narrowed(superset, &rows, gone) {
         plan.steps.push(Step::Commit(narrowed));
     }
     plan
@@ -90,7 +96,7 @@ pub fn build(input: Input<'_>) -> Plan {
 
 /// A wanted object with what is known of it.
 struct Row<'a> {
-    id: ObjectId,
+    id: &'a ObjectId,
     desired: &'a Desired,
     live: Option<&'a Object>,
     entry: Option<&'a Entry>,
@@ -99,17 +105,17 @@ struct Row<'a> {
 /// Everything that is wanted, in the order in which it is applied.
 fn rows<'a>(input: &Input<'a>) -> Vec<Row<'a>> {
     let row = |desired: &'a Desired| {
-        let id = desired.object.id();
+        let id = desired.object.identity();
         Row {
-            live: input.observed.live.get(&id),
-            entry: input.inventory.objects.get(&id),
+            live: input.observed.live.get(id),
+            entry: input.inventory.objects.get(id),
             desired,
             id,
         }
     };
     let mut rows: Vec<Row<'a>> = input.desired.iter().map(row).collect();
     // Those that were made in one go are in order already.
-    rows.sort_by(|one, other| (one.desired.wave, &one.id).cmp(&(other.desired.wave, &other.id)));
+    rows.sort_by(|one, other| (one.desired.wave, one.id).cmp(&(other.desired.wave, other.id)));
     rows
 }
 
@@ -125,7 +131,7 @@ fn steps(rows: &[Row<'_>], input: &Input<'_>) -> Vec<Step> {
 fn wait_for_leaving(desired: &Desired) -> Wait {
     let message = format!("{} is being deleted by somebody and is made anew once it is gone", desired.object);
     Wait {
-        driver: desired.driver.clone(),
+        driver: desired.driver.to_string(),
         reason: Reason::Progressing,
         message,
     }
@@ -133,7 +139,7 @@ fn wait_for_leaving(desired: &Desired) -> Wait {
 
 /// The step that brings one object to what is wanted, if any.
 fn apply(row: &Row<'_>, input: &Input<'_>) -> Option<Step> {
-    let (id, desired) = (&row.id, row.desired);
+    let (id, desired) = (row.id, row.desired);
     let mut settled = Settlement::whole(&desired.object);
     let change = match row.live {
         None if row
@@ -145,14 +151,14 @@ fn apply(row: &Row<'_>, input: &Input<'_>) -> Option<Step> {
         None => Change::Create,
         // Its successor is created when it is gone.
         Some(live) if live.is_leaving() => return None,
-        Some(_) if input.observed.settled.contains(id) && !input.observed.suspect.contains(&desired.driver) => return None,
+        Some(_) if input.observed.settled.contains(id) && !input.observed.suspect.contains(&*desired.driver) => return None,
         Some(live) if !is_owned(live, input.apply_set) => {
             let found = unlike(&desired.object, live);
             settled = settle(input.rules, &desired.object, found, false);
             Change::Adopt(std::mem::take(&mut settled.fields))
         }
         // Once more what was applied last; another state is a change like any other.
-        Some(live) if input.observed.suspect.contains(&desired.driver) && live.applied() == desired.object.applied() => {
+        Some(live) if input.observed.suspect.contains(&*desired.driver) && live.applied() == desired.object.applied() => {
             Change::Repair(Vec::new())
         }
         Some(live) => {
@@ -188,7 +194,7 @@ fn apply(row: &Row<'_>, input: &Input<'_>) -> Option<Step> {
             digest: desired.object.applied().unwrap_or_default().to_owned(),
             fields: fields.clone(),
             wave: desired.wave,
-            driver: desired.driver.clone(),
+            driver: desired.driver.to_string(),
             id: id.clone(),
         });
     }
@@ -196,7 +202,7 @@ fn apply(row: &Row<'_>, input: &Input<'_>) -> Option<Step> {
         object: settled.object,
         change,
         wave: desired.wave,
-        driver: desired.driver.clone(),
+        driver: desired.driver.to_string(),
         take: settled.take,
     })
 }
@@ -235,7 +241,7 @@ impl Row<'_> {
         let said = |entry: &&Entry| {
             let entry: &Entry = entry;
             (entry.wave, entry.adopted, entry.uid.as_ref()) == (d.wave, adopted, uid)
-                && entry.driver == d.driver
+                && *entry.driver == *d.driver
                 && entry.api_version == d.object.api_version()
         };
         if self.entry.filter(said).is_some() {
@@ -243,7 +249,7 @@ impl Row<'_> {
         }
         Some(Entry {
             api_version: d.object.api_version().to_owned(),
-            driver: d.driver.clone(),
+            driver: d.driver.to_string(),
             wave: d.wave,
             adopted,
             uid: uid.cloned(),
@@ -253,9 +259,8 @@ impl Row<'_> {
 }
 
 /// The inventory without what is gone, with the UIDs of what is there and with what was applied; `None` when that is what is stored.
-fn narrowed(mut inventory: Cow<'_, Inventory>, rows: &[Row<'_>], wanted: &Ids, observed: &Observed) -> Option<Inventory> {
-    let gone = |id: &ObjectId| !wanted.contains(id) && !observed.live.contains_key(id);
-    if inventory.objects.keys().any(gone) {
+fn narrowed(mut inventory: Cow<'_, Inventory>, rows: &[Row<'_>], gone: impl Fn(&ObjectId) -> bool) -> Option<Inventory> {
+    if inventory.objects.keys().any(&gone) {
         inventory.to_mut().objects.retain(|id, _| !gone(id));
     }
     for row in rows {
@@ -264,10 +269,10 @@ fn narrowed(mut inventory: Cow<'_, Inventory>, rows: &[Row<'_>], wanted: &Ids, o
         };
         let digest = applied(&row.desired.object);
         let said = |entry: &Entry| entry.uid.as_deref() == Some(live.uid()) && entry.applied.as_deref() == digest;
-        if inventory.objects.get(&row.id).is_some_and(said) {
+        if inventory.objects.get(row.id).is_some_and(said) {
             continue;
         }
-        if let Some(entry) = inventory.to_mut().objects.get_mut(&row.id) {
+        if let Some(entry) = inventory.to_mut().objects.get_mut(row.id) {
             entry.uid = Some(live.uid().to_owned());
             entry.applied = digest.map(str::to_owned);
         }

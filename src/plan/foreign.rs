@@ -48,11 +48,11 @@ fn foreigner(desired: &[Desired], object: &Object, apply_set: &str) -> Option<Fo
     }
     let own = desired.iter().find(|d| d.object.id() == object.id());
     let driver = match own {
-        Some(own) => own.driver.as_str(),
+        Some(own) => &*own.driver,
         None => {
             let rival = |d: &&Desired| d.object.pod_spec().is_some() && d.object.name() == object.name();
-            let known = |d: &&Desired| d.driver == CSI && object.name() == CSI_DRIVER;
-            desired.iter().find(|d| rival(d) || known(d))?.driver.as_str()
+            let known = |d: &&Desired| *d.driver == *CSI && object.name() == CSI_DRIVER;
+            &*desired.iter().find(|d| rival(d) || known(d))?.driver
         }
     };
     let what = if driver == CPI { "the cloud provider" } else { "the driver" };

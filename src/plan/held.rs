@@ -102,7 +102,7 @@ mod tests {
             object: d.object.clone(),
             change: Change::Create,
             wave: d.wave,
-            driver: d.driver.clone(),
+            driver: d.driver.to_string(),
             take: false,
         }
     }

@@ -1,5 +1,5 @@
 use crate::manifest::Object;
-use crate::types::{ById, Name, ObjectId};
+use crate::types::{ById, ObjectId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -93,12 +93,12 @@ struct Line {
 
 impl Line {
     fn new(id: &ObjectId, entry: &Entry) -> Self {
-        let (id, entry) = (Name::from(id.clone()), entry.clone());
+        let entry = entry.clone();
         Self {
-            group: id.group_kind.group,
-            kind: id.group_kind.kind,
-            namespace: id.namespace,
-            name: id.name,
+            group: id.group().to_owned(),
+            kind: id.kind().to_owned(),
+            namespace: id.namespace.clone(),
+            name: id.name.clone(),
             api_version: entry.api_version,
             driver: entry.driver,
             wave: entry.wave,

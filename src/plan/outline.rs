@@ -75,7 +75,7 @@ pub fn outline(plan: &Plan, desired: &[Desired], inventory: &Inventory) -> Vec<I
         because: Because::AsWanted,
         id: d.object.id(),
         api_version: d.object.api_version().to_owned(),
-        driver: d.driver.clone(),
+        driver: d.driver.to_string(),
         wave: d.wave,
         fields: Vec::new(),
     });

@@ -241,6 +241,7 @@ mod tests {
     use crate::manifest::{Owner, stamp};
     use crate::plan::Volumes;
     use serde_json::{Value, json};
+    use std::sync::Arc;
 
     const MINUTE: i64 = 60;
 
@@ -290,7 +291,7 @@ mod tests {
                 applied: None,
             };
             self.inventory.objects.insert(object.id(), entry);
-            self.observed.live.insert(object.id(), object);
+            Arc::make_mut(&mut self.observed.live).insert(object.id(), object);
             self
         }
 
@@ -339,7 +340,7 @@ mod tests {
             "{said}"
         );
         // What is left when the workloads are gone needs no look any more.
-        cluster.observed.live.retain(|id, _| id.name != "csi");
+        Arc::make_mut(&mut cluster.observed.live).retain(|id, _| id.name != "csi");
         assert_eq!(cluster.plan(), "delete cpi");
     }
 

@@ -1,5 +1,8 @@
 use super::build::applies;
 use super::{Input, Inventory, Observed, Plan, Question, Step, Volumes, build, remove};
+use crate::manifest::Object;
+use crate::types::ById;
+use std::sync::Arc;
 
 /// Every write on the way to the wanted state, and not only those of the next increment: nothing is waited for, and what
 /// is pruned last is there too. For people who ask what would change; it is never carried out.
@@ -11,8 +14,8 @@ pub fn whole(input: &Input<'_>) -> Plan {
     };
     // The state that the applies lead to, in which only what nobody wants any more is left to do, wave by wave.
     let mut after = input.observed.clone();
-    after.live.retain(|_, live| !live.is_leaving());
-    after.live.extend(input.desired.iter().map(|d| (d.object.id(), d.object.clone())));
+    live(&mut after).retain(|_, live| !live.is_leaving());
+    live(&mut after).extend(input.desired.iter().map(|d| (d.object.id(), d.object.clone())));
     through(&mut plan, after, |observed| at_once(input, observed));
     plan
 }
@@ -22,9 +25,13 @@ pub fn whole(input: &Input<'_>) -> Plan {
 pub fn whole_removal(apply_set: &str, observed: &Observed, inventory: &Inventory) -> Plan {
     let mut plan = Plan::default();
     let mut after = observed.clone();
-    after.live.retain(|_, live| !live.is_leaving());
+    live(&mut after).retain(|_, live| !live.is_leaving());
     through(&mut plan, after, |observed| remove(apply_set, observed, inventory));
     plan
+}
+
+fn live(observed: &mut Observed) -> &mut ById<Object> {
+    Arc::make_mut(&mut observed.live)
 }
 
 /// Adds the deletes of one increment after the other, each as if the one before had been carried out.
@@ -48,7 +55,7 @@ fn through(plan: &mut Plan, mut after: Observed, next: impl Fn(&Observed) -> Pla
             plan.blocked = rest.blocked;
             return;
         }
-        after.live.retain(|id, _| {
+        live(&mut after).retain(|id, _| {
             !deletes
                 .iter()
                 .any(|step| matches!(step, Step::Delete { id: gone, .. } if gone == id))
@@ -105,7 +112,7 @@ mod tests {
             wave: 1,
         }];
         let observed = Observed {
-            live: ById::from_iter([(id("old"), object("old"))]),
+            live: Arc::new(ById::from_iter([(id("old"), object("old"))])),
             ..Observed::default()
         };
         let inventory = Inventory {

@@ -68,9 +68,10 @@ impl Ingredients {
         let mut objects = rendered.into_iter().map(Object::new).collect::<Result<Vec<_>, _>>()?;
         objects.extend(self.more.iter().cloned());
         stamp(&mut objects, &self.owner);
+        let driver: Arc<str> = self.owner.driver.as_str().into();
         let desired = |object: Object| Desired {
             wave: wave(object.kind(), self.chart.metadata.role),
-            driver: self.owner.driver.clone(),
+            driver: driver.clone(),
             object: object.at_rest(),
         };
         let mut all: Vec<Desired> = objects.into_iter().map(desired).collect();

@@ -52,7 +52,7 @@ fn watches(desired: &[Desired]) -> BTreeSet<Watch> {
         let object = &d.object;
         if object.pod_spec().is_some() {
             all.insert(named(object.api_version(), object.kind(), object.name()));
-            if d.driver == CPI {
+            if *d.driver == *CPI {
                 all.insert(named("apps/v1", "Deployment", object.name()));
             }
         } else if object.name() == CSI_DRIVER {

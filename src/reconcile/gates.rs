@@ -18,14 +18,14 @@ const PATIENCE: i64 = 300;
 /// its node plugin could not be matched to a machine. A driver that runs already is never held back.
 #[must_use]
 pub fn hold(desired: &[Desired], cluster: &Cluster, running: &BTreeMap<DriverName, DriverHealth>, cpi_age: Option<i64>) -> Option<Hold> {
-    let with_cpi = desired.iter().any(|d| d.driver == CPI);
+    let with_cpi = desired.iter().any(|d| *d.driver == *CPI);
     if !with_cpi || running.contains_key(CSI) {
         return None;
     }
     let lacking: Vec<_> = cluster.nodes.iter().filter(|n| n.lacks().is_some()).collect();
     let from = desired
         .iter()
-        .filter(|d| d.driver == CSI && d.object.pod_spec().is_some())
+        .filter(|d| *d.driver == *CSI && d.object.pod_spec().is_some())
         .map(|d| d.wave)
         .min()?;
     let usable = cluster.nodes.iter().any(|n| n.control_plane && n.lacks().is_none());
@@ -59,7 +59,7 @@ pub fn hold(desired: &[Desired], cluster: &Cluster, running: &BTreeMap<DriverNam
 /// half of its objects.
 #[must_use]
 pub fn needs(desired: &[Desired], running: &BTreeMap<DriverName, DriverHealth>) -> Needs {
-    let new = |driver: &str| desired.iter().any(|d| d.driver == driver) && !running.contains_key(driver);
+    let new = |driver: &str| desired.iter().any(|d| *d.driver == *driver) && !running.contains_key(driver);
     let pair = (CSI.to_owned(), CPI.to_owned());
     let why = "it is not there yet, and the nodes are initialised by it";
     (new(CSI) && new(CPI)).then(|| (pair, why.to_owned())).into_iter().collect()
@@ -77,7 +77,7 @@ pub fn hold_lamed(
     let waits = asked.connections.iter().filter(|(driver, _)| !running.contains_key(*driver));
     let held = waits.filter_map(|(driver, names)| {
         let lamed = connections.iter().find(|c| names.contains(&c.name) && c.lamed.contains(driver))?;
-        let workloads = desired.iter().filter(|d| d.driver == *driver && d.object.pod_spec().is_some());
+        let workloads = desired.iter().filter(|d| *d.driver == **driver && d.object.pod_spec().is_some());
         let from = workloads.map(|d| d.wave).min()?;
         let message = format!(
             "{driver} waits for privileges: the user of vSphere connection {} lacks some that it needs; its condition Authorized names them",
@@ -116,7 +116,7 @@ pub fn hold_webhook(desired: &[Desired], live: &ById<Object>) -> Option<Hold> {
     Some(Hold {
         from: webhook.wave,
         waits: vec![Wait {
-            driver: webhook.driver.clone(),
+            driver: webhook.driver.to_string(),
             reason: Reason::WaitingForPods,
             message: format!("{} waits for the pods that answer for it: {message}", webhook.object),
         }],

@@ -298,7 +298,8 @@ pub async fn trust(reader: &Reader, object: &VsphereCloudConfig) -> Result<Trust
 
 /// A map of texts inside an object.
 pub(super) fn texts(object: &Object, pointer: &str) -> BTreeMap<String, String> {
-    let map = object.value().pointer(pointer).and_then(Value::as_object);
+    let value = object.look();
+    let map = value.pointer(pointer).and_then(Value::as_object);
     map.into_iter()
         .flatten()
         .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))

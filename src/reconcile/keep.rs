@@ -39,16 +39,19 @@ pub(super) async fn find(reader: &Reader, config: &VDOConfig, apply_set: &str, e
         found => found,
     };
     let Some(found) = found else { return Ok(None) };
-    let names = Inventory::chunk_names(&texts(&found, "/data"));
-    let ids: Vec<ObjectId> = names.iter().map(|name| id(&namespace, name)).collect();
-    let chunks = match ids.is_empty() {
-        true => Vec::new(),
-        false => {
+    let known = reader.cache().and_then(|cache| cache.inventory_parts(&found));
+    let ids: Vec<ObjectId> = known.unwrap_or_else(|| {
+        let names = Inventory::chunk_names(&texts(&found, "/data"));
+        names.iter().map(|name| id(&namespace, name)).collect()
+    });
+    let chunked = !ids.is_empty();
+    let chunks = match chunked {
+        false => Vec::new(),
+        true => {
             let ids: Vec<_> = ids.iter().map(|id| (id, "v1")).collect();
             reader.live(&ids, [parts.clone()]).await?.into_values().collect()
         }
     };
-    let chunked = !names.is_empty();
     match read(reader, &name, found, chunks) {
         Ok(inventory) => Ok(Some(Found { inventory, chunked })),
         Err(error) if !chunked => Err(error.into()),
@@ -161,7 +164,7 @@ fn part(place: &Place<'_>, name: &str, text: &str) -> Object {
 
 /// The ConfigMap by which it is found, which is the parent of the apply set (KEP-3659).
 fn first(inventory: &Inventory, place: &Place<'_>, data: &BTreeMap<String, String>) -> Object {
-    let mut kinds: Vec<String> = inventory.objects.keys().map(|id| id.group_kind.to_string()).collect();
+    let mut kinds: Vec<String> = inventory.objects.keys().map(|id| id.group_kind().to_string()).collect();
     kinds.sort();
     kinds.dedup();
     let mut namespaces: Vec<&str> = inventory

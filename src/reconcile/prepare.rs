@@ -20,6 +20,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::ResourceExt;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Everything that was decided.
 pub struct Prepared {
@@ -203,9 +204,11 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
     let mut desired = desired(&wanted, &world.renders)?;
     let drawn = drawn(&wanted, &desired)?;
     watch.lap(report, "render");
+    // The few that most questions are about.
+    let workloads: Vec<Desired> = desired.iter().filter(|d| d.object.pod_spec().is_some()).cloned().collect();
     report
         .preconditions
-        .push(preconditions::control_plane(&desired, &survey.cluster.nodes));
+        .push(preconditions::control_plane(&workloads, &survey.cluster.nodes));
     tell(report, survey, &resolution, &desired);
     nobody_else(world, survey, &desired, report).await?;
 
@@ -216,9 +219,9 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         ..observe(world, survey, &mut desired).await?
     };
     let mut needs = matrix::apart(index, &query, &resolution);
-    needs.extend(gates::needs(&desired, &survey.running));
-    let hold = gates::hold_lamed(&desired, &asked, &connections, &survey.running);
-    let hold = hold.or_else(|| gates::hold(&desired, &survey.cluster, &survey.running, survey.age(CPI, occasion.now)));
+    needs.extend(gates::needs(&workloads, &survey.running));
+    let hold = gates::hold_lamed(&workloads, &asked, &connections, &survey.running);
+    let hold = hold.or_else(|| gates::hold(&workloads, &survey.cluster, &survey.running, survey.age(CPI, occasion.now)));
     let hold = hold.or_else(|| gates::hold_webhook(&desired, &survey.live));
     let mut prepared = Prepared {
         resolution,
@@ -305,6 +308,12 @@ pub fn policy(policy: UpdatePolicy) -> matrix::UpdatePolicy {
 }
 
 fn tell(report: &mut Report, survey: &Survey, resolution: &Resolution, desired: &[Desired]) {
+    let known = &survey.inventory.objects;
+    let (mut new, mut counts) = (0, BTreeMap::<&str, usize>::new());
+    for d in desired {
+        new += usize::from(!known.contains_key(d.object.identity()));
+        *counts.entry(&d.driver).or_default() += 1;
+    }
     report.drivers = resolution
         .picks
         .iter()
@@ -318,12 +327,10 @@ fn tell(report: &mut Report, survey: &Survey, resolution: &Resolution, desired: 
                 Some(waits) => format!("{}; {waits}", pick.because),
                 None => pick.because.clone(),
             },
-            objects: desired.iter().filter(|d| d.driver == *name).count(),
+            objects: counts.get(name.as_str()).copied().unwrap_or_default(),
             health: survey.running.get(name).cloned(),
         })
         .collect();
-    let known = &survey.inventory.objects;
-    let new = desired.iter().filter(|d| !known.contains_key(&d.object.id())).count();
     report.inventory = Some((survey.inventory_name.clone(), known.len() + new));
 }
 
@@ -332,17 +339,19 @@ fn tell(report: &mut Report, survey: &Survey, resolution: &Resolution, desired: 
 async fn observe(world: &World, survey: &Survey, desired: &mut [Desired]) -> Result<Observed, ReconcileError> {
     // What is in the inventory was looked at already.
     let known = &survey.inventory.objects;
-    let new = desired.iter().map(|d| (d.object.id(), d.object.api_version()));
-    let new: Vec<_> = new.filter(|(id, _)| !known.contains_key(id)).collect();
-    let new: Vec<_> = new.iter().map(|(id, version)| (id, *version)).collect();
+    let new = desired.iter().map(|d| (d.object.identity(), d.object.api_version()));
+    let new: Vec<_> = new.filter(|(id, _)| !known.contains_key(*id)).collect();
     let mut live = survey.live.clone();
-    live.extend(world.reader.live(&new, watches(&new, &survey.apply_set)).await?);
+    if !new.is_empty() {
+        let found = world.reader.live(&new, watches(&new, &survey.apply_set)).await?;
+        Arc::make_mut(&mut live).extend(found);
+    }
     for d in desired.iter_mut().filter(|d| d.object.pod_spec().is_some()) {
-        if let Some(live) = live.get(&d.object.id()).filter(|live| is_owned(live, &survey.apply_set)) {
+        if let Some(live) = live.get(d.object.identity()).filter(|live| is_owned(live, &survey.apply_set)) {
             remember_configuration(&mut d.object, live, &survey.cluster.uid);
         }
     }
-    let pairs = desired.iter().filter_map(|d| Some((&d.object, live.get(&d.object.id())?)));
+    let pairs = desired.iter().filter_map(|d| Some((&d.object, live.get(d.object.identity())?)));
     let settled = world.reader.cache().map(|cache| cache.settled().among(pairs)).unwrap_or_default();
     Ok(Observed {
         live,

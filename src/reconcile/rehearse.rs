@@ -157,7 +157,7 @@ async fn take_in(
                 Select::Name(object.name().to_owned()),
             );
             if let Some(live) = world.reader.load([watch.clone()]).await?.one(&watch) {
-                prepared.observed.live.insert(id, live);
+                Arc::make_mut(&mut prepared.observed.live).insert(id, live);
                 learned = true;
                 continue;
             }

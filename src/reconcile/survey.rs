@@ -5,7 +5,7 @@ use super::{gather, keep, recover};
 use crate::api::VDOConfig;
 use crate::cluster::{Reader, Select, Watch};
 use crate::facts::Cluster;
-use crate::health::{DriverHealth, driver_health, slices_of};
+use crate::health::{DriverHealth, driver_health, is_judged, slices_of};
 use crate::manifest::{Object, apply_set_id, is_owned};
 use crate::plan::Inventory;
 use crate::status::{DriverReport, Report};
@@ -31,7 +31,7 @@ pub struct Survey {
     /// The id of our apply set.
     pub apply_set: String,
     /// The live objects of the inventory.
-    pub live: ById<Object>,
+    pub live: Arc<ById<Object>>,
     /// The drivers of which pods are meant to run, and how they are.
     pub running: BTreeMap<DriverName, DriverHealth>,
     /// Their versions.
@@ -58,8 +58,9 @@ pub async fn survey(reader: &Reader, config: &VDOConfig, version: KubernetesVers
         }
         None => (Arc::default(), false),
     };
-    let ids = listed(&inventory);
-    let live = reader.live(&ids, watches(&ids, &apply_set)).await?;
+    let live = reader
+        .alive(&inventory, &apply_set, || watches(&listed(&inventory), &apply_set))
+        .await?;
     let mut survey = Survey {
         cluster,
         inventory,
@@ -78,7 +79,8 @@ pub async fn survey(reader: &Reader, config: &VDOConfig, version: KubernetesVers
 impl Survey {
     async fn assess(&mut self, reader: &Reader) -> Result<(), ReconcileError> {
         let mut by_driver: BTreeMap<&str, Vec<&Object>> = BTreeMap::new();
-        for (id, object) in self.live.iter().filter(|(_, object)| is_owned(object, &self.apply_set)) {
+        let judged = self.live.iter().filter(|(_, object)| is_judged(object));
+        for (id, object) in judged.filter(|(_, object)| is_owned(object, &self.apply_set)) {
             if let Some(entry) = self.inventory.objects.get(id) {
                 by_driver.entry(&entry.driver).or_default().push(object);
             }
@@ -147,7 +149,7 @@ impl Survey {
         let created = self
             .live
             .iter()
-            .filter(|(id, o)| of_driver(id) && o.pod_spec().is_some())
+            .filter(|(id, o)| o.pod_spec().is_some() && of_driver(id))
             .map(|(_, o)| o.text("/metadata/creationTimestamp"))
             .min()?;
         Some(

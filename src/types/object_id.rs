@@ -2,10 +2,11 @@ use indexmap::{IndexMap, IndexSet};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A group and a kind, without the version: the same object can be read at several versions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -29,33 +30,53 @@ impl fmt::Display for GroupKind {
 
 /// What an object is called in the cluster: group, kind, namespace (empty when cluster-scoped) and name.
 ///
-/// Thousands of them are compared and looked up in every pass, so a copy shares its texts, and two are told apart by a digest of them.
-/// Their order is that of the texts.
+/// Thousands of them are compared and looked up in every pass, so a copy shares its texts, all of one kind share that, and two are told
+/// apart by a digest of their texts. Their order is that of the texts.
 #[derive(Clone, Serialize, Deserialize)]
-#[serde(from = "Name", into = "Name")]
+#[serde(from = "Written", into = "Written")]
 pub struct ObjectId {
     key: u128,
-    texts: Arc<Name>,
+    kind: Arc<GroupKind>,
+    name: Arc<Name>,
 }
 
-/// The texts of an [`ObjectId`].
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// What an [`ObjectId`] says besides its kind.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name {
-    /// Group and kind.
-    #[serde(flatten)]
-    pub group_kind: GroupKind,
     /// The namespace; empty for objects that have none.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
     /// The name.
     pub name: String,
 }
 
+/// As it is written.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    #[serde(flatten)]
+    kind: GroupKind,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    namespace: String,
+    name: String,
+}
+
+/// All kinds that were ever named. There are as many as an API server and the charts have.
+static KINDS: Mutex<BTreeSet<Arc<GroupKind>>> = Mutex::new(BTreeSet::new());
+
+fn shared(kind: GroupKind) -> Arc<GroupKind> {
+    let mut all = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = all.get(&kind) {
+        return known.clone();
+    }
+    let new = Arc::new(kind);
+    all.insert(new.clone());
+    new
+}
+
 impl ObjectId {
     /// An id from its parts.
     pub fn new(group: impl Into<String>, kind: impl Into<String>, namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Name {
-            group_kind: GroupKind {
+        Written {
+            kind: GroupKind {
                 group: group.into(),
                 kind: kind.into(),
             },
@@ -65,31 +86,49 @@ impl ObjectId {
         .into()
     }
 
+    /// Group and kind.
+    #[must_use]
+    pub fn group_kind(&self) -> &GroupKind {
+        &self.kind
+    }
+
     /// The kind alone.
     #[must_use]
     pub fn kind(&self) -> &str {
-        &self.group_kind.kind
+        &self.kind.kind
     }
 
     /// The API group alone.
     #[must_use]
     pub fn group(&self) -> &str {
-        &self.group_kind.group
+        &self.kind.group
+    }
+
+    /// Whether both are of one kind, in one namespace or in none.
+    #[must_use]
+    pub fn is_beside(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.kind, &other.kind) && self.namespace == other.namespace
     }
 }
 
-impl From<Name> for ObjectId {
-    fn from(texts: Name) -> Self {
+impl From<Written> for ObjectId {
+    fn from(Written { kind, namespace, name }: Written) -> Self {
         Self {
-            key: key([&texts.group_kind.group, &texts.group_kind.kind, &texts.namespace, &texts.name]),
-            texts: Arc::new(texts),
+            key: key([&kind.group, &kind.kind, &namespace, &name]),
+            kind: shared(kind),
+            name: Arc::new(Name { namespace, name }),
         }
     }
 }
 
-impl From<ObjectId> for Name {
+impl From<ObjectId> for Written {
     fn from(id: ObjectId) -> Self {
-        Arc::unwrap_or_clone(id.texts)
+        let Name { namespace, name } = Arc::unwrap_or_clone(id.name);
+        Self {
+            kind: Arc::unwrap_or_clone(id.kind),
+            namespace,
+            name,
+        }
     }
 }
 
@@ -109,7 +148,7 @@ impl Deref for ObjectId {
     type Target = Name;
 
     fn deref(&self) -> &Name {
-        &self.texts
+        &self.name
     }
 }
 
@@ -139,13 +178,18 @@ impl Ord for ObjectId {
         if self.key == other.key {
             return Ordering::Equal;
         }
-        self.texts.cmp(&other.texts)
+        // All of one kind share it.
+        let kinds = || match Arc::ptr_eq(&self.kind, &other.kind) {
+            true => Ordering::Equal,
+            false => self.kind.cmp(&other.kind),
+        };
+        kinds().then_with(|| self.name.cmp(&other.name))
     }
 }
 
 impl fmt::Debug for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.texts.fmt(f)
+        write!(f, "{}|{}|{}", self.kind, self.namespace, self.name.name)
     }
 }
 
@@ -153,9 +197,9 @@ impl fmt::Display for ObjectId {
     /// `DaemonSet kube-system/vsphere-cloud-controller-manager`, the way people name objects to each other.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.namespace.is_empty() {
-            write!(f, "{} {}", self.kind(), self.name)
+            write!(f, "{} {}", self.kind(), self.name.name)
         } else {
-            write!(f, "{} {}/{}", self.kind(), self.namespace, self.name)
+            write!(f, "{} {}/{}", self.kind(), self.namespace, self.name.name)
         }
     }
 }

@@ -46,7 +46,7 @@ proptest! {
         // It comes to rest, with everything of the others as wanted.
         let rest = world.plan_without(&case.desired, &held);
         prop_assert!(rest.is_empty(), "{}", text(&rest));
-        for d in case.desired.iter().filter(|d| !held.contains_key(&d.driver)) {
+        for d in case.desired.iter().filter(|d| !held.contains_key(&*d.driver)) {
             let live = world.live.get(&d.object.id());
             prop_assert!(live.is_some_and(|live| is_owned(live, &set()) && live.value()["data"] == d.object.value()["data"]), "{} is not as wanted", d.object);
         }

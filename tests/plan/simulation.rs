@@ -4,7 +4,7 @@ use k8s_openapi::jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::json;
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use vdo::api::Reason;
 use vdo::manifest::{Object, Owner, apply_set_id, is_owned, stamp};
@@ -230,7 +230,7 @@ pub struct World {
 impl World {
     pub fn observed(&self) -> Observed {
         Observed {
-            live: self.live.clone(),
+            live: Arc::new(self.live.clone()),
             at: self.at,
             patience: Duration::from_secs(300),
             immutable: self.immutable.clone(),
