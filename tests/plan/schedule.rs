@@ -12,8 +12,8 @@ const AT_ONCE: usize = 8;
 /// What became of the steps of a plan.
 #[derive(Default)]
 struct Outcome {
-    /// In the order in which they were started, with what was done by then.
-    started: Vec<(usize, BTreeSet<usize>)>,
+    /// In the order in which they were started, with what was done and what had failed by then.
+    started: Vec<(usize, BTreeSet<usize>, Vec<usize>)>,
     done: Vec<usize>,
     failed: Vec<usize>,
 }
@@ -25,7 +25,8 @@ fn carry_out(plan: &Plan, dice: &[(prop::sample::Index, bool)], fails: bool) -> 
         while under_way.len() < AT_ONCE
             && let Some(step) = schedule.start()
         {
-            outcome.started.push((step, outcome.done.iter().copied().collect()));
+            let done = outcome.done.iter().copied().collect();
+            outcome.started.push((step, done, outcome.failed.clone()));
             under_way.push(step);
         }
         if under_way.is_empty() {
@@ -66,7 +67,7 @@ proptest! {
     fn nothing_is_started_before_what_it_waits_for_and_everything_is_done(case in case(), dice in dice()) {
         for plan in plans(&case) {
             let (waits, outcome) = (precedence(&plan.steps), carry_out(&plan, &dice, false));
-            for (step, done) in &outcome.started {
+            for (step, done, _) in &outcome.started {
                 prop_assert!(waits[*step].iter().all(|earlier| done.contains(earlier)), "{step} of {}", text(&plan));
             }
             let mut all = outcome.done;
@@ -79,17 +80,20 @@ proptest! {
     fn a_failure_stops_what_comes_after_it_and_nothing_else(case in case(), dice in dice()) {
         for plan in plans(&case) {
             let (waits, outcome) = (precedence(&plan.steps), carry_out(&plan, &dice, true));
-            let started: BTreeSet<usize> = outcome.started.iter().map(|(step, _)| *step).collect();
+            let started: BTreeSet<usize> = outcome.started.iter().map(|(step, ..)| *step).collect();
             prop_assert_eq!(started.len(), outcome.started.len(), "something was started twice");
             prop_assert_eq!(started.len(), outcome.done.len() + outcome.failed.len(), "something was not awaited");
-            for (step, done) in &outcome.started {
+            let stopped = |at: usize, failed: &[usize]| {
+                let failed = failed.iter().filter_map(|failed| place(&plan.steps[*failed]).zip(place(&plan.steps[at])));
+                failed.into_iter().any(|((driver, failed), (own, wave))| driver == own && failed < wave)
+            };
+            for (step, done, failed) in &outcome.started {
                 prop_assert!(waits[*step].iter().all(|earlier| done.contains(earlier)), "{step} of {}", text(&plan));
+                prop_assert!(!stopped(*step, failed), "{step} of {} in spite of {failed:?}", text(&plan));
             }
             for (at, step) in plan.steps.iter().enumerate().filter(|(at, _)| !started.contains(at)) {
                 let lacks = waits[at].iter().any(|earlier| !outcome.done.contains(earlier));
-                let stopped = outcome.failed.iter().filter_map(|failed| place(&plan.steps[*failed]).zip(place(step)));
-                let mut stopped = stopped.map(|((driver, failed), (own, wave))| driver == own && failed < wave);
-                prop_assert!(lacks || stopped.any(|stopped| stopped), "{step:?} was left out for no reason");
+                prop_assert!(lacks || stopped(at, &outcome.failed), "{step:?} was left out for no reason");
             }
             let left = |step: &Step| matches!(step, Step::Delete { .. } | Step::Release { .. } | Step::Commit(_));
             let wrote = outcome.failed.iter().any(|failed| place(&plan.steps[*failed]).is_some());
