@@ -19,8 +19,10 @@ mod obstacle;
 mod order;
 mod outline;
 mod ownership;
+mod precedence;
 mod remove;
 mod replace;
+mod schedule;
 mod volumes;
 mod whole;
 mod written;
@@ -37,7 +39,9 @@ pub use obstacle::{Obstacle, binds_what_changes, deferral, obstacle};
 pub use order::wave;
 pub use outline::{Action, Because, Item, outline};
 pub use ownership::{Adoption, Ownership, ownership};
+pub use precedence::precedence;
 pub use remove::{Question, may_go, remove};
+pub use schedule::Schedule;
 pub use volumes::{REMOVE_DESPITE_VOLUMES, Volumes};
 pub use whole::{whole, whole_removal};
 pub use written::is_own_spelling;
@@ -111,7 +115,7 @@ pub enum Step {
         object: Object,
         /// Why.
         change: Change,
-        /// The wave; a wave of a driver starts only when the one before it is through without a failure.
+        /// The wave; after a failure nothing of a later wave of the same driver is started any more.
         wave: u8,
         /// The driver it belongs to.
         driver: String,

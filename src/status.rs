@@ -12,7 +12,7 @@ mod report;
 mod summary;
 
 pub use fold::fold;
-pub use notes::{Note, notes, progress_only};
+pub use notes::{Note, notes, pace};
 pub use parts::short;
 pub use progress::PATIENCE;
 pub use report::{DriverReport, Precondition, Report, Trouble, Upgradeable};

@@ -226,7 +226,7 @@ async fn one_driver_is_refused_and_the_other_goes_on(bed: &Bed) -> Result<()> {
         .map(bed::name)
         .collect();
     println!("with its configuration refused, of the CSI driver there is {started:?}");
-    let depends = |name: &&String| ["Binding", "Deployment", "DaemonSet"].iter().any(|kind| name.contains(kind));
+    let depends = |name: &&String| ["Deployment", "DaemonSet"].iter().any(|kind| name.starts_with(kind));
     ensure!(
         started.iter().find(depends).is_none(),
         "started without its configuration: {started:?}"

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use vdo::cluster::{Writer, holder};
 use vdo::manifest::Object;
 use vdo::types::ObjectId;
-use vdo_testbed::{Probe, until};
+use vdo_testbed::{Entry, Mark, Probe, until};
 
 const CSI_NS: &str = "vmware-system-csi";
 const VDO: &str = "vdo.vmware.com/v1alpha1";
@@ -28,6 +28,7 @@ async fn a_removal_refuses_keeps_waits_and_ends() -> Result<()> {
     volumes_keep_the_driver(&bed).await?;
     an_annotation_removes_it_all_the_same(&bed).await?;
     volumes_stop_a_deletion(&bed).await?;
+    a_removal_costs_little(&bed).await?;
     snapshots_keep_the_driver(&bed).await?;
     classes_in_use_stay(&bed).await?;
     a_finalizer_is_named_and_the_rest_goes_on(&bed).await?;
@@ -260,12 +261,40 @@ async fn volumes_stop_a_deletion(bed: &Bed) -> Result<()> {
     let mark = bed.cluster.audit().mark().await?;
     release_volume(bed, "pv-11").await?;
     until_gone(bed).await?;
-    let requests = bed
-        .operator_requests(mark)
-        .await?
-        .only(|e| e.resource != "events" && e.subresource != "status");
-    println!("removal of {objects} objects: {} requests\n{requests}", requests.len());
+    cost(bed, mark, objects).await
+}
+
+/// From drivers that are well to nothing: everything goes, namespaces too.
+async fn a_removal_costs_little(bed: &Bed) -> Result<()> {
+    bed.apply(&bed.config(json!({}))).await?;
+    bed.until_ready().await?;
+    let objects = bed.owned().await?.len();
+    let mark = bed.cluster.audit().mark().await?;
+    bed.uninstall().await?;
+    until("the connection to be told", PATIENCE, async || {
+        let told = bed.operator_requests(mark).await?.only(|e| e.resource == "vspherecloudconfigs");
+        Ok(Probe::when(!told.is_empty(), "its status is as it was"))
+    })
+    .await?;
+    let left: Vec<String> = bed.owned().await?.iter().map(name).collect();
+    ensure!(left.is_empty(), "left behind: {left:?}");
+    cost(bed, mark, objects).await
+}
+
+/// A delete for each object, and six more: for the inventory, the finalizer, an event, the statuses. What the operator may do is asked
+/// besides that, once for each namespace, unless nothing is tried on the server before it is done.
+async fn cost(bed: &Bed, mark: Mark, objects: usize) -> Result<()> {
+    let asked = bed.operator_requests(mark).await?;
+    println!("removal of {objects} objects: {} requests\n{asked}", asked.len());
+    let reviews = |e: &Entry| e.resource == "selfsubjectrulesreviews";
+    let (rights, requests) = (asked.clone().only(reviews), asked.only(|e| !reviews(e)));
+    ensure!(rights.len() <= 2, "{} looks at the own rights", rights.len());
     ensure!(requests.len() <= objects + 6, "{} requests for {objects} objects", requests.len());
+    let deletes = requests.only(|e| e.verb == "delete").len();
+    ensure!(
+        deletes == objects + 1,
+        "{deletes} deletes for {objects} objects and their inventory"
+    );
     Ok(())
 }
 

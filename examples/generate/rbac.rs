@@ -177,7 +177,7 @@ fn own(rights: &mut Rights) {
     home.add("", "secrets", &[], &["list", "watch"]);
     // The state of the webhook's certificate.
     home.add("", "secrets", &[vdo::reconcile::webhook::SECRET], &["create", "patch"]);
-    home.add("", "configmaps", &[], &["get", "list", "watch", "create", "patch", "delete"]);
+    home.add("", "configmaps", &[], &["list", "watch", "create", "patch", "delete"]);
     let kube_system = rights.written.entry("kube-system".to_owned()).or_default();
     kube_system.add("", "pods", &[], &["list", "watch"]);
     // One operator of several acts.

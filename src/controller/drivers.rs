@@ -7,7 +7,7 @@ use crate::api::{Class, Reason, VDOConfig, VDOConfigStatus, chain};
 use crate::plan::Drift;
 use crate::reconcile::{self, Next, Occasion};
 use crate::runtime::metrics::{ConditionValue, ReconcileResult};
-use crate::status::{Note, Report, Trouble, fold, notes};
+use crate::status::{Note, Report, Trouble, fold, notes, pace};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -16,9 +16,6 @@ use kube::{Resource, ResourceExt};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// Statuses that only count on are written no more often than this.
-const PACE: Duration = Duration::from_secs(2);
 
 pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> Result<Action, Infallible> {
     if !context.fence.is_open() {
@@ -93,10 +90,10 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
     let status = fold(&old, &report, &Time(time));
     say(&object, &old, &status, &report);
     measure(&context, &status, &mut memory.drivers);
-    let recent = memory.written.is_some_and(|at| at.elapsed() < PACE);
+    let ago = memory.written.map(|at| at.elapsed());
     let mut delay = delay;
     let published = Instant::now();
-    match reconcile::publish(&object, &old, &status, recent, &context.world.writer).await {
+    match reconcile::publish(&object, &old, &status, ago, &context.world.writer).await {
         Ok(Some(live)) => {
             for note in notes(&old.conditions, &status.conditions) {
                 record(&context, &object.object_ref(&()), &note).await;
@@ -105,7 +102,7 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
             memory.status = Some((live.resource_version().parse().unwrap_or(0), status));
         }
         // Held back: it is written with the next change, or when it is no longer too soon.
-        Ok(None) if old != status => delay = delay.min(PACE),
+        Ok(None) if old != status => delay = delay.min(pace(&old, &status).saturating_sub(ago.unwrap_or_default())),
         Ok(None) => {}
         Err(error) => {
             tracing::warn!(config = %object.name_any(), error = %chain(&error), "the status could not be written");

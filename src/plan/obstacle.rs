@@ -70,7 +70,8 @@ pub fn binds_what_changes(step: &Step, whole: &Plan) -> bool {
         .any(|other| matches!(other, Step::Apply { object: role, .. } if binds(object, role)))
 }
 
-fn brings(other: &Object, object: &Object) -> bool {
+/// Whether an object cannot be there before another one is.
+pub(super) fn brings(other: &Object, object: &Object) -> bool {
     match other.kind() {
         "Namespace" => other.name() == object.namespace(),
         "CustomResourceDefinition" => {

@@ -1,9 +1,10 @@
 use crate::types::DriverRole;
 
 /// The first wave with pods.
-const WORKLOADS: u8 = 4;
+pub(super) const WORKLOADS: u8 = 4;
 
-/// When an object of this kind is applied: objects of a lower wave come first, and go last.
+/// The place of an object of this kind in a plan: what it may need is of a lower wave, and goes after it. What really waits for what
+/// is said by [`super::precedence`].
 #[must_use]
 pub fn wave(kind: &str, role: DriverRole) -> u8 {
     match kind {

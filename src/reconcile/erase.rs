@@ -24,24 +24,38 @@ pub(super) async fn delete(
     uid: &str,
     keep_dependents: bool,
 ) -> Result<(), ClusterError> {
+    let ours = |live: &Object| may_go(live, uid, apply_set);
+    if !delete_if(world, api_version, id, keep_dependents, ours).await? {
+        tracing::info!(object = %id, "it stays: it was changed before it could be deleted, and is no longer ours to delete");
+    }
+    Ok(())
+}
+
+/// The same with what is asked of the object given; `false` when it is there and does not answer to it.
+pub(super) async fn delete_if(
+    world: &World,
+    api_version: &str,
+    id: &ObjectId,
+    keep_dependents: bool,
+    may_go: impl Fn(&Object) -> bool,
+) -> Result<bool, ClusterError> {
     let mut seen = world.reader.cache().and_then(|cache| cache.get(id));
     for _ in 0..TRIES {
         let live = match seen.take() {
             Some(live) => live,
             None => match fresh(world, api_version, id).await? {
                 Some(live) => live,
-                None => return Ok(()),
+                None => return Ok(true),
             },
         };
-        if !may_go(&live, uid, apply_set) {
-            tracing::info!(object = %id, "it stays: it was changed before it could be deleted, and is no longer ours to delete");
-            return Ok(());
+        if !may_go(&live) {
+            return Ok(false);
         }
         if world.writer.delete_as_seen(api_version, &live, keep_dependents).await? {
             if let Some(cache) = world.reader.cache() {
                 cache.deleted(id);
             }
-            return Ok(());
+            return Ok(true);
         }
     }
     Err(ClusterError::Refused {

@@ -4,10 +4,10 @@ use super::survey::Survey;
 use super::{World, erase, keep};
 use crate::cluster::ClusterError;
 use crate::manifest::Object;
-use crate::plan::{Change, Plan, Step};
+use crate::plan::{Change, Plan, Schedule, Step};
 use futures::StreamExt;
-use futures::stream;
-use std::collections::BTreeSet;
+use futures::stream::FuturesUnordered;
+use std::collections::BTreeMap;
 
 /// Writes that are under way at the same time. The API server's default limit for one client is far above this.
 const CONCURRENCY: usize = 8;
@@ -45,74 +45,47 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Carries out the steps in order. Steps of one wave run side by side. Where one fails, the later waves of its driver are left
-/// to the next run, and so is the narrowing of the inventory; the other drivers do not depend on it and go on.
+/// Carries out the steps, each as soon as what it waits for is done. Where one fails, the later waves of its driver are left to the
+/// next run, and so is the narrowing of the inventory; the other drivers do not depend on it and go on. What is under way is always
+/// awaited.
 pub async fn execute(plan: &Plan, world: &World, place: &Place<'_>) -> Outcome {
-    let mut outcome = Outcome::default();
-    let mut failed: BTreeSet<Branch> = BTreeSet::new();
     let sweeps = place.chunked || keep::outgrows(plan, place);
-    let mut steps = plan.steps.as_slice();
-    while let Some(first) = steps.first() {
-        let group = steps.iter().take_while(|step| rank(step) == rank(first)).count();
-        let (now, later) = steps.split_at(group);
-        steps = later;
-        let blocked =
-            |branch: &Branch| failed.contains(branch) || failed.contains(&Branch::All) || (*branch == Branch::All && !failed.is_empty());
-        let open: Vec<Step> = now.iter().filter(|step| !blocked(&branch(step))).cloned().collect();
-        let branches: Vec<Branch> = open.iter().map(branch).collect();
-        let results: Vec<Result<(), ClusterError>> = stream::iter(open)
-            .map(|step| one(step, world, place, sweeps))
-            .buffered(CONCURRENCY)
-            .collect()
-            .await;
-        for (result, branch) in results.into_iter().zip(branches) {
-            match result {
-                Ok(()) => outcome.writes += 1,
-                Err(error) => {
-                    outcome.failures.push(error);
-                    failed.insert(branch);
-                }
+    let mut schedule = Schedule::of(&plan.steps);
+    let mut under_way = FuturesUnordered::new();
+    let (mut writes, mut failures) = (0, BTreeMap::new());
+    loop {
+        while under_way.len() < CONCURRENCY
+            && let Some(step) = schedule.start()
+        {
+            under_way.push(async move { (step, one(&plan.steps[step], world, place, sweeps).await) });
+        }
+        match under_way.next().await {
+            Some((step, Ok(()))) => {
+                writes += 1;
+                schedule.done(step);
             }
+            Some((step, Err(error))) => {
+                schedule.failed(step);
+                failures.insert(step, error);
+            }
+            None => break,
         }
     }
-    outcome
-}
-
-/// What a failure stops: everything that comes after it in the same branch.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Branch {
-    /// The inventory, and removals, which need all that came before.
-    All,
-    /// One driver.
-    Driver(String),
-}
-
-fn branch(step: &Step) -> Branch {
-    match step {
-        Step::Apply { driver, .. } | Step::Replace { driver, .. } => Branch::Driver(driver.clone()),
-        Step::Record(_) | Step::Delete { .. } | Step::Release { .. } | Step::Commit(_) => Branch::All,
+    Outcome {
+        writes,
+        failures: failures.into_values().collect(),
     }
 }
 
-/// Steps of the same rank do not depend on each other.
-fn rank(step: &Step) -> (u8, u8) {
+async fn one(step: &Step, world: &World, place: &Place<'_>, sweeps: bool) -> Result<(), ClusterError> {
     match step {
-        Step::Record(_) => (0, 0),
-        Step::Apply { wave, .. } | Step::Replace { wave, .. } => (1, *wave),
-        Step::Delete { .. } | Step::Release { .. } => (2, 0),
-        Step::Commit(_) => (3, 0),
-    }
-}
-
-async fn one(step: Step, world: &World, place: &Place<'_>, sweeps: bool) -> Result<(), ClusterError> {
-    match step {
-        Step::Record(inventory) | Step::Commit(inventory) => keep::store(&inventory, world, place, sweeps).await?,
+        Step::Record(inventory) | Step::Commit(inventory) => keep::store(inventory, world, place, sweeps).await?,
         Step::Apply { object, change, take, .. } => {
             if matches!(change, Change::Adopt(_)) {
-                world.writer.hand_over(&object).await?;
+                world.writer.hand_over(object).await?;
             }
-            let live = world.writer.apply(&object, take).await?;
-            remember(world, &object, &live);
+            let live = world.writer.apply(object, *take).await?;
+            remember(world, object, &live);
         }
         Step::Replace {
             id,
@@ -120,9 +93,9 @@ async fn one(step: Step, world: &World, place: &Place<'_>, sweeps: bool) -> Resu
             uid,
             keep_pods,
             ..
-        } => erase::delete(world, place.apply_set, &api_version, &id, &uid, keep_pods).await?,
-        Step::Delete { id, api_version, uid } => erase::delete(world, place.apply_set, &api_version, &id, &uid, false).await?,
-        Step::Release { id, api_version, uid } => erase::release(world, &api_version, &id, &uid).await?,
+        } => erase::delete(world, place.apply_set, api_version, id, uid, *keep_pods).await?,
+        Step::Delete { id, api_version, uid } => erase::delete(world, place.apply_set, api_version, id, uid, false).await?,
+        Step::Release { id, api_version, uid } => erase::release(world, api_version, id, uid).await?,
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! The inventory is read, stored and forgotten (effect); how it is laid out is decided in `plan`.
 
 use super::World;
+use super::erase;
 use super::error::ReconcileError;
 use super::execute::{Place, remember};
 use super::gather::{by_name, inventory_name, texts};
@@ -103,10 +104,10 @@ pub(super) async fn store(inventory: &Inventory, world: &World, place: &Place<'_
 /// # Errors
 /// When a delete fails; done again it goes on.
 pub(super) async fn forget(world: &World, place: &Place<'_>) -> Result<(), ClusterError> {
-    let first = crate::cluster::get(&world.client, "v1", &id(place.namespace, place.name)).await?;
+    let first = id(place.namespace, place.name);
     // Without it nobody knows whether there were parts.
-    let sweeps = place.chunked || first.is_none();
-    remove(world, first.iter()).await?;
+    let sweeps = place.chunked || world.reader.cache().is_none_or(|cache| cache.get(&first).is_none());
+    erase::delete_if(world, "v1", &first, false, |_| true).await?;
     if sweeps {
         let left = world.reader.now(&parts(place.namespace, place.apply_set)).await?;
         remove(world, left.iter()).await?;

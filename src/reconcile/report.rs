@@ -5,7 +5,7 @@ use crate::api::VDOConfig;
 use crate::api::{Class, ConditionType, Reason, VDOConfigStatus};
 use crate::cluster::{ClusterError, Writer};
 use crate::manifest::merge_patch;
-use crate::status::{Precondition, Report, progress_only};
+use crate::status::{Precondition, Report, pace};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::json;
 use std::time::Duration;
@@ -59,8 +59,8 @@ pub fn due(last: &VDOConfigStatus, report: &Report, now: Timestamp) -> Option<Ti
     (promised.because == trouble.reason.as_str() && promised.at.0 > now).then_some(promised.at.0)
 }
 
-/// Writes the status if it says anything new. A message that only counts on is held back while `recent` is true: somebody
-/// who reads it gains nothing from ten writes a second.
+/// Writes the status if it says anything new. One that only counts on is held back for a while after the one before, which was
+/// written so long `ago`.
 ///
 /// # Errors
 /// When the API server does not accept it.
@@ -68,10 +68,10 @@ pub async fn publish(
     config: &VDOConfig,
     old: &VDOConfigStatus,
     new: &VDOConfigStatus,
-    recent: bool,
+    ago: Option<Duration>,
     writer: &Writer,
 ) -> Result<Option<crate::manifest::Object>, ClusterError> {
-    if old == new || (recent && progress_only(old, new)) {
+    if old == new || ago.is_some_and(|ago| ago < pace(old, new)) {
         return Ok(None);
     }
     let json = |status: &VDOConfigStatus| serde_json::to_value(status).unwrap_or_default();

@@ -7,5 +7,6 @@ mod held;
 mod inventory;
 mod properties;
 mod rules;
+mod schedule;
 mod simulation;
 mod situations;

@@ -1,0 +1,149 @@
+use super::{Step, precedence};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The steps of a plan while it is carried out: which may be started, which are done, and what a failure stops.
+///
+/// # Guarantees
+/// * A step is started once, and only when all that it waits for is done.
+/// * After a failure nothing that waits for the step is started, and nothing of a later wave of its driver; all the rest is.
+pub struct Schedule<'a> {
+    steps: &'a [Step],
+    /// How many steps each one still waits for.
+    left: Vec<usize>,
+    /// Who waits for each.
+    followers: Vec<Vec<usize>>,
+    /// How many steps come one after the other once a step is done, the longest way.
+    behind: Vec<usize>,
+    /// What waits for nothing any more, that with the longest way behind it first.
+    free: BTreeSet<(Reverse<usize>, usize)>,
+    /// The lowest wave of each driver in which something failed.
+    failed: BTreeMap<&'a str, u8>,
+}
+
+impl<'a> Schedule<'a> {
+    /// Nothing is started yet.
+    #[must_use]
+    pub fn of(steps: &'a [Step]) -> Self {
+        let waits = precedence(steps);
+        let (mut followers, mut behind) = (vec![Vec::new(); steps.len()], vec![0; steps.len()]);
+        for (step, earlier) in waits.iter().enumerate().rev() {
+            for earlier in earlier {
+                followers[*earlier].push(step);
+                behind[*earlier] = behind[*earlier].max(behind[step] + 1);
+            }
+        }
+        let left: Vec<usize> = waits.iter().map(Vec::len).collect();
+        let free = (0..steps.len()).filter(|step| left[*step] == 0);
+        Self {
+            free: free.map(|step| (Reverse(behind[step]), step)).collect(),
+            steps,
+            left,
+            followers,
+            behind,
+            failed: BTreeMap::new(),
+        }
+    }
+
+    /// The next step to start, as its place in the plan; `None` while all that are left wait, and at the end.
+    pub fn start(&mut self) -> Option<usize> {
+        while let Some((_, step)) = self.free.pop_first() {
+            if !self.is_stopped(&self.steps[step]) {
+                return Some(step);
+            }
+        }
+        None
+    }
+
+    /// A step that was started is done.
+    pub fn done(&mut self, step: usize) {
+        for follower in std::mem::take(&mut self.followers[step]) {
+            self.left[follower] -= 1;
+            if self.left[follower] == 0 {
+                self.free.insert((Reverse(self.behind[follower]), follower));
+            }
+        }
+    }
+
+    /// A step that was started has failed.
+    pub fn failed(&mut self, step: usize) {
+        if let Step::Apply { driver, wave, .. } | Step::Replace { driver, wave, .. } = &self.steps[step] {
+            let lowest = self.failed.entry(driver).or_insert(*wave);
+            *lowest = (*lowest).min(*wave);
+        }
+    }
+
+    fn is_stopped(&self, step: &Step) -> bool {
+        match step {
+            Step::Apply { driver, wave, .. } | Step::Replace { driver, wave, .. } => {
+                self.failed.get(driver.as_str()).is_some_and(|failed| failed < wave)
+            }
+            Step::Record(_) | Step::Delete { .. } | Step::Release { .. } | Step::Commit(_) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::Object;
+    use crate::plan::{Change, wave};
+    use crate::types::{CPI, CSI, DriverRole};
+    use serde_json::json;
+
+    fn create(driver: &str, kind: &str, namespace: &str, role: &str) -> Step {
+        let value = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": kind, "namespace": namespace}, "roleRef": {"kind": role, "name": role}});
+        let of = if driver == CPI {
+            DriverRole::CloudProvider
+        } else {
+            DriverRole::Storage
+        };
+        Step::Apply {
+            object: Object::new(value).expect("an object"),
+            change: Change::Create,
+            wave: wave(kind, of),
+            driver: driver.into(),
+            take: false,
+        }
+    }
+
+    /// Each step is answered before the next one is started, so what is free is seen in full.
+    #[test]
+    fn the_longest_way_is_begun_first_and_a_failure_stops_what_is_above_it() {
+        let steps = [
+            create(CSI, "Namespace", "", ""),
+            create(CPI, "ConfigMap", "kube-system", ""),
+            create(CPI, "ClusterRole", "", ""),
+            create(CSI, "ConfigMap", "Namespace", ""),
+            create(CSI, "Role", "Namespace", ""),
+            create(CPI, "ClusterRoleBinding", "", "ClusterRole"),
+            create(CSI, "RoleBinding", "Namespace", "Role"),
+            create(CPI, "DaemonSet", "kube-system", ""),
+            create(CSI, "Deployment", "Namespace", ""),
+        ];
+        let cases: [(&[usize], &[usize]); 6] = [
+            (&[], &[0, 2, 4, 1, 3, 5, 6, 7, 8]),
+            // A configuration: the other driver goes on, and so does what is of its own wave.
+            (&[1], &[0, 2, 4, 1, 3, 6, 8]),
+            // A role: what needs it, and the pods.
+            (&[4], &[0, 2, 4, 1, 3, 5, 7]),
+            // A namespace: everything in it.
+            (&[0], &[0, 2, 1, 5, 7]),
+            (&[2, 0], &[0, 2, 1]),
+            // The last ones stop nobody.
+            (&[7, 8], &[0, 2, 4, 1, 3, 5, 6, 7, 8]),
+        ];
+        for (fails, expected) in cases {
+            let (mut schedule, mut started) = (Schedule::of(&steps), Vec::new());
+            while let Some(step) = schedule.start() {
+                started.push(step);
+                if fails.contains(&step) {
+                    schedule.failed(step);
+                } else {
+                    schedule.done(step);
+                }
+            }
+            assert_eq!(started, expected, "{fails:?} fail");
+        }
+    }
+}
