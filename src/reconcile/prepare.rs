@@ -11,7 +11,7 @@ use crate::api::{Approval, ConflictRule, MatrixStatus, UpdatePolicy};
 use crate::cluster::{Select, Watch, list};
 use crate::driverconfig::csi;
 use crate::facts::Connection;
-use crate::manifest::{is_owned, remember_configuration};
+use crate::manifest::{Object, is_owned, remember_configuration};
 use crate::matrix::{self, Index, Query, Resolution};
 use crate::plan::{self, Desired, Drawn, Held, Hold, Input, Needs, Observed, Plan, Wait};
 use crate::status::{DriverReport, Report};
@@ -209,14 +209,22 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
     report
         .preconditions
         .push(preconditions::control_plane(&workloads, &survey.cluster.nodes));
-    tell(report, survey, &resolution, &desired);
+    // What is in the inventory was looked at already.
+    let known = &survey.inventory.objects;
+    let new: Vec<Object> = desired
+        .iter()
+        .map(|d| &d.object)
+        .filter(|o| !known.contains_key(o.identity()))
+        .cloned()
+        .collect();
+    tell(report, survey, &resolution, &desired, new.len());
     nobody_else(world, survey, &desired, report).await?;
 
     let observed = Observed {
         suspect: occasion.suspect.clone(),
         at: occasion.now,
         patience: occasion.patience,
-        ..observe(world, survey, &mut desired).await?
+        ..observe(world, survey, &mut desired, &new).await?
     };
     let mut needs = matrix::apart(index, &query, &resolution);
     needs.extend(gates::needs(&workloads, &survey.running));
@@ -307,13 +315,12 @@ pub fn policy(policy: UpdatePolicy) -> matrix::UpdatePolicy {
     }
 }
 
-fn tell(report: &mut Report, survey: &Survey, resolution: &Resolution, desired: &[Desired]) {
-    let known = &survey.inventory.objects;
-    let (mut new, mut counts) = (0, BTreeMap::<&str, usize>::new());
-    for d in desired {
-        new += usize::from(!known.contains_key(d.object.identity()));
-        *counts.entry(&d.driver).or_default() += 1;
-    }
+fn tell(report: &mut Report, survey: &Survey, resolution: &Resolution, desired: &[Desired], new: usize) {
+    // They come driver by driver.
+    let counts: BTreeMap<&str, usize> = desired
+        .chunk_by(|one, other| Arc::ptr_eq(&one.driver, &other.driver))
+        .map(|all| (&*all[0].driver, all.len()))
+        .collect();
     report.drivers = resolution
         .picks
         .iter()
@@ -331,18 +338,15 @@ fn tell(report: &mut Report, survey: &Survey, resolution: &Resolution, desired: 
             health: survey.running.get(name).cloned(),
         })
         .collect();
-    report.inventory = Some((survey.inventory_name.clone(), known.len() + new));
+    report.inventory = Some((survey.inventory_name.clone(), survey.inventory.objects.len() + new));
 }
 
 /// The live objects of everything that is wanted or in the inventory. What is wanted of a workload depends on them in one thing:
 /// with which configuration its pods began.
-async fn observe(world: &World, survey: &Survey, desired: &mut [Desired]) -> Result<Observed, ReconcileError> {
-    // What is in the inventory was looked at already.
-    let known = &survey.inventory.objects;
-    let new = desired.iter().map(|d| (d.object.identity(), d.object.api_version()));
-    let new: Vec<_> = new.filter(|(id, _)| !known.contains_key(*id)).collect();
+async fn observe(world: &World, survey: &Survey, desired: &mut [Desired], new: &[Object]) -> Result<Observed, ReconcileError> {
     let mut live = survey.live.clone();
     if !new.is_empty() {
+        let new: Vec<_> = new.iter().map(|o| (o.identity(), o.api_version())).collect();
         let found = world.reader.live(&new, watches(&new, &survey.apply_set)).await?;
         Arc::make_mut(&mut live).extend(found);
     }
