@@ -226,7 +226,8 @@ impl Writer {
         let answer = timed("patch", wanted.api_version(), &id, request).await;
         let (found, created, warnings) = answer.map_err(|error| error.binding(wanted))?;
         Ok(Rehearsed {
-            object: object(found).unwrap_or_else(|| wanted.clone()),
+            // At rest: there are as many answers as the plan has steps.
+            object: object(found).map_or_else(|| wanted.clone(), |found| found.at_rest()),
             created,
             warnings,
         })

@@ -124,8 +124,9 @@ pub fn changes(result: &Object, live: &Object) -> Vec<Difference> {
         "metadata.annotations[deprecated.daemonset.template.generation]",
         "status",
     ];
-    let mut all = differences(result.value(), live.value());
-    let going = differences(live.value(), result.value()).into_iter().filter(|d| d.found.is_null());
+    let (result, found) = (result.look(), live.look());
+    let mut all = differences(&result, &found);
+    let going = differences(&found, &result).into_iter().filter(|d| d.found.is_null());
     all.extend(going.map(|d| Difference {
         path: d.path,
         wanted: Value::Null,
