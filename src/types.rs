@@ -8,6 +8,7 @@ mod distance;
 mod object_id;
 mod role;
 mod secret;
+mod shared;
 mod trust;
 mod version;
 
@@ -17,6 +18,7 @@ pub use distance::{distance, nearest};
 pub use object_id::{ById, GroupKind, Ids, Name, ObjectId, OfKey};
 pub use role::DriverRole;
 pub use secret::Secret;
+pub use shared::shared;
 pub use trust::{ParseThumbprintError, Thumbprint, Trust};
 pub use version::{DriverVersion, KubernetesVersion, ParseVersionError, VcenterVersion, VersionRange};
 

@@ -1,6 +1,7 @@
+use crate::types::shared;
 use std::sync::Arc;
 
-/// Labels. The nodes of a cluster have mostly the same ones, so whoever reads thousands of nodes may let them share the texts.
+/// Labels. The nodes of a cluster have mostly the same ones, so they share the texts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Labels(Box<[(Arc<str>, Arc<str>)]>);
 
@@ -13,8 +14,9 @@ impl Labels {
     }
 }
 
-impl<K: Into<Arc<str>>, V: Into<Arc<str>>> FromIterator<(K, V)> for Labels {
+impl<K: AsRef<str>, V: AsRef<str>> FromIterator<(K, V)> for Labels {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(all: I) -> Self {
-        Self(all.into_iter().map(|(key, value)| (key.into(), value.into())).collect())
+        let one = |(key, value): (K, V)| (shared(key.as_ref()), shared(value.as_ref()));
+        Self(all.into_iter().map(one).collect())
     }
 }

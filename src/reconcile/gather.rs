@@ -1,7 +1,7 @@
 //! observe: everything that decisions are made from, read through one [`Reader`] (effect).
 
 use super::error::ReconcileError;
-use super::node::{Shared, node, registers};
+use super::node::{node, registers};
 use crate::api::{ConditionType, Conditions, VDOConfig, VsphereCloudConfig, VsphereCloudConfigStatus};
 use crate::cluster::{ClusterError, Reader, Select, View, Watch};
 use crate::facts::{Cluster, Connection, Credentials, Node};
@@ -57,11 +57,10 @@ pub async fn cluster(reader: &Reader, version: KubernetesVersion) -> Result<Clus
         .ok_or(ReconcileError::NoClusterId)?;
     let csi_nodes = view.facts(&csi_nodes_watch(), always, |o| registers(o).then(|| o.name().to_owned()));
     let registered: HashSet<&str> = csi_nodes.iter().filter_map(|name| name.as_deref()).collect();
-    let mut shared = Shared::default();
     let nodes = view.facts(
         &nodes_watch(),
         |known: &Node| known.csi_registered == registered.contains(known.name.as_str()),
-        |o| node(o, registered.contains(o.name()), &mut shared),
+        |o| node(o, registered.contains(o.name())),
     );
     Ok(Cluster { version, uid, nodes })
 }
@@ -83,8 +82,7 @@ pub(super) fn holds(object: &Object, condition: &str) -> bool {
 /// When they cannot be read.
 pub async fn nodes(reader: &Reader) -> Result<Vec<Arc<Node>>, ReconcileError> {
     let view = reader.load([nodes_watch()]).await?;
-    let mut shared = Shared::default();
-    Ok(view.facts(&nodes_watch(), always, |o| node(o, false, &mut shared)))
+    Ok(view.facts(&nodes_watch(), always, |o| node(o, false)))
 }
 
 /// All connection objects of a namespace.

@@ -4,8 +4,6 @@ use crate::facts::{Node, Place};
 use crate::manifest::Object;
 use crate::types::CSI_DRIVER;
 use serde_json::Value;
-use std::collections::HashSet;
-use std::sync::Arc;
 
 /// Whether our CSI driver is registered on the node of a CSINode.
 pub(super) fn registers(csi_node: &Object) -> bool {
@@ -13,23 +11,8 @@ pub(super) fn registers(csi_node: &Object) -> bool {
     drivers.is_some_and(|all| all.iter().any(|d| d.get("name").and_then(Value::as_str) == Some(CSI_DRIVER)))
 }
 
-/// Texts that are the same on many nodes, once.
-#[derive(Default)]
-pub(super) struct Shared(HashSet<Arc<str>>);
-
-impl Shared {
-    fn text(&mut self, text: &str) -> Arc<str> {
-        if let Some(known) = self.0.get(text) {
-            return known.clone();
-        }
-        let new: Arc<str> = text.into();
-        self.0.insert(new.clone());
-        new
-    }
-}
-
 /// A node as the drivers see it.
-pub(super) fn node(object: &Object, csi_registered: bool, shared: &mut Shared) -> Node {
+pub(super) fn node(object: &Object, csi_registered: bool) -> Node {
     const CONTROL_PLANE: [&str; 3] = [
         "node-role.kubernetes.io/control-plane",
         "node-role.kubernetes.io/controlplane",
@@ -47,7 +30,7 @@ pub(super) fn node(object: &Object, csi_registered: bool, shared: &mut Shared) -
         system_uuid: object.text("/status/nodeInfo/systemUUID").to_owned(),
         addresses: addresses(object),
         network: network(object),
-        place: place(object, shared),
+        place: place(object),
     }
 }
 
@@ -68,7 +51,7 @@ fn network(node: &Object) -> Option<String> {
     })
 }
 
-fn place(node: &Object, shared: &mut Shared) -> Place {
+fn place(node: &Object) -> Place {
     let labels = node.value().pointer("/metadata/labels").and_then(Value::as_object);
     let taints = node.value().pointer("/spec/taints").and_then(Value::as_array);
     let taint = |t: &Value| (text(t, "key"), text(t, "value"), text(t, "effect"));
@@ -76,7 +59,7 @@ fn place(node: &Object, shared: &mut Shared) -> Place {
         labels: labels
             .into_iter()
             .flatten()
-            .map(|(key, value)| (shared.text(key), shared.text(value.as_str().unwrap_or_default())))
+            .map(|(key, value)| (key, value.as_str().unwrap_or_default()))
             .collect(),
         taints: taints
             .into_iter()
@@ -110,7 +93,7 @@ mod tests {
     fn a_node_tells_of_its_network_in_two_ways() {
         let read = |conditions: Value| {
             let object = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"conditions": conditions}});
-            node(&Object::new(object).expect("a node"), false, &mut Shared::default()).network
+            node(&Object::new(object).expect("a node"), false).network
         };
         let kubelet = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized";
         for (conditions, expected) in [
@@ -144,9 +127,7 @@ mod tests {
     fn labels_and_taints_are_read() {
         let object = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": {"a": "b"}}, "spec": {"taints": [
             {"key": "k", "value": "v", "effect": "NoSchedule"}, {"key": "soft", "effect": "PreferNoSchedule"}]}});
-        let (object, mut shared) = (Object::new(object).expect("a node"), Shared::default());
-        let (place, other) = (place(&object, &mut shared), place(&object, &mut shared));
-        assert_eq!(place, other);
+        let place = place(&Object::new(object).expect("a node"));
         assert_eq!(place.labels, Labels::from_iter([("a", "b")]));
         assert_eq!((place.labels.get("a"), place.labels.get("b")), (Some("b"), None));
         assert_eq!(place.taints, [("k".to_owned(), "v".to_owned(), "NoSchedule".to_owned())]);

@@ -1,0 +1,62 @@
+use std::collections::HashSet;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+/// Below this many texts nobody looks whether they are still held.
+const FEW: usize = 1024;
+
+/// Texts that are held by somebody, and how many there may be before those that are not are forgotten.
+struct Texts {
+    all: HashSet<Arc<str>>,
+    limit: usize,
+}
+
+static TEXTS: LazyLock<Mutex<Texts>> = LazyLock::new(Mutex::default);
+
+/// One copy of a text, however many hold it: labels of thousands of nodes are mostly the same.
+#[must_use]
+pub fn shared(text: &str) -> Arc<str> {
+    TEXTS.lock().unwrap_or_else(PoisonError::into_inner).share(text)
+}
+
+impl Default for Texts {
+    fn default() -> Self {
+        Self {
+            all: HashSet::new(),
+            limit: FEW,
+        }
+    }
+}
+
+impl Texts {
+    fn share(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.all.get(text) {
+            return known.clone();
+        }
+        if self.all.len() >= self.limit {
+            self.all.retain(|text| Arc::strong_count(text) > 1);
+            self.limit = FEW.max(2 * self.all.len());
+        }
+        let new: Arc<str> = text.into();
+        self.all.insert(new.clone());
+        new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_one_copy_while_somebody_holds_it() {
+        let (one, other) = (shared("a label"), shared("a label"));
+        assert!(Arc::ptr_eq(&one, &other));
+
+        let mut texts = Texts::default();
+        let held: Vec<Arc<str>> = (0..FEW).map(|i| texts.share(&format!("held {i}"))).collect();
+        for i in 0..10 * FEW {
+            let _ = texts.share(&format!("dropped {i}"));
+        }
+        assert!(texts.all.len() <= 3 * FEW, "{} texts are kept", texts.all.len());
+        assert!(held.iter().all(|text| Arc::ptr_eq(text, &texts.share(text))));
+    }
+}
