@@ -15,6 +15,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
@@ -26,7 +27,7 @@ struct Content {
     objects: ById<Kept>,
     /// Objects of a list that is still coming in; the old ones are served until it is complete.
     incoming: Option<ById<Kept>>,
-    /// Counts the changes of the objects.
+    /// Another one after each change of the objects.
     state: u64,
     synced: bool,
     error: Option<ClusterError>,
@@ -270,7 +271,7 @@ impl Cache {
         found
     }
 
-    /// How often what the watches of these kinds show has changed.
+    /// The states of what the watches of these kinds show: what is in the same state has not changed.
     pub(super) fn states(&self, kinds: &BTreeSet<GroupKind>) -> Vec<(Watch, u64)> {
         let watches = lock(&self.watches);
         let shown = watches.iter().filter(|(_, running)| kinds.contains(running.id.group_kind()));
@@ -404,6 +405,12 @@ fn version(object: &Object) -> u64 {
     object.resource_version().parse().unwrap_or(0)
 }
 
+/// A number that no content of any watch had before, also of one that was ended and started again.
+fn another_state() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
+}
+
 /// Takes an event in; whether anything changed that somebody may care about.
 fn take_in(content: &mut Content, watch: &Watch, event: Result<Event<kube::api::DynamicObject>, watcher::Error>) -> bool {
     let own = |found: kube::api::DynamicObject| typed(found, watch).map(|o| (o.id(), Kept::new(o)));
@@ -423,7 +430,7 @@ fn take_in(content: &mut Content, watch: &Watch, event: Result<Event<kube::api::
             let new = content.incoming.take().unwrap_or_default();
             let matters = !content.synced || !same(&content.objects, &new);
             content.objects = new;
-            content.state += 1;
+            content.state = another_state();
             content.synced = true;
             content.error = None;
             content.refused = None;
@@ -435,11 +442,11 @@ fn take_in(content: &mut Content, watch: &Watch, event: Result<Event<kube::api::
             let matters = content.objects.get(&id).is_none_or(|old| !old.means(&found));
             let found = found.or_known(content.objects.get(&id));
             content.objects.insert_sorted(id, found);
-            content.state += 1;
+            content.state = another_state();
             matters
         }
         Ok(Event::Delete(found)) => {
-            content.state += 1;
+            content.state = another_state();
             own(found).is_some_and(|(id, _)| content.objects.shift_remove(&id).is_some())
         }
         Err(error) => {
