@@ -1,10 +1,11 @@
 //! Which live objects are as wanted, kept from one pass to the next.
 
+use super::cache::lock;
 use crate::manifest::{Object, unlike};
 use crate::types::{ById, Ids, ObjectId};
 use serde_json::Value;
 use std::cell::OnceCell;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// What was found out of objects that are as wanted. It may be lost at any instant: then it is found out again.
 #[derive(Default)]
@@ -90,10 +91,6 @@ impl Settled {
         last.settled = Some(settled.clone());
         settled
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What an apply decides: the object without its status and without what the server counts up.

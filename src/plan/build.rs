@@ -49,13 +49,13 @@ pub struct Input<'a> {
 #[must_use]
 pub fn build(input: Input<'_>) -> Plan {
     let mut plan = Plan::default();
-    let rows = rows(&input);
+    let (rows, settled) = rows(&input);
     let leaving: Vec<&Row<'_>> = rows.iter().filter(|row| row.live.is_some_and(Object::is_leaving)).collect();
     // What comes after an object that is on its way out may live in it, so it waits for its successor.
     let held = input.hold.as_ref().map_or(u8::MAX, |hold| hold.from);
     let hold_from = leaving.first().map_or(held, |row| held.min(row.desired.wave.saturating_add(1)));
 
-    let mut applies = steps(&rows, &input);
+    let mut applies = if settled { Vec::new() } else { steps(&rows, &input) };
     applies.retain(|step| step.wave().is_some_and(|wave| wave < hold_from));
     // What is replaced is gone for a moment, and what comes after it may need it.
     let replaced = applies
@@ -102,8 +102,8 @@ struct Row<'a> {
     entry: Option<&'a Entry>,
 }
 
-/// Everything that is wanted, in the order in which it is applied.
-fn rows<'a>(input: &Input<'a>) -> Vec<Row<'a>> {
+/// Everything that is wanted, in the order in which it is applied, and whether there is nothing to apply: then the order is any.
+fn rows<'a>(input: &Input<'a>) -> (Vec<Row<'a>>, bool) {
     let row = |desired: &'a Desired| {
         let id = desired.object.identity();
         Row {
@@ -114,11 +114,11 @@ fn rows<'a>(input: &Input<'a>) -> Vec<Row<'a>> {
         }
     };
     let mut rows: Vec<Row<'a>> = input.desired.iter().map(row).collect();
-    // Where nothing is to be done, nothing need be in order.
-    if !is_settled(&rows, input.observed) {
+    let settled = is_settled(&rows, input.observed);
+    if !settled {
         rows.sort_by(|one, other| (one.desired.wave, one.id).cmp(&(other.desired.wave, other.id)));
     }
-    rows
+    (rows, settled)
 }
 
 /// Whether everything that is wanted is there as it is wanted, and listed. What was compared mostly comes in the same order; where it
@@ -130,13 +130,10 @@ fn is_settled(rows: &[Row<'_>], observed: &Observed) -> bool {
 
 /// The steps that bring every object to what is wanted, in order, as if nothing had to be waited for.
 pub(super) fn applies(input: &Input<'_>) -> Vec<Step> {
-    steps(&rows(input), input)
+    steps(&rows(input).0, input)
 }
 
 fn steps(rows: &[Row<'_>], input: &Input<'_>) -> Vec<Step> {
-    if is_settled(rows, input.observed) {
-        return Vec::new();
-    }
     rows.iter().filter_map(|row| apply(row, input)).collect()
 }
 
