@@ -13,7 +13,7 @@ GO_MIN := 1.26
 
 # Steps share one target folder and two cores.
 .NOTPARALLEL:
-.PHONY: help demo demo-stop test test-faults bench generate manifests build lint core clean rust go
+.PHONY: help demo demo-stop check test test-all mutants bench generate manifests build lint core clean rust go
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,27 +22,31 @@ demo: rust go ## Start a control plane, nodes and a vCenter on this machine and 
 	@echo "== operator, vdoctl and test bed: the first time this takes some minutes"
 	@$(CARGO) build --workspace
 	@echo "== demonstration"
-	@$(TESTBED) demo --dir $(DEMO)
+	@"$(TESTBED)" demo --dir $(DEMO)
 
 demo-stop: rust ## End what `make demo` started
 	@if [ -x "$(TESTBED)" ]; then "$(TESTBED)" down --dir $(DEMO); else echo "nothing was started"; fi
+
+check: rust lint core ## Check quickly: format, lints, dependencies, unit tests and the tests of the pure core
+	@tests/run.sh check
 
 test: rust go lint core ## Check everything: format, lints, dependencies, unit, property, snapshot and cluster tests
 	@echo "== operator, vdoctl and test bed"
 	@$(CARGO) build --workspace
 	@echo "== test bed: programs that are missing are built, the first time for about a quarter of an hour"
-	@$(TESTBED) build
-	@echo "== tests"
-	@$(CARGO) test --workspace
+	@"$(TESTBED)" build
+	@tests/run.sh
 
-test-faults: rust go ## Kill the operator at every write of every scenario, in every mode (half an hour)
-	@$(CARGO) build --workspace
-	@$(TESTBED) build
-	@VDO_FAULTS=all $(CARGO) test --test faults -- --nocapture
+test-all: ## The same with every kill point and every right instead of a sample (an hour)
+	@VDO_FAULTS=all VDO_RIGHTS=all $(MAKE) test
+
+mutants: rust go ## Change the pure core line by line and see that a test fails (hours)
+	@cargo mutants --version >/dev/null 2>&1 || { echo "cargo-mutants is missing: cargo install --locked cargo-mutants" >&2; exit 1; }
+	@$(CARGO) mutants --no-shuffle
 
 bench: rust go ## Print the measurements: requests, memory, wall times beside kubectl and helm
 	@$(CARGO) build --workspace
-	@$(TESTBED) build
+	@"$(TESTBED)" build
 	@$(CARGO) bench --workspace
 
 generate: manifests ## Write every generated file: definitions, roles, matrix digests, pages of values

@@ -21,7 +21,7 @@ mod yaml;
 pub use crate::types::{Thumbprint, Trust};
 pub use error::ConfigError;
 
-use crate::types::Secret;
+use crate::types::{DriverVersion, Secret};
 
 /// The folder in which both drivers find the keys of their Secret or ConfigMap as files.
 pub const CONFIG_DIR: &str = "/etc/cloud";
@@ -39,6 +39,8 @@ pub struct Connection {
     pub datacenters: Vec<String>,
     /// How the certificate is checked.
     pub trust: Trust,
+    /// The SHA-1 thumbprint of the certificate that `trust` names by SHA-256, once it has been seen.
+    pub sha1: Option<Thumbprint>,
     /// The user, as `user@domain` or `DOMAIN\user`.
     pub user: String,
     /// The password.
@@ -55,4 +57,26 @@ impl Connection {
     fn ca_path(&self) -> String {
         format!("{CONFIG_DIR}/{}", self.ca_key())
     }
+
+    /// The thumbprint as a driver can compare it: those built on govmomi before 0.36.1 know SHA-1 alone, and call any other a mismatch.
+    fn comparable(
+        &self,
+        print: &Thumbprint,
+        driver: &'static str,
+        version: &DriverVersion,
+        since: &str,
+    ) -> Result<Thumbprint, ConfigError> {
+        if print.is_sha1() || at_least(version, since) {
+            return Ok(print.clone());
+        }
+        self.sha1.clone().ok_or_else(|| ConfigError::Sha1Unknown {
+            name: self.name.clone(),
+            driver,
+            version: version.clone(),
+        })
+    }
+}
+
+fn at_least(version: &DriverVersion, since: &str) -> bool {
+    since.parse::<DriverVersion>().is_ok_and(|since| *version >= since)
 }

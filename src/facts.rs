@@ -14,7 +14,7 @@ pub use labels::Labels;
 pub use needs::{Feature, Needs, WantedDatastore, WantedPolicy};
 pub use tagging::{Policy, Tagging};
 
-use crate::types::{KubernetesVersion, Secret, Trust, VcenterVersion};
+use crate::types::{KubernetesVersion, Secret, Thumbprint, Trust, VcenterVersion};
 use std::sync::Arc;
 
 /// A vSphere connection as it is known now.
@@ -30,6 +30,8 @@ pub struct Connection {
     pub datacenters: Vec<String>,
     /// How the certificate is trusted.
     pub trust: Trust,
+    /// The SHA-1 thumbprint of the certificate that `trust` names by SHA-256, once it has been seen.
+    pub sha1: Option<Thumbprint>,
     /// The version that the vCenter said last; `None` when it never answered.
     pub version: Option<VcenterVersion>,
     /// Its build.

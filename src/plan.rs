@@ -89,6 +89,17 @@ pub struct Observed {
     pub patience: Duration,
 }
 
+impl Observed {
+    /// The same if the storage driver had no volumes, for people who ask what a removal that waits for them leads to.
+    #[must_use]
+    pub fn without_volumes(&self) -> Self {
+        Self {
+            volumes: self.volumes.as_ref().map(|_| Volumes::default()),
+            ..self.clone()
+        }
+    }
+}
+
 /// Why an object is applied.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {

@@ -56,6 +56,7 @@ pub use gather::{Found, connection_objects, connections_watch, inventory_name, n
 pub use prepare::{Prepared, policy, prepare};
 pub use rehearsals::{Refusal, Rehearsals};
 pub use rehearse::{Rehearsal, Scope, rehearse};
+pub use remove::removal;
 pub use report::{Next, due, publish};
 pub use select::{Asked, asked};
 pub use survey::{Survey, survey};
@@ -133,18 +134,25 @@ pub async fn reconcile(occasion: &Occasion<'_>, world: &World) -> Report {
         });
         return report;
     }
-    let deleted = config.metadata.deletion_timestamp.is_some();
-    let result = match config.spec.management_state {
-        _ if deleted => remove::remove(occasion, world, &mut report).await,
-        ManagementState::Removed => remove::remove(occasion, world, &mut report).await,
-        ManagementState::Managed | ManagementState::Paused => advance(occasion, world, &mut report).await,
+    if let Some(memory) = &world.rehearsals {
+        memory.only_of(config.metadata.uid.as_deref().unwrap_or_default());
+    }
+    let result = match is_uninstalled(config) {
+        true => remove::remove(occasion, world, &mut report).await,
+        false => advance(occasion, world, &mut report).await,
     };
-    report.gone &= deleted;
+    report.gone &= config.metadata.deletion_timestamp.is_some();
     if let Err(error) = result {
         report.troubles.push(Trouble::from(&error));
     }
     evidence::add(world, &mut report).await;
     report
+}
+
+/// Whether the drivers are to be uninstalled: the VDOConfig is being deleted, or its managementState is Removed.
+#[must_use]
+pub fn is_uninstalled(config: &VDOConfig) -> bool {
+    config.metadata.deletion_timestamp.is_some() || config.spec.management_state == ManagementState::Removed
 }
 
 async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) -> Result<(), ReconcileError> {

@@ -3,12 +3,10 @@
 //! Generated files are committed, and a test fails when one is out of date.
 #![allow(clippy::print_stdout, reason = "a tool for people")]
 
-mod crds;
-mod docs;
-mod matrix;
-mod rbac;
-mod renders;
+#[path = "parts.rs"]
+mod parts;
 
+use parts::{crds, docs, matrix, rbac, renders, upstream};
 use std::error::Error;
 use std::path::Path;
 
@@ -16,7 +14,13 @@ type Outcome = Result<(), Box<dyn Error>>;
 type Part = (&'static str, fn() -> Outcome);
 
 /// What can be generated, by the word on the command line, in the order in which one needs the other.
-const PARTS: [Part; 4] = [("crds", crds::crds), ("matrix", matrix), ("rbac", rbac::rbac), ("docs", docs::docs)];
+const PARTS: [Part; 5] = [
+    ("upstream", upstream::upstream),
+    ("crds", crds::crds),
+    ("matrix", write_matrix),
+    ("rbac", rbac::rbac),
+    ("docs", docs::docs),
+];
 
 fn main() -> Outcome {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
@@ -30,7 +34,7 @@ fn main() -> Outcome {
         .try_for_each(|(_, write)| write())
 }
 
-fn matrix() -> Outcome {
+fn write_matrix() -> Outcome {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for (file, text) in [
         ("matrix-index/index.yaml", matrix::refreshed(root)?),

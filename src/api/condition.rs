@@ -27,6 +27,8 @@ pub enum ConditionType {
     ControlPlaneEligible,
     /// Precondition: no node waits for its pod network.
     NetworkReady,
+    /// Precondition of the CSI driver with several vCenters: all of them are trusted in the same way.
+    TrustConsistent,
     /// Precondition of the CSI webhook: its certificate is good for what the API server trusts.
     WebhookCertificateValid,
     /// Precondition: nobody else runs a driver of the same name.
@@ -76,6 +78,7 @@ impl ConditionType {
         Self::NetworkReady,
         Self::ControlPlaneEligible,
         Self::SnapshotsSupported,
+        Self::TrustConsistent,
         Self::WebhookCertificateValid,
         Self::NoRwxAttachments,
         Self::MatrixFresh,
@@ -97,6 +100,7 @@ impl ConditionType {
             Self::ControlPlaneEligible => "ControlPlaneEligible",
             Self::NetworkReady => "NetworkReady",
             Self::WebhookCertificateValid => "WebhookCertificateValid",
+            Self::TrustConsistent => "TrustConsistent",
             Self::NoForeignDriver => "NoForeignDriver",
             Self::SnapshotsSupported => "SnapshotsSupported",
             Self::NoRwxAttachments => "NoRwxAttachments",

@@ -137,6 +137,9 @@ pub struct AboutStatus {
 pub struct CertificateStatus {
     /// The SHA-256 fingerprint.
     pub sha256: String,
+    /// The SHA-1 fingerprint, which older drivers compare.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha1: Option<String>,
     /// When it begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Time>,

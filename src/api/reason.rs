@@ -234,6 +234,8 @@ reasons! {
     SnapshotDefinitionsMissing,
     /// No controller of volume snapshots is ready.
     SnapshotControllerMissing,
+    /// The connections of the CSI driver are trusted in different ways, and a part of the driver knows only one.
+    TrustDiffers,
     /// Volumes that several nodes may share are attached, and an upgrade of the CSI driver waits for them to be detached.
     SharedVolumesAttached,
     /// The certificate of a webhook is expired, for another name, or signed by nobody whom the API server trusts.

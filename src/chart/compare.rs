@@ -65,6 +65,9 @@ pub struct Deviation {
     pub path: String,
     /// What kind of difference it is.
     pub kind: Kind,
+    /// What the original has there, where the path names a place that the original has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original: Option<Value>,
     /// Why it is intended.
     pub reason: String,
     /// The versions of the driver that have it; empty means all.

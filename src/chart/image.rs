@@ -76,7 +76,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn mirrors_replace_the_registry_and_keep_the_path() {
+    fn image_reference_each_setting_selects_registry_tag_and_digest() {
         let digest = crate::types::Digest::of(b"image");
         let images = BTreeMap::from([(
             "driver".to_owned(),

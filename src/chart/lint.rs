@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_whole_values_pass() {
+    fn template_lint_whole_value_passes() {
         for good in [
             "image: {{ image(\"driver\") }}",
             "- {{ \"--v=\" ~ values.logLevel }}",
@@ -154,6 +154,10 @@ mod tests {
         ] {
             assert_eq!(check(good), None, "{good}");
         }
+    }
+
+    #[test]
+    fn template_lint_partial_value_reports_line_and_cause() {
         for (bad, line, message) in [
             ("a: 1\nimage: \"repo:{{ tag }}\"", 2, QUOTED),
             ("image: '{{ tag }}'", 1, QUOTED),

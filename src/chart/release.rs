@@ -28,6 +28,9 @@ pub struct Upstream {
     /// SHA-256 of each manifest file where it is known, by the path in the repository.
     #[serde(default)]
     pub files: BTreeMap<String, Option<String>>,
+    /// Of each file that was compared, the SHA-256 of every object in it: of its JSON with sorted keys, by the object's name.
+    #[serde(default)]
+    pub objects: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 /// One container image.

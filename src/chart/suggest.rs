@@ -70,7 +70,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn slips_are_recognised_and_other_words_are_not() {
+    fn template_hint_misspelled_variable_suggests_nearest_name() {
         let variables = json!({"values": {"name": "", "controller": {"replicas": 1}}, "release": {}, "cluster": {"minor": ""}});
         let variables = variables.as_object().unwrap();
         let whole = "{% set socket = 1 %}{% for key, value in values.name %}{% macro sidecar(kind, args) %}";

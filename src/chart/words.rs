@@ -115,7 +115,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn schemas_are_said_in_words() {
+    fn schema_words_each_schema_describes_allowed_values() {
         for (schema, words) in [
             (json!({"type": "boolean"}), "true or false"),
             (json!({"type": "integer", "minimum": 0, "maximum": 9}), "a whole number from 0 to 9"),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_is_told_without_its_text() {
+    fn value_words_found_value_hides_unknown_text() {
         for (value, words) in [
             (json!(null), "null"),
             (json!(12), "12"),
@@ -151,6 +151,10 @@ mod tests {
         ] {
             assert_eq!(found(&value), words);
         }
+    }
+
+    #[test]
+    fn value_words_misspelled_enum_suggests_allowed_value() {
         let schema = json!({"anyOf": [{"enum": ["PRODUCTION", "DEVELOPMENT"]}, {"const": "auto"}]});
         for (typed, word) in [
             (json!("PRODUCTOIN"), Some("PRODUCTION")),

@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_come_apart_where_the_remedy_begins() {
+    fn failure_message_is_split_into_cause_and_remedy() {
         for (message, what, remedy) in [
             ("all is lost", "all is lost", ""),
             (
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_name_is_many() {
+    fn failure_object_without_name_is_plural() {
         assert_eq!(several("VDOConfig ns/"), "VDOConfig objects in namespace ns");
         assert_eq!(several("Node "), "Node objects");
         assert_eq!(several("Node w-1"), "Node w-1");

@@ -129,6 +129,11 @@ mod tests {
                 reason: Reason::WaitingForNodes,
                 message: "CSI waits for initialised nodes: 1 of 2 are".into(),
             }],
+            blocked: vec![Wait {
+                driver: "vsphere-csi".into(),
+                reason: Reason::VolumesInUse,
+                message: "the storage driver stays: it has 2 volumes".into(),
+            }],
             deferred: vec![Skip {
                 id: ObjectId::new("", "ConfigMap", "csi", "one"),
                 message: "ConfigMap csi/one is tried once Namespace csi is there".into(),
@@ -139,14 +144,14 @@ mod tests {
 
     /// Scripts read it: a change here is a change of vdoctl/v1.
     #[test]
-    fn the_document_for_programs_keeps_its_shape() {
+    fn plan_json_every_action_matches_snapshot() {
         let answer = answer(Format::Json, &planned()).expect("an answer");
         insta::assert_snapshot!(String::from_utf8(answer.data).expect("text"));
         assert_eq!(answer.exit, super::super::Exit::Differences);
     }
 
     #[test]
-    fn people_see_every_step_with_its_reason() {
+    fn plan_text_every_action_shows_its_reason() {
         let answer = answer(Format::Wide, &planned()).expect("an answer");
         let text = anstream::adapter::strip_str(&String::from_utf8(answer.data).expect("text")).to_string();
         insta::assert_snapshot!(format!("{text}---\n{}", answer.talk.join("\n")));

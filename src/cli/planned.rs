@@ -4,11 +4,11 @@ use super::answer::document;
 use super::failure::sentence;
 use super::session::{Decided, Session, id};
 use super::{CliError, Exit, style};
-use crate::api::{APPROVE, Approval};
+use crate::api::{APPROVE, Approval, DeletionPolicy, VDOConfig};
 use crate::cluster::ClusterError;
 use crate::manifest::Difference;
-use crate::plan::{Action, Because, Item, Skip, Wait, hash, outline};
-use crate::reconcile::{Scope, rehearse};
+use crate::plan::{Action, Because, Item, Plan, Skip, Wait, hash, outline};
+use crate::reconcile::{Scope, is_uninstalled, rehearse};
 use crate::types::ObjectId;
 use kube::ResourceExt;
 use serde_json::{Value, json};
@@ -31,6 +31,8 @@ pub(super) struct Planned {
     pub stays: Vec<Skip>,
     /// What is waited for.
     pub waiting: Vec<Wait>,
+    /// What waits for a person, such as a removal for its volumes.
+    pub blocked: Vec<Wait>,
     /// What the server could not be asked about.
     pub deferred: Vec<Skip>,
     /// What should be known of how this was found out.
@@ -40,6 +42,10 @@ pub(super) struct Planned {
 impl Planned {
     /// Decides, and has the whole plan tried on the server. Who may not write gets the plain comparison, and is told so.
     pub(super) async fn of(session: &Session) -> Result<Self, CliError> {
+        let (config, acting) = session.acting().await?;
+        if is_uninstalled(&config) {
+            return Self::of_removal(session, &config, &acting).await;
+        }
         let decided = session.decide().await?;
         let mut notes: Vec<String> = decided.other_matrix().into_iter().collect();
         let Decided {
@@ -49,8 +55,10 @@ impl Planned {
             ..
         } = decided;
         let rehearsal = rehearse(&session.world, &survey, &mut prepared, Scope::Everything).await?;
-        let mut whole = prepared.whole(&survey);
-        rehearsal.refine(&mut whole, &prepared.observed);
+        let (mut whole, mut eventual) = (prepared.whole(&survey), prepared.eventual(&survey));
+        for plan in [&mut whole, &mut eventual] {
+            rehearsal.refine(plan, &prepared.observed);
+        }
         let mut refusals = Vec::new();
         let mut blind = false;
         for (id, refusal) in &rehearsal.refusals {
@@ -83,12 +91,40 @@ impl Planned {
                 || given
                 || status.is_some_and(|status| status.approved),
             hash,
-            items: outline(&whole, &prepared.desired, &survey.inventory),
+            items: outline(&eventual, &prepared.desired, &survey.inventory),
             refusals,
             stays: whole.skipped,
             waiting: prepared.plan.waiting,
+            blocked: prepared.plan.blocked,
             deferred: rehearsal.deferred,
             notes,
+        })
+    }
+
+    /// What goes, and what it waits for, where the drivers are being uninstalled.
+    async fn of_removal(session: &Session, config: &VDOConfig, acting: &str) -> Result<Self, CliError> {
+        let (survey, plan) = session.removal(config, acting).await?;
+        let name = id(config);
+        let deleted = config.metadata.deletion_timestamp.is_some();
+        let orphaned = deleted && config.spec.deletion_policy == DeletionPolicy::Orphan;
+        let note = match (deleted, orphaned) {
+            (_, true) => format!("VDOConfig {name} is being deleted, and the drivers stay, as its deletionPolicy says."),
+            (true, _) => format!("VDOConfig {name} is being deleted, and its drivers with it."),
+            _ => format!("The drivers are uninstalled, as the managementState of VDOConfig {name} says."),
+        };
+        let plan = if orphaned { Plan::default() } else { plan };
+        Ok(Self {
+            config: name,
+            hash: None,
+            approval: Approval::Automatic,
+            approved: true,
+            items: outline(&plan, &[], &survey.inventory),
+            refusals: Vec::new(),
+            stays: plan.skipped,
+            waiting: plan.waiting,
+            blocked: plan.blocked,
+            deferred: Vec::new(),
+            notes: vec![note],
         })
     }
 
@@ -163,6 +199,9 @@ impl Planned {
     /// What stays, and what is waited for.
     pub(super) fn rest(&self) -> String {
         let mut text = String::new();
+        for message in self.blocked.iter().map(|wait| &wait.message) {
+            text.push_str(&format!("{} {message}\n", style::bad("!")));
+        }
         for skip in &self.stays {
             text.push_str(&format!("= {}\n", skip.message));
         }
@@ -179,11 +218,10 @@ impl Planned {
             skips.iter().map(of).collect()
         };
         let objects: Vec<Value> = items.iter().map(|item| self.object(item)).collect();
-        let waits: Vec<Value> = self
-            .waiting
-            .iter()
-            .map(|w| json!({"driver": w.driver, "reason": w.reason, "message": w.message}))
-            .collect();
+        let waits = |waits: &[Wait]| -> Vec<Value> {
+            let of = |wait: &Wait| json!({"driver": wait.driver, "reason": wait.reason, "message": wait.message});
+            waits.iter().map(of).collect()
+        };
         document(
             kind,
             json!({
@@ -193,7 +231,8 @@ impl Planned {
                 "approved": self.approved,
                 "objects": objects,
                 "stays": skips(&self.stays),
-                "waiting": waits,
+                "waiting": waits(&self.waiting),
+                "blocked": waits(&self.blocked),
                 "notTried": skips(&self.deferred),
             }),
         )

@@ -8,13 +8,15 @@ use crate::api::{MatrixStatus, VDOConfig};
 use crate::cluster::{ClusterError, KubeOptions, Reader, Select, Watch, Writer, connect, list, server_version};
 use crate::fetch::{Library, Store};
 use crate::manifest::Object;
-use crate::plan::History;
+use crate::plan::{History, Plan};
 use crate::reconcile::{self, Occasion, Prepared, ReconcileError, Rehearsals, Survey, World, acting};
 use crate::status::Report;
 use crate::types::KubernetesVersion;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use kube::config::Kubeconfig;
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 /// How to install, for whoever finds nothing.
 const INSTALL: &str = "Install the operator: kubectl apply -k deploy/";
@@ -142,6 +144,19 @@ impl Session {
 
     /// Runs the pipeline up to the plan, for the VDOConfig that acts.
     pub(super) async fn decide(&self) -> Result<Decided, CliError> {
+        let (config, acting) = self.acting().await?;
+        let mut report = Report::default();
+        let (survey, prepared) = self.prepare(&config, &acting, &mut report).await?;
+        Ok(Decided {
+            config,
+            survey,
+            prepared,
+            matrix: report.matrix,
+        })
+    }
+
+    /// The VDOConfig that acts, and its name.
+    pub(super) async fn acting(&self) -> Result<(VDOConfig, String), CliError> {
         let (config, acting) = match self.deployed().await? {
             Deployed::Config(config, acting) => (*config, acting),
             other => return Err(self.missing(&other)),
@@ -154,14 +169,27 @@ impl Session {
                 format!("Look at the other one with -n {namespace}, or delete one of the two."),
             ));
         }
-        let mut report = Report::default();
-        let (survey, prepared) = self.prepare(&config, &acting, &mut report).await?;
-        Ok(Decided {
+        Ok((config, acting))
+    }
+
+    /// Every delete that the removal of the drivers leads to.
+    pub(super) async fn removal(&self, config: &VDOConfig, acting: &str) -> Result<(Survey, Plan), ReconcileError> {
+        reconcile::removal(&self.occasion(config, acting), &self.world).await
+    }
+
+    fn occasion<'a>(&self, config: &'a VDOConfig, acting: &'a str) -> Occasion<'a> {
+        static NO_SUSPECTS: BTreeSet<String> = BTreeSet::new();
+        static NO_HISTORY: LazyLock<History> = LazyLock::new(History::default);
+        Occasion {
             config,
-            survey,
-            prepared,
-            matrix: report.matrix,
-        })
+            acting,
+            kubernetes: self.kubernetes.clone(),
+            now: now(),
+            suspect: &NO_SUSPECTS,
+            patience: std::time::Duration::from_secs(300),
+            history: &NO_HISTORY,
+            due: true,
+        }
     }
 
     /// The pipeline up to the plan. What it finds on the way is in the report, however far it comes.
@@ -172,17 +200,7 @@ impl Session {
         report: &mut Report,
     ) -> Result<(Survey, Prepared), ReconcileError> {
         let survey = reconcile::survey(&self.world.reader, config, self.kubernetes.clone()).await?;
-        let occasion = Occasion {
-            config,
-            acting,
-            kubernetes: self.kubernetes.clone(),
-            now: now(),
-            suspect: &std::collections::BTreeSet::new(),
-            patience: std::time::Duration::from_secs(300),
-            history: &History::default(),
-            due: true,
-        };
-        let prepared = reconcile::prepare(&occasion, &self.world, &survey, report).await?;
+        let prepared = reconcile::prepare(&self.occasion(config, acting), &self.world, &survey, report).await?;
         Ok((survey, prepared))
     }
 

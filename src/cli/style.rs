@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up_whatever_the_style() {
+    fn table_styled_cells_align_columns() {
         let text = table(
             &["A", "LONG"],
             &[vec![good("healthy"), "x".into()], vec!["no".into(), String::new()]],
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn suggestions_need_some_likeness() {
+    fn nearest_name_similar_word_is_suggested() {
         let known = ["vsphere-cpi", "vsphere-csi"];
         assert_eq!(nearest("vsphere-cis", known), Some("vsphere-csi"));
         assert_eq!(nearest("vsphere-scpi", known), Some("vsphere-cpi"));

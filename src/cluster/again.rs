@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_server_offers_is_repeated() {
+    fn retry_only_server_error_with_retry_after_is_repeated() {
         for (code, retry_after, repeated) in [
             (429, true, true),
             (500, true, true),
@@ -72,13 +72,17 @@ mod tests {
             let again = policy.retry(&mut Request::new(Body::empty()), &mut answer(code, retry_after));
             assert_eq!(again.is_some(), repeated, "{code} {retry_after}");
         }
+    }
+
+    #[test]
+    fn retry_lost_connection_is_not_repeated() {
         let mut policy = AskAgain::new().expect("a policy");
         let lost: Result<Response<()>, BoxError> = Err("the connection was lost".into());
         assert!(policy.retry(&mut Request::new(Body::empty()), &mut { lost }).is_none());
     }
 
     #[test]
-    fn it_ends() {
+    fn retry_repeated_errors_stop_after_three_attempts() {
         let mut policy = AskAgain::new().expect("a policy");
         let times = std::iter::from_fn(|| policy.retry(&mut Request::new(Body::empty()), &mut answer(503, true))).take(10);
         assert_eq!(times.count(), 3);

@@ -131,11 +131,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_header_and_the_query_are_read() {
+    fn retry_after_header_in_seconds_is_parsed() {
         let headers = |text: &str| HeaderMap::from_iter([(RETRY_AFTER, text.parse().expect("a value"))]);
         assert_eq!(asked_to_wait(&headers("7")), Some(Duration::from_secs(7)));
         assert_eq!(asked_to_wait(&headers("Fri, 31 Dec 1999 23:59:59 GMT")), None);
         assert_eq!(asked_to_wait(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn watch_query_parameter_is_recognized() {
         for (query, watch) in [
             ("watch=true&x=1", true),
             ("a=b&watch=1", true),
@@ -147,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_the_longest_asked_for_and_bounded() {
+    fn backoff_several_retry_after_uses_longest_and_is_bounded() {
         let answers = Answers::default();
         assert_eq!(answers.pause(), Duration::ZERO);
         answers.wait(Duration::from_secs(3));
@@ -158,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_becomes_an_event() {
+    fn watch_error_status_becomes_error_event() {
         for said in [&br#"{"kind":"Status","code":410,"reason":"Expired"}"#[..], b"no JSON"] {
             let line = error_event(said);
             assert_eq!(line.last(), Some(&b'\n'));

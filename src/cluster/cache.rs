@@ -85,7 +85,7 @@ pub struct Cache {
     pub(super) alive: Alive,
     /// The inventory that was read last, and what it was read from.
     inventory: Mutex<Option<(Vec<Object>, Arc<Inventory>)>>,
-    held: Mutex<HashMap<ObjectId, (String, Instant)>>,
+    held: Mutex<HashMap<String, (String, Instant)>>,
     changed: watch::Sender<()>,
     arrived: Arc<Notify>,
 }
@@ -357,17 +357,19 @@ impl Cache {
         lock(&self.written).insert(live.id(), written);
     }
 
-    /// What holds an object, if that was found out a short while ago.
+    /// What holds the object of this UID, if that was found out a short while ago.
     #[must_use]
-    pub fn holder(&self, id: &ObjectId) -> Option<String> {
+    pub fn holder(&self, uid: &str) -> Option<String> {
         let held = lock(&self.held);
-        let (holder, at) = held.get(id)?;
+        let (holder, at) = held.get(uid)?;
         (at.elapsed() < HELD).then(|| holder.clone())
     }
 
-    /// Remembers what holds an object.
-    pub fn held_by(&self, id: &ObjectId, holder: &str) {
-        lock(&self.held).insert(id.clone(), (holder.to_owned(), Instant::now()));
+    /// Remembers what holds the object of this UID.
+    pub fn held_by(&self, uid: &str, holder: &str) {
+        let mut held = lock(&self.held);
+        held.retain(|_, (_, at)| at.elapsed() < HELD);
+        held.insert(uid.to_owned(), (holder.to_owned(), Instant::now()));
     }
 
     /// Remembers a delete.

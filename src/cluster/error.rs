@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_right_names_the_rule_to_add() {
+    fn rbac_forbidden_error_names_rule_to_add() {
         let message = r#"daemonsets.apps "cpi" is forbidden: User "u" cannot create resource "daemonsets" in API group "apps" in the namespace "kube-system""#;
         let failure = error(403, message, vec![]);
         assert_eq!(failure.reason(), Reason::Forbidden);
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_contested_field_has_its_manager_and_time() {
+    fn conflict_contested_field_shows_manager_and_time() {
         let message = "conflict with \"kubectl-edit\" with subresource \"scale\" using apps/v1";
         let contested = Contested {
             since: Some("2026-01-01T00:00:00Z".into()),
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_sorted_by_what_can_be_done() {
+    fn api_error_each_answer_maps_to_reason() {
         let cause = StatusCause {
             reason: "FieldManagerConflict".into(),
             message: "conflict with \"kubectl\"".into(),

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn heartbeats_mean_nothing_and_changes_do() {
+    fn watch_cache_heartbeat_only_update_is_no_change() {
         for (kind, field) in [("ConfigMap", "x"), ("Node", "providerID")] {
             let (one, beat) = (kept(kind, "1", &json!({field: "p"})), kept(kind, "2", &json!({field: "p"})));
             assert!(one.means(&beat), "{kind}");
@@ -109,7 +109,7 @@ mod tests {
 
     #[allow(clippy::panic)]
     #[test]
-    fn what_was_read_out_of_an_object_is_not_read_again_while_it_is_the_same() {
+    fn watch_cache_same_object_is_not_parsed_again() {
         let says = |fits: bool| move |_: &String| fits;
         for kind in ["ConfigMap", "Node"] {
             let found = |object: &Object| object.text("/spec/providerID").to_owned();
@@ -127,6 +127,10 @@ mod tests {
             let new = changed.fact(says(true), found).expect("a fact");
             assert_eq!(*new, "q", "{kind}");
         }
+    }
+
+    #[test]
+    fn watch_cache_whole_object_keeps_newest_resource_version() {
         let beat = kept("ConfigMap", "2", &json!({"x": "p"})).or_known(Some(&kept("ConfigMap", "1", &json!({"x": "p"}))));
         let version = beat.object().map(|object| object.resource_version().to_owned());
         assert_eq!(version.as_deref(), Some("2"), "of an object that is kept whole the version counts");

@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whose_turn_it_is() {
+    fn leader_election_each_lease_state_decides_turn() {
         let time = |second: i64| MicroTime(Timestamp::from_second(second).expect("a time"));
         let lease = |holder: &str, taken: i64| LeaseSpec {
             holder_identity: Some(holder.into()),
@@ -279,6 +279,10 @@ mod tests {
                 "{spec:?} unchanged for {unchanged} s, taken {taken:?}"
             );
         }
+    }
+
+    #[test]
+    fn leader_election_one_failed_renewal_fits_lease_duration() {
         assert!(RENEW + RETRY < DURATION - MARGIN, "one failed renewal must not stop the work");
     }
 }

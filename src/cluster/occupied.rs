@@ -120,7 +120,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_may_be_in_a_namespace_that_goes() {
+    fn namespace_prune_each_object_is_expected_or_foreign() {
         let by = |kind: &str| json!([{"kind": kind, "name": "w", "uid": "u", "apiVersion": "apps/v1", "controller": true}]);
         for (kind, metadata, expects) in [
             ("Pod", json!({}), false),

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn they_grow_to_no_more_than_twenty_seconds() {
+    async fn backoff_repeated_pauses_grow_up_to_twenty_seconds() {
         let pauses: Vec<Duration> = Pauses::default().take(20).collect();
         assert!(pauses.iter().all(|pause| *pause <= Duration::from_secs(20)), "{pauses:?}");
         assert!(pauses[0] < Duration::from_secs(1), "{pauses:?}");

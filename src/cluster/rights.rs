@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_and_what_is_not_known_is_not() {
+    fn rbac_require_missing_verb_or_name_is_reported() {
         let id = ObjectId::new("apps", "Deployment", "csi", "controller");
         let missing = |rights: Rights| {
             rights
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_names_the_part_of_the_object() {
+    fn rbac_rule_denied_subresource_is_named() {
         let message = r#"pods "p" is forbidden: User "u" cannot get resource "pods/log" in API group "" in the namespace "n""#;
         assert_eq!(
             (denied(message, " cannot ", ' '), denied(message, " resource \"", '"')),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_bind_a_role_is_told_the_rule() {
+    fn rbac_escalation_role_binding_names_bind_rule() {
         let wanted = Object::new(
             serde_json::json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
             "metadata": {"name": "b", "namespace": "n"}, "roleRef": {"kind": "Role", "name": "r"}}),

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_wanted_is_found_out_and_stays_so_until_one_of_the_two_changes() {
+    fn settled_object_unchanged_stays_settled_until_change() {
         let all = Settled::default();
         let settled = |wanted: &Object, live: &Object| !all.among([(wanted, live)]).is_empty();
         let (one, live) = (wanted("1", "d1"), object("1", "d1", "5"));
@@ -133,7 +133,13 @@ mod tests {
         assert!(!settled(&one, &object("2", "d1", "6")), "somebody changed it");
         assert!(!settled(&wanted("1", "d2"), &live), "something else is wanted");
         assert!(settled(&wanted("1", "d1"), &object("1", "d1", "7")), "alike is enough");
+    }
 
+    #[test]
+    fn settled_object_rewritten_by_server_counts_as_unchanged() {
+        let all = Settled::default();
+        let settled = |wanted: &Object, live: &Object| !all.among([(wanted, live)]).is_empty();
+        let (one, live) = (wanted("1", "d1"), object("1", "d1", "5"));
         // The server writes a value in its own way.
         let (long, short) = (wanted("1000m", "d1"), object("1", "d1", "5"));
         assert!(!settled(&long, &short));

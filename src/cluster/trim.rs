@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_looked_at_stays_and_what_says_that_all_is_well_goes() {
+    fn watch_trim_unused_fields_are_dropped() {
         let metadata = json!({"name": "a", "uid": "u", "labels": {"l": "1"}, "annotations": {"long": "text"}});
         for (whole, small) in [
             (

@@ -320,7 +320,7 @@ mod tests {
     use super::warnings;
 
     #[test]
-    fn warnings_are_read_out_of_their_headers() {
+    fn api_warning_headers_are_parsed() {
         let headers = [
             br#"299 - "would violate PodSecurity \"restricted:latest\": x""#.as_slice(),
             b"299 - broken",

@@ -180,7 +180,7 @@ mod tests {
 
     /// An outage costs an attempt every five minutes, once it has lasted that long; nodes that come are seen within half a minute.
     #[test]
-    fn when_a_vcenter_is_asked_again() {
+    fn connection_check_backoff_grows_to_five_minutes() {
         let asking = |with: &str, crowd| Asking {
             with: with.into(),
             crowd,
@@ -216,7 +216,7 @@ mod tests {
 
     /// An hour of reconciles every second applies a driver that stays ill six times, and one that is well never.
     #[test]
-    fn a_driver_that_stays_ill_is_applied_again_with_growing_pauses() {
+    fn reapply_backoff_unhealthy_driver_grows_and_resets() {
         let (mut memory, start) = (Config::default(), Instant::now());
         let ill = BTreeSet::from(["vsphere-csi".to_owned()]);
         let mut at = Vec::new();

@@ -3,12 +3,14 @@
 use super::check::{connections, unlistable};
 use super::yaml::{list, quoted};
 use super::{ConfigError, Connection, Trust};
-use crate::types::Secret;
+use crate::types::{DriverVersion, Secret};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// The key of the ConfigMap that holds the file.
 pub const FILE: &str = "vsphere.conf";
+/// The first version that compares SHA-256 thumbprints (1.30.0 does too).
+const SHA256: &str = "1.29.2";
 
 /// What the CPI is told besides the connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +68,7 @@ pub struct CpiConfig {
 ///
 /// # Errors
 /// When a value cannot be expressed so that the CPI reads it back as it was.
-pub fn render(options: &CpiOptions, given: &[Connection]) -> Result<CpiConfig, ConfigError> {
+pub fn render(version: &DriverVersion, options: &CpiOptions, given: &[Connection]) -> Result<CpiConfig, ConfigError> {
     let connections = connections(given)?;
     let mut files = BTreeMap::new();
     let mut secret = BTreeMap::new();
@@ -94,6 +96,7 @@ pub fn render(options: &CpiOptions, given: &[Connection]) -> Result<CpiConfig, C
                 files.insert(connection.ca_key(), pem.clone());
             }
             Trust::Thumbprint(print) => {
+                let print = connection.comparable(print, "CPI", version, SHA256)?;
                 let _ = writeln!(conf, "    thumbprint: {}", quoted(&print.to_string()));
             }
             Trust::Insecure => {

@@ -2,7 +2,7 @@
 
 use super::check::{connections, unlistable};
 use super::gcfg::File;
-use super::{ConfigError, Connection, Trust};
+use super::{ConfigError, Connection, Trust, at_least};
 use crate::types::{DriverVersion, Secret};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +12,8 @@ pub const FILE: &str = "csi-vsphere.conf";
 pub const MAX_VCENTERS: usize = 5;
 /// The driver refuses more topology categories than this.
 pub const MAX_CATEGORIES: usize = 5;
+/// The first version that reads the trust of each vCenter from its own section, and that compares SHA-256 thumbprints.
+const TRUST_PER_VCENTER: &str = "3.3.0";
 /// The driver refuses a longer cluster id.
 pub const MAX_CLUSTER_ID: usize = 64;
 
@@ -185,9 +187,15 @@ pub fn render(version: &DriverVersion, options: &CsiOptions, given: &[Connection
     if let Some(distribution) = options.cluster_distribution.as_deref().filter(|_| keep("clusterDistribution")) {
         file.text("the options", "cluster distribution", "cluster-distribution", distribution)?;
     }
-    let per_vcenter = at_least(version, "3.3.0");
+    let per_vcenter = at_least(version, TRUST_PER_VCENTER);
     if !per_vcenter {
-        write_trust(&mut file, &mut data, common_trust(version, &connections)?);
+        write_trust(&mut file, &mut data, version, only_trust(version, &connections)?)?;
+    } else if differing_trust(given).is_empty() {
+        // Upstream's syncer connects on two concurrent paths, and one of them reads this section alone.
+        write_trust(&mut file, &mut data, version, connections[0])?;
+        if connections[0].trust == Trust::Insecure {
+            file.plain("insecure-flag", true);
+        }
     }
 
     for connection in &connections {
@@ -199,7 +207,7 @@ pub fn render(version: &DriverVersion, options: &CsiOptions, given: &[Connection
         file.plain("port", connection.port);
         file.plain("insecure-flag", connection.trust == Trust::Insecure);
         if per_vcenter {
-            write_trust(&mut file, &mut data, connection);
+            write_trust(&mut file, &mut data, version, connection)?;
         }
         if !connection.datacenters.is_empty() {
             file.text(&place, "datacenters", "datacenters", &connection.datacenters.join(","))?;
@@ -242,19 +250,34 @@ pub fn render(version: &DriverVersion, options: &CsiOptions, given: &[Connection
     Ok(data)
 }
 
-fn write_trust(file: &mut File, data: &mut BTreeMap<String, Secret>, connection: &Connection) {
+/// The names of the connections when they are trusted in different ways, which no one place in the file can say; else none.
+#[must_use]
+pub fn differing_trust(connections: &[Connection]) -> Vec<&str> {
+    match connections.iter().all(|connection| connection.trust == connections[0].trust) {
+        true => Vec::new(),
+        false => connections.iter().map(|connection| connection.name.as_str()).collect(),
+    }
+}
+
+fn write_trust(
+    file: &mut File,
+    data: &mut BTreeMap<String, Secret>,
+    version: &DriverVersion,
+    connection: &Connection,
+) -> Result<(), ConfigError> {
     match &connection.trust {
         Trust::CaBundle(pem) => {
             file.plain("ca-file", connection.ca_path());
             data.insert(connection.ca_key(), Secret::new(pem));
         }
-        Trust::Thumbprint(print) => file.plain("thumbprint", print),
+        Trust::Thumbprint(print) => file.plain("thumbprint", connection.comparable(print, "CSI", version, TRUST_PER_VCENTER)?),
         Trust::SystemRoots | Trust::Insecure => {}
     }
+    Ok(())
 }
 
 /// The connection whose trust stands for all, for drivers that have only one place to write it.
-fn common_trust<'a>(version: &DriverVersion, connections: &[&'a Connection]) -> Result<&'a Connection, ConfigError> {
+fn only_trust<'a>(version: &DriverVersion, connections: &[&'a Connection]) -> Result<&'a Connection, ConfigError> {
     let secure: Vec<_> = connections
         .iter()
         .filter(|connection| connection.trust != Trust::Insecure)
@@ -338,16 +361,12 @@ fn is_principal(user: &str) -> bool {
         || user.split_once('@').is_some_and(|(left, right)| account(left) && domain(right))
 }
 
-fn at_least(version: &DriverVersion, since: &str) -> bool {
-    since.parse::<DriverVersion>().is_ok_and(|since| *version >= since)
-}
-
 #[cfg(test)]
 mod tests {
     use super::cluster_id;
 
     #[test]
-    fn the_cluster_id_is_found_however_it_is_written() {
+    fn csi_config_cluster_id_any_spelling_is_found() {
         for (text, id) in [
             ("[Global]\ncluster-id = \"a b\"\n", Some("a b")),
             ("[global]\n  Cluster-ID=plain ; a comment\n", Some("plain")),

@@ -106,6 +106,19 @@ pub enum ConfigError {
         because: &'static str,
     },
 
+    /// The driver compares SHA-1 thumbprints alone, and the connection has one of SHA-256.
+    #[error(
+        "connection {name:?}: {driver} {version} compares SHA-1 thumbprints only, and that of the certificate is not known before the connection was checked; wait for the check, or write the SHA-1 thumbprint or a CA bundle"
+    )]
+    Sha1Unknown {
+        /// The connection.
+        name: String,
+        /// CPI or CSI.
+        driver: &'static str,
+        /// Its version.
+        version: DriverVersion,
+    },
+
     /// Before 3.3.0 the CSI driver has one `ca-file` and one `thumbprint` for all vCenters.
     #[error(
         "CSI {version} checks the certificates of all vCenters in one way, and the {count} connections differ; use CSI 3.3.0 or later, or give all of them the same CA bundle"

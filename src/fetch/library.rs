@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_same_bytes_are_read_once_and_new_ones_are_seen() -> Result<(), Failure> {
+    async fn matrix_index_same_bytes_parsed_once_and_new_bytes_seen() -> Result<(), Failure> {
         let folder = tempfile::tempdir()?;
         let library = Library::new(Store::Local(folder.path().to_owned()));
         indexed(folder.path(), 1);
@@ -149,6 +149,15 @@ mod tests {
         let second = library.index::<Failure>().await?;
         assert_eq!((first.index.version, second.index.version), (1, 2));
         assert_ne!(first.digest, second.digest);
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn matrix_index_unreadable_keeps_last_good_and_reports_problem() -> Result<(), Failure> {
+        let folder = tempfile::tempdir()?;
+        let library = Library::new(Store::Local(folder.path().to_owned()));
+        indexed(folder.path(), 2);
+        let second = library.index::<Failure>().await?;
         std::fs::write(folder.path().join("index.yaml"), "drivers: [")?;
         let kept = library.index::<Failure>().await?;
         assert!(Arc::ptr_eq(&kept.index, &second.index), "a broken index takes no place");
@@ -159,6 +168,12 @@ mod tests {
         indexed(folder.path(), 3);
         let third = library.index::<Failure>().await?;
         assert_eq!((third.index.version, third.problem), (3, None));
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn matrix_index_missing_without_earlier_one_is_error() -> Result<(), Failure> {
+        let folder = tempfile::tempdir()?;
         indexed(folder.path(), 0);
         let fresh = Library::new(Store::Local(folder.path().join("nothing.yaml")));
         assert!(
@@ -169,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn charts_are_opened_once_and_few_are_kept() -> Result<(), Failure> {
+    async fn chart_cache_same_digest_opened_once_and_size_bounded() -> Result<(), Failure> {
         let library = Library::new(Store::Embedded);
         let edition = library.index::<Failure>().await?;
         let charts: Vec<&ChartRef> = edition
@@ -185,7 +200,16 @@ mod tests {
             library.chart::<Failure>(chart).await?;
         }
         assert!(lock(&library.charts).len() <= CHARTS);
-        let mut other = charts[0].clone();
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn chart_cache_known_chart_with_other_digest_is_error() -> Result<(), Failure> {
+        let library = Library::new(Store::Embedded);
+        let edition = library.index::<Failure>().await?;
+        let known = &edition.index.drivers.values().next().expect("a driver").versions[0].chart;
+        library.chart::<Failure>(known).await?;
+        let mut other = known.clone();
         other.digest = Digest::of(b"something else");
         assert!(
             library.chart::<Failure>(&other).await.is_err(),

@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_can_be_pasted() {
+    fn shell_word_special_characters_are_quoted() {
         for (word, shown) in [
             ("/DC0/vm/w-1", "/DC0/vm/w-1"),
             ("/DC 0/vm/w", "'/DC 0/vm/w'"),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_finding_speaks_and_what_informs_blocks_nothing() {
+    fn connection_report_first_failure_skips_informing_stages() {
         let finding = |reason| Finding::new(reason, format!("{reason} here."), "Mend it.");
         let two = vec![finding(Reason::NodeNotFound), finding(Reason::NodeAmbiguous)];
         let nodes = Stage::of(ConditionType::NodesFound, "all", two.clone());

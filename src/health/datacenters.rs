@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_paths_and_near_misses() {
+    fn datacenters_field_unknown_or_ambiguous_name_is_reported() {
         let paths = ["/DC0", "/Europe/DC1", "/Europe/Berlin", "/Asia/DC1"].map(String::from);
         for (wanted, expected) in [
             (&[][..], ""),
@@ -110,6 +110,10 @@ mod tests {
             let told = find_datacenters(&wanted, &paths).map_or_else(|(reason, text)| format!("{reason} {text}"), |()| String::new());
             assert_eq!(told, expected);
         }
+    }
+
+    #[test]
+    fn datacenters_field_vcenter_without_any_is_reported() {
         let (_, text) = find_datacenters(&["DC0".into()], &[]).expect_err("none");
         assert!(text.contains("sees none at all"), "{text}");
     }

@@ -273,7 +273,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_file_is_read_and_every_privilege_has_a_name() {
+    fn privilege_rules_every_privilege_has_client_name() {
         assert_eq!(RULES.rules.len(), 12);
         for rule in &RULES.rules {
             assert!(!rule.evidence.is_empty());
@@ -285,7 +285,7 @@ pub(super) mod tests {
 
     /// Each feature needs its own privileges, on its own objects.
     #[test]
-    fn what_a_feature_needs() {
+    fn privilege_demands_each_feature_needs_its_own() {
         let read = |ids: &[&str]| ids.iter().map(|id| format!("{id} System.Read")).collect::<Vec<_>>();
         assert_eq!(told(&needs(&[]), false), [] as [String; 0]);
         assert_eq!(

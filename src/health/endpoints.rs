@@ -55,7 +55,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_webhook_without_a_ready_endpoint_is_named() {
+    fn webhook_without_ready_endpoint_is_reported() {
         let object = |value: Value| Object::new(value).expect("an object");
         let webhook = object(
             json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "w"},

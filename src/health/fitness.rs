@@ -233,7 +233,7 @@ mod tests {
 
     /// Each fault alone gives exactly its reason.
     #[test]
-    fn what_a_machine_lacks() {
+    fn machine_fitness_each_fault_gives_its_reason() {
         type Change = fn(&mut Machine);
         let rows: [(Change, &[Reason]); 21] = [
             (|_| {}, &[]),
@@ -280,10 +280,18 @@ mod tests {
                 .collect();
             assert_eq!(told, expected, "{changed:?}");
         }
+    }
+
+    #[test]
+    fn machine_fitness_ipv6_only_without_cloud_provider_passes() {
         // Without the cloud provider, the family does not matter.
         let mut six = machine();
         six.addresses = vec!["2001:db8::1".into()];
         assert_eq!(told_with(&Needs::default(), &node(""), six, host("8.0.3", "connected")), []);
+    }
+
+    #[test]
+    fn machine_fitness_old_or_disconnected_host_gives_reason() {
         for (version, state, expected) in [
             ("6.5.0", "connected", &[Reason::HostVersionTooOld][..]),
             ("6.7.0", "connected", &[]),
@@ -297,6 +305,10 @@ mod tests {
                 .collect();
             assert_eq!(told, expected, "{version} {state}");
         }
+    }
+
+    #[test]
+    fn machine_fitness_other_provider_id_gives_reason() {
         let expected = format!("vsphere://{UUID}");
         for (provider_id, host_name, reasons) in [
             (expected.as_str(), "n1", &[][..]),

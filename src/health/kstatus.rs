@@ -101,7 +101,7 @@ mod tests {
 
     /// Every kind that a chart renders, with and without options.
     #[test]
-    fn every_kind_of_the_charts_is_judged() {
+    fn kstatus_every_chart_kind_is_assessed() {
         let mut kinds = std::collections::BTreeSet::new();
         for (_, source) in crate::fetch::embedded::sources() {
             for version in source.versions() {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn kstatus_rules() {
+    fn kstatus_each_status_gives_verdict() {
         let with = |kind: &str, conditions: Value| verdict(kind, json!({}), json!({}), json!({"conditions": conditions}));
         for (found, expected) in [
             (verdict("ConfigMap", json!({}), json!({}), json!({})), "current 0/0"),

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_that_waits_for_nobody_is_told() {
+    fn kubelet_check_node_without_external_cloud_provider_fails() {
         let node = |name: &str, id: &str, uninitialized| {
             Arc::new(Node {
                 name: name.into(),

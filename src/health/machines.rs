@@ -204,11 +204,15 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_what_counts() {
+    fn machine_match_bios_uuid_byte_order_is_swapped() {
         assert_eq!(swapped(UUID), "422e4956-ad22-1139-6d72-59cc8f26bc90");
         for bad in ["", "x", "56492e4222ad39116d7259cc8f26bc90", "é6492e4-22ad-3911-6d72-59cc8f26bc90"] {
             assert_eq!(swapped(bad), "");
         }
+    }
+
+    #[test]
+    fn machine_match_uuid_precedes_name_and_address() {
         let decoy = machine("decoy", OTHER, OTHER, "n1", "10.0.0.1");
         let of = |uuid: &str, instance: &str| [machine("m", uuid, instance, "m", "10.9.9.9"), decoy.clone()];
         let one = [node("n1", &UUID.to_uppercase(), "10.0.0.1")];
@@ -221,6 +225,11 @@ mod tests {
         ] {
             assert_eq!(told(&one, &machines, &[]), [expected]);
         }
+    }
+
+    #[test]
+    fn machine_match_by_address_only_in_listed_datacenters() {
+        let one = [node("n1", &UUID.to_uppercase(), "10.0.0.1")];
         let machines = [machine("m", "", "", "other", "10.0.0.1")];
         assert_eq!(told(&one, &machines, &[]), ["n1 /DC0/vm/m by address: "]);
         assert_eq!(told(&one, &machines, &["DC0"]), ["n1 /DC0/vm/m by address: "]);
@@ -232,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_guessed() {
+    fn machine_match_several_machines_for_node_is_ambiguous() {
         let clones: Vec<Machine> = (0..7).map(|i| machine(&format!("c{i}"), UUID, OTHER, "n1", "10.0.0.1")).collect();
         assert_eq!(
             told(&[node("n1", UUID, "10.0.0.1")], &clones, &[]),
@@ -240,6 +249,11 @@ mod tests {
                 "n1  by BIOS UUID: NodeAmbiguous node n1: several virtual machines fit by BIOS UUID: /DC0/vm/c0, /DC0/vm/c1, /DC0/vm/c2, /DC0/vm/c3, /DC0/vm/c4 and 2 more"
             ]
         );
+    }
+
+    #[test]
+    fn machine_match_one_machine_for_two_nodes_is_ambiguous() {
+        let clones = [machine("c0", UUID, OTHER, "n1", "10.0.0.1")];
         assert_eq!(
             told(&[node("n1", UUID, ""), node("n2", UUID, "")], &clones[..1], &[]),
             [

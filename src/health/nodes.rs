@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn each_reason_is_told_once_with_all_its_nodes() {
+    fn nodes_stage_same_reason_lists_all_nodes_once() {
         let reports = [
             report("a", &[Reason::DiskUuidDisabled, Reason::SnapshotsPresent]),
             report("b", &[Reason::DiskUuidDisabled]),
@@ -183,7 +183,7 @@ mod tests {
 
     /// Problems come first, and a status has an end.
     #[test]
-    fn a_large_cluster() {
+    fn nodes_status_large_cluster_is_bounded_problems_first() {
         let uuid = |i: usize| format!("{i:08x}-0000-0000-0000-000000000000");
         let nodes: Vec<Arc<Node>> = (0..5000)
             .map(|i| Node {

@@ -161,7 +161,7 @@ mod tests {
     /// A datastore that one vCenter has is there for all; one that none has is missing everywhere; what nobody could look at is not
     /// called missing.
     #[test]
-    fn what_is_named_must_be_somewhere() {
+    fn storage_check_datastore_absent_from_all_vcenters_is_reported() {
         let lacking = |connection: &str, names: &[&str]| {
             let absent = |name: &&str| Absent {
                 name: (*name).to_owned(),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn who_meets_whom() {
+    fn connection_overlap_same_vcenter_or_machine_is_reported() {
         let own = coverage("a", "u1", &["cpi", "csi"], &["/DC0", "/DC1"], &["n1", "n2"]);
         for (others, expected) in [
             (vec![own.clone()], ""),

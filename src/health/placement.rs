@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_judged_as_the_scheduler_judges_them() {
+    fn placement_deployment_matches_scheduler_rules() {
         const ROLE: &str = "node-role.kubernetes.io/control-plane";
         let nodes = [
             node("cp-1", &[(ROLE, ""), ("n", "3")], &[(ROLE, "", "NoSchedule")]),
@@ -242,6 +242,11 @@ mod tests {
         ] {
             assert_eq!(found(replicas, pod.clone(), &nodes), expected, "{pod}");
         }
+    }
+
+    #[test]
+    fn placement_daemonset_is_not_judged() {
+        let nodes = [node("w-1", &[], &[])];
         let daemon_set =
             json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "x"}, "spec": {"template": {"spec": {}}}});
         assert_eq!(placement(&Object::new(daemon_set).expect("an object"), &nodes), None);

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_pod_is_named_with_its_cause() {
+    fn pod_failure_several_pods_reports_worst_cause() {
         let healthy = pod(json!({"containerStatuses": [{"name": "c", "ready": true, "state": {"running": {}}}]}));
         let starting = pod(json!({"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "ContainerCreating"}}}]}));
         let unscheduled = pod(json!({"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/4 nodes are available"}]}));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_in_which_a_container_fails() {
+    fn pod_failure_each_container_state_is_described() {
         for (status, expected) in [
             (
                 json!({"name": "c", "ready": true, "state": {"running": {}}, "lastState": {"terminated": {"exitCode": 1}}}),

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_with_object_and_user() {
+    fn privileges_missing_names_object_and_user() {
         let block = needs(&[Feature::Block]);
         assert_eq!(authorized_stage(&judged(&block, &[])).status, Some(true));
         let stage = authorized_stage(&judged(&block, &[("root", "Cns.Searchable")]));
@@ -235,6 +235,11 @@ mod tests {
                 .contains("govc permissions.set -principal 'X\\k8s' -role CNS-SEARCH-AND-SPBM"),
             "{stage:?}"
         );
+    }
+
+    #[test]
+    fn privileges_missing_for_two_features_is_counted_once() {
+        let block = needs(&[Feature::Block]);
         let twice = judged(&needs(&[Feature::Block, Feature::CloudProvider]), &[("host-1", "System.Read")]);
         assert_eq!(twice.missing.len(), 1, "{twice:?}");
         assert_eq!(twice.missing[0].features.len(), 2);
@@ -248,7 +253,7 @@ mod tests {
 
     /// What no document names is told and holds up nothing.
     #[test]
-    fn what_is_only_inferred() {
+    fn privileges_missing_but_only_inferred_does_not_block() {
         let inventory = inventory();
         let block = needs(&[Feature::Block]);
         let demands = demands(&block, true, &inventory, &nodes());
@@ -266,7 +271,7 @@ mod tests {
 
     /// The driver leaves out datastores that it must not use: one is enough, unless somebody names it.
     #[test]
-    fn one_datastore_is_enough_unless_it_is_named() {
+    fn privileges_one_datastore_suffices_unless_named() {
         let mut block = needs(&[Feature::Block]);
         let denied = |ids: &[&'static str]| ids.iter().map(|id| (*id, "Datastore.FileManagement")).collect::<Vec<_>>();
         assert_eq!(judged(&block, &denied(&["local"])).missing, []);
@@ -286,7 +291,7 @@ mod tests {
 
     /// What cannot be seen cannot be asked about: that is the answer.
     #[test]
-    fn an_ancestor_that_cannot_be_seen() {
+    fn privileges_invisible_ancestor_is_reported_missing() {
         let mut inventory = inventory();
         inventory.places.remove("cluster");
         let demands = demands(&needs(&[Feature::Topology]), false, &inventory, &nodes());
@@ -309,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_needs() {
+    fn privileges_surplus_is_listed() {
         let inventory = inventory();
         let demands = demands(&needs(&[Feature::Block]), false, &inventory, &nodes());
         let held = ["Cns.Searchable", "System.View", "VApp.Import", "Alarm.Create"].map(String::from);

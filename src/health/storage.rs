@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn datastores_that_are_named() {
+    fn datastore_check_unknown_url_suggests_existing() {
         let good = || datastore("vsan:52c1", "vsan", &["h1"]);
         let url = "ds:///vmfs/volumes/vsan:52c1/";
         assert_eq!(told(url, true, good()), "");
@@ -262,6 +262,12 @@ mod tests {
             told("ds:///x", false, good()),
             "DatastoreNotFound there is no datastore \"ds:///x\", as StorageClass fast says; there are: ds:///vmfs/volumes/vsan:52c1/"
         );
+    }
+
+    #[test]
+    fn datastore_check_unusable_datastore_is_reported() {
+        let good = || datastore("vsan:52c1", "vsan", &["h1"]);
+        let url = "ds:///vmfs/volumes/vsan:52c1/";
         let (mut local, mut lonely, mut off, mut busy) = (good(), good(), good(), good());
         local.kind = "VMFS".into();
         lonely.hosts.clear();
@@ -295,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_that_are_named() {
+    fn storage_policy_check_unknown_name_suggests_existing() {
         let needs = Needs {
             policies: vec![WantedPolicy {
                 name: "Gold".into(),
@@ -357,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_hosts_reach_and_who_is_to_blame() {
+    fn shared_datastores_reached_by_all_hosts_are_listed() {
         let both = || datastore("both", "VMFS", &["1", "2"]);
         let all = shared(vec![both(), datastore("one", "VMFS", &["1"])], &["1", "2", "2"], &[]);
         assert_eq!(
@@ -365,7 +371,11 @@ mod tests {
             (1, &vec!["esx-1".to_owned(), "esx-2".into()], &vec!["both".to_owned()])
         );
         assert_eq!(nothing_shared(&all), None);
+    }
 
+    #[test]
+    fn shared_datastores_one_host_apart_is_named() {
+        let both = || datastore("both", "VMFS", &["1", "2"]);
         let third = shared(vec![both()], &["1", "2", "3"], &[]);
         assert_eq!((third[0].datastores.len(), third[0].emptied_by.as_str()), (0, "esx-3"));
         let message = nothing_shared(&third).expect("a finding").message;
@@ -373,12 +383,19 @@ mod tests {
             message,
             "no datastore is reached by all 3 hosts that nodes run on; without host esx-3 there would be some"
         );
+    }
 
+    #[test]
+    fn shared_datastores_none_names_all_hosts() {
         let each = |host: &str| datastore(&format!("local-{host}"), "VMFS", &[host]);
         let apart = shared(vec![each("1"), each("2"), each("3")], &["1", "2", "3"], &[]);
         assert_eq!(apart[0].emptied_by, "");
         assert!(nothing_shared(&apart).is_some_and(|f| f.message.ends_with("not even without one of them: esx-1, esx-2, esx-3")));
+    }
 
+    #[test]
+    fn shared_datastores_with_zones_are_listed_per_segment() {
+        let each = |host: &str| datastore(&format!("local-{host}"), "VMFS", &[host]);
         // A segment each, and everything is as it should be.
         let zones = shared(vec![each("1"), each("2")], &["1", "2"], &[("n0", "zone=a"), ("n1", "zone=b")]);
         assert_eq!(
@@ -388,10 +405,18 @@ mod tests {
                 .collect::<Vec<_>>(),
             [("zone=a", "local-1"), ("zone=b", "local-2")]
         );
+    }
 
+    #[test]
+    fn shared_datastores_in_maintenance_are_excluded() {
+        let both = || datastore("both", "VMFS", &["1", "2"]);
         let mut closed = both();
         closed.maintenance = "inMaintenance".into();
         assert_eq!(shared(vec![closed], &["1"], &[])[0].datastores, [] as [String; 0]);
+    }
+
+    #[test]
+    fn shared_datastores_without_nodes_is_empty() {
         assert_eq!(shared(vec![], &[], &[]), []);
     }
 }

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_and_labels() {
+    fn topology_tags_equal_to_labels_passes() {
         let good = [("cluster", "zone", "a"), ("dc", "region", "eu")];
         let ok = (String::new(), "zone=a".to_owned());
         assert_eq!(told(&tagging(&good), &[]), ok);
@@ -234,6 +234,11 @@ mod tests {
             told(&tagging(&[good[0], good[1], ("host-1", "zone", "a"), ("host-1", "rack", "7")]), &[]),
             ok
         );
+    }
+
+    #[test]
+    fn topology_tag_missing_ambiguous_or_unlike_label_is_reported() {
+        let good = [("cluster", "zone", "a"), ("dc", "region", "eu")];
         for (attached, labels, expected) in [
             (
                 &good[..1],
@@ -259,18 +264,27 @@ mod tests {
         ] {
             assert_eq!(told(&tagging(attached), labels).0, expected);
         }
+    }
+
+    #[test]
+    fn topology_category_absent_is_reported() {
+        let good = [("cluster", "zone", "a"), ("dc", "region", "eu")];
         let mut none = tagging(&good);
         none.categories.remove("region");
         assert_eq!(
             told(&none, &[]).0,
             "TopologyCategoryNotFound there is no tag category \"region\" in the vCenter"
         );
+    }
+
+    #[test]
+    fn topology_not_requested_passes() {
         let (stage, _) = topology(&Needs::default(), &inventory(), &[], &nodes(), &Tagging::default());
         assert_eq!(stage.text(), "no topology is asked for");
     }
 
     #[test]
-    fn what_can_bear_a_tag() {
+    fn topology_taggable_objects_include_ancestors() {
         let ids: Vec<String> = taggable(&inventory(), &nodes()).into_iter().map(|object| object.id).collect();
         assert_eq!(ids, ["cluster", "dc", "host-1", "hosts", "root"]);
     }

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_that_tells_is_found_and_freed_of_its_prefix() {
+    fn log_words_error_line_is_found_and_stripped() {
         for (log, expected) in [
             ("", None),
             ("\n \n", None),
@@ -155,12 +155,16 @@ mod tests {
         ] {
             assert_eq!(last_words(log, &[]).as_deref(), expected, "{log}");
         }
+    }
+
+    #[test]
+    fn log_words_long_line_is_truncated() {
         let long = last_words(&format!("error {}", "ü".repeat(1000)), &[]).expect("a line");
         assert_eq!(long.chars().count(), LONGEST + 1);
     }
 
     #[test]
-    fn a_secret_is_masked_in_every_form() {
+    fn log_words_known_secret_is_masked_in_every_encoding() {
         let secret = r#"p@ss"w\ord & <co>'s"#;
         for line in [
             r#"error: p@ss"w\ord & <co>'s was refused"#,
@@ -180,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_looks_like_a_secret_is_repeated() {
+    fn log_words_secret_like_text_is_masked() {
         for (line, expected) in [
             ("error: user a with p@ss word=x", "error: user a with ****** word=x"),
             ("failed password=hunter2 user=a", "failed password=****** user=a"),

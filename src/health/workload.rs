@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn kstatus_rules_for_workloads() {
+    fn kstatus_workload_rollout_each_status_gives_verdict() {
         let daemon_set = |status| verdict("DaemonSet", json!({}), status);
         let deployment = |status| verdict("Deployment", json!({"replicas": 2}), status);
         for (found, expected) in [

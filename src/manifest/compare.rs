@@ -149,7 +149,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_wanted_fields_count() {
+    fn differences_only_wanted_fields_are_compared() {
         for (wanted, found, paths) in [
             (json!({"spec": {"a": 1}}), json!({"spec": {"a": 1, "b": 2}, "status": {}}), vec![]),
             (json!({"spec": {"a": 1}}), json!({"spec": {"a": 2}}), vec!["spec.a"]),

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_installers_own_is_inherited_and_nothing_else() {
+    fn managed_fields_of_installers_are_adopted() {
         let all = [
             entry("kubectl-client-side-apply", "Update", "", json!({"f:data": {"f:a": {}, "f:b": {}}})),
             entry(

@@ -414,7 +414,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_not_an_object_is_refused() {
+    fn object_without_kind_or_name_is_rejected() {
         for value in [
             json!(null),
             json!({}),
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_at_rest_is_the_same_object() {
+    fn object_at_rest_equals_original() {
         let value = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "a", "namespace": "n", "uid": "u",
             "labels": {MANAGED_BY_LABEL: MANAGED_BY, PART_OF_LABEL: "set"}, "annotations": {APPLIED_ANNOTATION: "d"}, "deletionTimestamp": "now"},
             "spec": {"template": {"spec": {"b": 1, "a": [null, 1.5, "ä\n"]}}}, "status": {}});
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn digests_ignore_the_order_of_keys_and_nothing_else() {
+    fn object_digest_ignores_key_order_only() {
         let digest = |text: &str| {
             Object::new(serde_json::from_str(text).expect("json"))
                 .expect("an object")
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_shows_nothing_in_any_print() {
+    fn object_secret_printed_masks_data() {
         let secret = Object::new(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "n"}, "data": {"password": "aHVudGVyMg=="}}))
             .expect("an object");
         let prints = format!("{secret} {secret:?} {}", secret.masked());

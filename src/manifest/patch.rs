@@ -30,7 +30,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_gone_is_named() {
+    fn merge_patch_removed_field_is_null() {
         for (from, to, patch) in [
             (json!({}), json!({"a": 1}), json!({"a": 1})),
             (json!({"a": 1}), json!({}), json!({"a": null})),

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_secret_changes_its_consumers_and_no_others() {
+    fn stamp_changed_secret_changes_only_its_consumers() {
         let (before, after) = (objects("b25l"), objects("dHdv"));
         let changed: Vec<String> = before
             .iter()
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_are_rolled_when_the_configuration_is_another_than_they_began_with() {
+    fn stamp_changed_configuration_starts_rollout() {
         let [first, second] = ["b25l", "dHdv"].map(|password| objects(password).remove(1));
         assert_eq!(first.pod_annotation(CONFIG_CHECKSUM_ANNOTATION), None, "as its author wrote it");
         let next = |live: &Object, mut wanted: Object| {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn ownership_is_both_labels() {
+    fn ownership_needs_both_labels() {
         let all = objects("b25l");
         assert!(all.iter().all(|o| is_owned(o, &apply_set_id("inventory", "vdo"))));
         assert!(!is_owned(&all[0], &apply_set_id("inventory", "elsewhere")));

@@ -20,7 +20,10 @@ pub(super) struct Unknown {
     pub nearest: Option<String>,
 }
 
-/// Every field of an index that is not known, in the order of the index.
+/// A newer index may have some fields that this build does not know; more than these are no index.
+pub(super) const MAX_UNKNOWN: usize = 100;
+
+/// Every field of an index that is not known, in the order of the index. It ends when there are more than [`MAX_UNKNOWN`].
 pub(super) fn unknown(index: &Value) -> Vec<Unknown> {
     let mut found = Vec::new();
     look(index, &SCHEMA, &mut Vec::new(), &mut found);
@@ -44,6 +47,9 @@ fn look(value: &Value, schema: &Value, path: &mut Vec<String>, found: &mut Vec<U
         _ => Vec::new(),
     };
     for (name, value, schema) in inside {
+        if found.len() > MAX_UNKNOWN {
+            return;
+        }
         if *schema == Value::Bool(false) {
             found.push(Unknown {
                 nearest: nearest(&name, known.keys().map(String::as_str)).map(str::to_owned),

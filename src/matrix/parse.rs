@@ -48,7 +48,8 @@ impl Index {
     ///
     /// # Errors
     /// When it is not an index of a known `apiVersion`, lacks a digest, repeats a version, has an empty range, or names evidence or
-    /// drivers that are not in it. Fields this build does not know are listed in [`Index::unknown_fields`], not refused.
+    /// drivers that are not in it. Up to a hundred fields that this build does not know are listed in
+    /// [`Index::unknown_fields`], not refused.
     pub fn parse(bytes: &[u8]) -> Result<Self, IndexError> {
         let text = std::str::from_utf8(bytes).map_err(|_| IndexError::NotText)?;
         if let Some(raw) = stream::read(text).filter(|raw| raw.api_version == API_VERSION && raw.kind == KIND) {
@@ -69,6 +70,15 @@ impl Index {
             }
         }
         let unknown = fields::unknown(&value);
+        if unknown.len() > fields::MAX_UNKNOWN {
+            return Err(IndexError::Invalid {
+                at: "the top".into(),
+                problem: format!(
+                    "it has more than {} fields that this version does not know, so it is no index of vSphere drivers",
+                    fields::MAX_UNKNOWN
+                ),
+            });
+        }
         let named = unknown.iter().map(|unknown| named(&value, unknown)).collect();
         unknown.iter().for_each(|unknown| fields::remove(&mut value, &unknown.path));
         let raw: RawIndex<Vec<Value>> = typed(value, "the top")?;

@@ -123,14 +123,14 @@ mod tests {
     }
 
     #[test]
-    fn paths_come_apart() {
+    fn conflict_path_is_split_into_segments() {
         assert_eq!(segments("spec.containers[0].image"), ["spec", "containers", "0", "image"]);
         assert_eq!(segments("metadata.labels[a.b/c]"), ["metadata", "labels", "a.b/c"]);
         assert_eq!(segments("a[0][1]"), ["a", "0", "1"]);
     }
 
     #[test]
-    fn rules_decide_by_path_and_the_last_one_wins() {
+    fn conflict_rules_match_by_path_and_last_wins() {
         let value = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
             "spec": {"replicas": 1, "containers": [{"image": "a", "tag": "t"}]}});
         let object = Object::new(value).expect("an object");

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wrote_a_field() {
+    fn drift_changed_field_names_its_manager_and_time() {
         let container = |image: &str| json!({"name": "a", "image": image});
         let wanted = json!({"kind": "Deployment", "spec": {"replicas": 1, "containers": [container("wanted")]}, "data": {"a.b/c": "x", "gone": "y"}});
         let mut live = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
@@ -268,19 +268,28 @@ mod tests {
                 .to_string()
                 .ends_with("spec.replicas is 3 instead of 1, changed by kubectl-scale at 1970-01-01T00:02:00Z")
         );
+    }
+
+    #[test]
+    fn drift_without_managed_fields_names_no_manager() {
+        let found = differences(&json!({"spec": {"replicas": 1}}), &json!({"spec": {"replicas": 3}}));
         // An object without a record names nobody.
         let bare = Object::new(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}})).expect("an object");
         assert_eq!(blame(&bare.id(), &found, &bare)[0].manager, "");
     }
 
     #[test]
-    fn what_is_in_a_secret_is_masked_and_long_values_are_cut() {
+    fn drift_in_secret_is_masked() {
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "labels": {"a": "found"}}, "data": {"password": "aHVudGVyMg=="}});
         let wanted = json!({"metadata": {"labels": {"a": "wanted"}}, "data": {"password": "b3RoZXI="}});
         let secret = Object::new(secret).expect("an object");
         let found = blame(&secret.id(), &differences(&wanted, secret.value()), &secret);
         assert_eq!((found[0].found.as_str(), found[1].found.as_str()), ("\"found\"", "******"));
         assert!(!format!("{found:?}").contains("aHVudGVyMg") && !format!("{found:?}").contains("b3RoZXI"));
+    }
+
+    #[test]
+    fn drift_long_value_is_truncated() {
         assert_eq!(shown(&"x".repeat(200).into(), false).chars().count(), SHOWN);
     }
 
@@ -294,7 +303,7 @@ mod tests {
 
     /// The minutes in which an opponent that undoes every repair at once is repaired.
     #[test]
-    fn a_fight_is_fought_ever_more_rarely_and_ends_when_the_opponent_stops() {
+    fn drift_repeated_by_same_manager_backoff_grows_and_ends() {
         let mut history = History::default();
         let mut repairs = Vec::new();
         for minute in 0..200 {
@@ -317,6 +326,10 @@ mod tests {
         // The opponent has stopped: the next slip is one like any other.
         history.repaired(&slip("kubectl-edit"), time(268));
         assert_eq!(history.fights(time(268)), []);
+    }
+
+    #[test]
+    fn drift_rare_repairs_have_no_backoff() {
         // Slips that are far apart are none at all.
         let mut history = History::default();
         for minute in [0, 9, 20, 31, 42] {
@@ -327,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_repair_of_the_field_is_held() {
+    fn drift_backoff_holds_only_repair_of_that_field() {
         let mut history = History::default();
         (0..3).for_each(|minute| history.repaired(&slip("tuner"), time(minute)));
         let object = |name: &str| {

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_in_the_way() {
+    fn foreign_workload_or_csidriver_is_detected() {
         let wanted = |driver: &str, kind, namespace, name| Desired {
             object: object(kind, namespace, name, &json!({})),
             driver: driver.into(),

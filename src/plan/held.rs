@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_with_a_driver_that_is_refused() {
+    fn held_drivers_dependents_of_refused_driver_wait() {
         let cpi = wanted("DaemonSet", "kube-system", "cpi", CPI, 4);
         let (home, csi) = (wanted("Namespace", "", "csi", CSI, 1), wanted("ConfigMap", "csi", "csi", CSI, 2));
         let other = wanted("ConfigMap", "other", "other", "other", 2);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_the_whole_of_a_driver_and_nothing_is_removed() {
+    fn held_drivers_are_left_out_whole_and_nothing_is_pruned() {
         let desired = [
             wanted("Namespace", "", "csi", CSI, 1),
             wanted("ConfigMap", "kube-system", "cpi", CPI, 2),

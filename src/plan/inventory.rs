@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn inventory_written_then_parsed_is_equal() {
         let entry = |uid: Option<&str>| Entry {
             api_version: "apps/v1".into(),
             driver: "d".into(),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_an_error_and_not_an_empty_inventory() {
+    fn inventory_damaged_data_is_error() {
         for data in [
             BTreeMap::from([("objects".into(), "[{".into())]),
             BTreeMap::from([("objects".into(), String::new())]),

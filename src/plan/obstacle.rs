@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_plan_brings_itself_is_waited_for() {
+    fn dry_run_object_needing_planned_one_is_deferred() {
         let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "xs.g"},
             "spec": {"group": "g", "names": {"kind": "X"}}});
         let plan = Plan {

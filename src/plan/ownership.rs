@@ -154,7 +154,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn whose_an_object_is() {
+    fn ownership_each_mark_means_ours_adopt_or_foreign() {
         let ours = json!({"labels": {"app.kubernetes.io/managed-by": "vdo", "applyset.kubernetes.io/part-of": "set"}});
         let owner = |api_version: &str, controller: bool| json!({"ownerReferences": [{"apiVersion": api_version, "kind": "Thing", "name": "t", "controller": controller}]});
         for (metadata, expected) in [

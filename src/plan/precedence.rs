@@ -136,7 +136,7 @@ mod tests {
     type Case<'a> = (&'a str, Vec<Step>, Vec<&'a [usize]>);
 
     #[test]
-    fn a_step_waits_for_what_it_needs_and_for_nothing_else() {
+    fn precedence_each_step_waits_only_for_its_needs() {
         let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "xs.g"},
             "spec": {"group": "g", "names": {"kind": "X"}}});
         let definition = || apply("csi", DriverRole::Storage, definition.clone());

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn volumes_keep_everything_until_somebody_has_looked_and_there_are_none() {
+    fn uninstall_with_volumes_keeps_storage_driver() {
         let mut cluster = both();
         assert_eq!(cluster.plan(), "delete csi");
         cluster.observed.volumes = None;
@@ -345,9 +345,13 @@ mod tests {
     }
 
     #[test]
-    fn a_deletion_that_takes_too_long_is_named_and_holds_up_nothing_else() {
+    fn uninstall_object_terminating_shortly_holds_wave_below() {
         let fresh = both().leaving("slow", 6, 1, &json!(["example.com/keep"]));
         assert_eq!(fresh.plan(), "", "the wave below waits");
+    }
+
+    #[test]
+    fn uninstall_stuck_finalizer_is_reported_and_rest_goes_on() {
         let stuck = both().leaving("slow", 6, 9, &json!(["example.com/keep", "foregroundDeletion"]));
         assert_eq!(
             stuck.plan(),
@@ -355,13 +359,17 @@ mod tests {
              example.com/keep must remove them; if that one is gone for good, remove them by hand; its pods have to end; look for \
              pods that stay Terminating, mostly on a node that is lost"
         );
+    }
+
+    #[test]
+    fn uninstall_last_stuck_object_is_not_done() {
         // It is not through before that one is gone, too.
         let last = Cluster::new().leaving("slow", 6, 9, &json!(["example.com/keep"]));
         assert!(last.plan().starts_with("DeletionBlocked"), "{}", last.plan());
     }
 
     #[test]
-    fn an_object_that_somebody_asked_to_keep_is_let_go() {
+    fn uninstall_object_with_keep_annotation_is_released() {
         for (key, value, expected) in [
             ("cli-utils.sigs.k8s.io/on-remove", "keep", "release o"),
             ("client.lifecycle.config.k8s.io/deletion", "detach", "release o"),
@@ -377,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_depend_on_goes_only_when_nothing_does() {
+    fn uninstall_object_in_use_is_kept() {
         for kind in ["Namespace", "StorageClass", "CustomResourceDefinition"] {
             let mut cluster = Cluster::new().with(kind, "o", (CSI, 1), &json!({}), false);
             let id = cluster.inventory.objects.keys().next().expect("one").clone();
@@ -387,13 +395,17 @@ mod tests {
             cluster.observed.held.insert(id, None);
             assert_eq!(cluster.plan(), "delete o");
         }
+    }
+
+    #[test]
+    fn uninstall_protected_kind_is_never_deleted() {
         for kind in PROTECTED {
             assert_eq!(Cluster::new().with(kind, "o", (CSI, 1), &json!({}), false).plan(), "done", "{kind}");
         }
     }
 
     #[test]
-    fn a_namespace_says_itself_what_is_left_in_it() {
+    fn uninstall_terminating_namespace_reports_remaining_content() {
         let status = json!({"conditions": [
             {"type": "NamespaceContentRemaining", "status": "True", "message": "Some resources are remaining: pods. has 1 resource instances"},
             {"type": "NamespaceDeletionDiscoveryFailure", "status": "False", "message": "all is discovered"}]});

@@ -47,7 +47,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_holds_data_is_never_replaced() {
+    fn recreate_kind_that_holds_data_is_never_allowed() {
         for (group, kind) in [
             ("", "PersistentVolumeClaim"),
             ("", "PersistentVolume"),
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_stay_when_the_new_selector_finds_them() {
+    fn recreate_matching_selector_keeps_pods() {
         let workload = |selector: Value, labels: Value| {
             let spec = json!({"selector": {"matchLabels": selector}, "template": {"metadata": {"labels": labels}}});
             Object::new(json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d"}, "spec": spec})).expect("an object")

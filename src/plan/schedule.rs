@@ -109,7 +109,7 @@ mod tests {
 
     /// Each step is answered before the next one is started, so what is free is seen in full.
     #[test]
-    fn the_longest_way_is_begun_first_and_a_failure_stops_what_is_above_it() {
+    fn schedule_failed_step_stops_only_its_dependents() {
         let steps = [
             create(CSI, "Namespace", "", ""),
             create(CPI, "ConfigMap", "kube-system", ""),

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn every_volume_counts_once_and_few_are_named() {
+    fn volumes_each_counts_once_and_few_are_named() {
         let ours = json!({"csi": {"driver": CSI_DRIVER}});
         let mut volumes = vec![
             object("PersistentVolume", "other", &json!({"csi": {"driver": "ebs"}})),

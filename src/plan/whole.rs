@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn applies_and_prunes_of_all_increments_are_there_and_nothing_is_waited_for() {
+    fn whole_plan_has_all_applies_and_prunes_without_waits() {
         let entry = || Entry {
             api_version: "v1".into(),
             driver: "d".into(),

@@ -115,7 +115,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_spelling_of_the_server_is_no_change_of_somebody() {
+    fn own_field_respelled_by_server_is_no_drift() {
         let own = json!({"f:spec": {"f:replicas": {}, "f:tolerations": {},
             "f:containers": {"k:{\"name\":\"a\"}": {".": {}, "f:name": {}, "f:resources": {"f:limits": {"f:cpu": {}}}}}}});
         let live = |manager: &str, operation: &str| {

@@ -83,7 +83,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn the_words_of_the_condition() {
+    fn upgradeable_condition_names_next_kubernetes_and_blocker() {
         let index = Index::parse(embedded::index()).expect("an index");
         let say = |kubernetes: &str, pin: Option<&str>, policy: UpdatePolicy| {
             let kubernetes = kubernetes.parse().expect("a version");

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn volumes_that_nodes_share_hold_an_upgrade_and_so_does_what_is_not_known() {
+    fn shared_volumes_attached_or_unknown_block_upgrade() {
         let volumes = [
             object("PersistentVolume", "file", json!({"accessModes": ["ReadWriteMany"]})),
             object(
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_upgrade_that_asks_for_it_is_held() {
+    fn shared_volumes_block_only_upgrade_that_requires_it() {
         let index = Index::parse(crate::fetch::embedded::index()).expect("an index");
         let version = |text: &str| text.parse::<DriverVersion>().expect("a version");
         for (installed, pinned, forced, expected) in [

@@ -67,7 +67,7 @@ mod tests {
     use crate::types::{CPI, CSI};
 
     #[test]
-    fn only_what_is_known_to_run_is_taken_from_the_binary() {
+    fn matrix_fallback_uses_only_running_versions() {
         let index = Index::parse(embedded::index()).expect("an index");
         let entry = |driver: &str, version: &str| {
             let version: DriverVersion = version.parse().expect("a version");

@@ -261,7 +261,7 @@ fn configuration(wanted: &Wanted<'_>, chart: &Chart, values: &Value, connections
                 }),
                 ip_families: Vec::new(),
             };
-            let config = cpi::render(&options, &connections)?;
+            let config = cpi::render(&chart.metadata.version, &options, &connections)?;
             let mut data = config.files;
             data.insert("vsphere.conf".into(), config.conf);
             let secret = secret(&namespace, CPI_SECRET, &config.secret);
@@ -300,13 +300,14 @@ fn secret(namespace: &str, name: &str, data: &BTreeMap<String, Secret>) -> Value
     json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}, "type": "Opaque", "data": data})
 }
 
-fn connection(facts: &Connection) -> driverconfig::Connection {
+pub(super) fn connection(facts: &Connection) -> driverconfig::Connection {
     driverconfig::Connection {
         name: facts.name.clone(),
         server: facts.server.clone(),
         port: facts.port,
         datacenters: facts.datacenters.clone(),
         trust: facts.trust.clone(),
+        sha1: facts.sha1.clone(),
         user: facts.credentials.user.clone(),
         password: facts.credentials.password.clone(),
     }
@@ -378,30 +379,46 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_the_specification_become_values() -> Result<(), Box<dyn std::error::Error>> {
+    fn chart_values_default_spec_sets_images_and_replicas() -> Result<(), Box<dyn std::error::Error>> {
         let csi = chart("vsphere-csi", "3.7.3")?;
         let cpi = chart("vsphere-cpi", "1.34.0")?;
-        let mut spec = VDOConfigSpec::default();
+        let spec = VDOConfigSpec::default();
         let plain = json!({"images": {"useRepublished": true}, "controller": {"replicas": "auto"}});
         assert_eq!(values_of(&spec, &csi)?, plain);
         assert_eq!(values_of(&spec, &cpi)?, json!({"images": {"useRepublished": true}}));
+        Ok(())
+    }
 
-        // A mirror holds the references that the matrix lists.
-        spec.images = Some(Images {
-            registry: Some("mirror.example".into()),
-            ..Images::default()
-        });
+    /// A mirror holds the references that the matrix lists.
+    #[test]
+    fn chart_values_image_registry_in_spec_is_used() -> Result<(), Box<dyn std::error::Error>> {
+        let cpi = chart("vsphere-cpi", "1.34.0")?;
+        let spec = VDOConfigSpec {
+            images: Some(Images {
+                registry: Some("mirror.example".into()),
+                ..Images::default()
+            }),
+            ..VDOConfigSpec::default()
+        };
         assert_eq!(values_of(&spec, &cpi)?, json!({"images": {"registry": "mirror.example"}}));
+        Ok(())
+    }
 
-        spec.storage_provider = Some(StorageProvider {
-            storage_classes: vec![StorageClass {
-                name: "gold".into(),
-                storage_policy: Some("Gold".into()),
-                binding_mode: Some(BindingMode::Immediate),
-                ..StorageClass::default()
-            }],
-            ..StorageProvider::default()
-        });
+    #[test]
+    fn chart_values_storage_classes_in_spec_are_rendered() -> Result<(), Box<dyn std::error::Error>> {
+        let csi = chart("vsphere-csi", "3.7.3")?;
+        let spec = VDOConfigSpec {
+            storage_provider: Some(StorageProvider {
+                storage_classes: vec![StorageClass {
+                    name: "gold".into(),
+                    storage_policy: Some("Gold".into()),
+                    binding_mode: Some(BindingMode::Immediate),
+                    ..StorageClass::default()
+                }],
+                ..StorageProvider::default()
+            }),
+            ..VDOConfigSpec::default()
+        };
         let values = values_of(&spec, &csi)?;
         let expected = json!([{"name": "gold", "storagePolicy": "Gold", "bindingMode": "Immediate"}]);
         assert_eq!(values["storageClasses"], expected);

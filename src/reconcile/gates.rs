@@ -203,7 +203,7 @@ mod tests {
 
     /// Only a driver that is not there yet waits, and only for connections that it uses.
     #[test]
-    fn a_new_driver_waits_for_privileges() {
+    fn gate_new_driver_waits_for_privileges() {
         let desired = [workload(CPI, 4), workload(CSI, 5)];
         let asked = Asked {
             connections: [
@@ -219,6 +219,7 @@ mod tests {
             port: 443,
             datacenters: vec![],
             trust: crate::types::Trust::SystemRoots,
+            sha1: None,
             version: None,
             build: None,
             ready: Some(true),
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn the_csi_driver_waits_for_initialised_nodes() {
+    fn gate_csi_driver_waits_for_initialized_nodes() {
         let (ready, waiting) = ([("cp", true), ("w", true)], [("cp", true), ("w", false)]);
         for (drivers, nodes, csi_runs, cpi_age, expected) in [
             (
@@ -320,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_csi_driver_begins_with_its_cloud_provider() {
+    fn gate_csi_driver_needs_cloud_provider_only_at_first_install() {
         for (drivers, running, expected) in [
             (&[CPI, CSI][..], &[][..], true),
             (&[CPI, CSI], &[CPI], false),
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_webhook_waits_for_its_pods_once() {
+    fn gate_webhook_waits_for_its_pods_once() {
         let object = |kind: &str, status: serde_json::Value| {
             let value = json!({"apiVersion": "x/v1", "kind": kind, "metadata": {"name": "w", "namespace": "n", "generation": 1},
                 "spec": {"replicas": 1, "selector": {"app": "w"}, "template": {"metadata": {"labels": {"app": "w", "more": "x"}}}},

@@ -2,7 +2,7 @@
 
 use super::error::ReconcileError;
 use super::node::{node, registers};
-use crate::api::{ConditionType, Conditions, VDOConfig, VsphereCloudConfig, VsphereCloudConfigStatus};
+use crate::api::{CertificateStatus, ConditionType, Conditions, VDOConfig, VsphereCloudConfig, VsphereCloudConfigStatus};
 use crate::cluster::{ClusterError, Reader, Select, View, Watch};
 use crate::facts::{Cluster, Connection, Credentials, Node};
 use crate::manifest::Object;
@@ -109,11 +109,13 @@ pub async fn connection(reader: &Reader, object: &VsphereCloudConfig) -> Result<
     let current = status.observed_generation == object.metadata.generation;
     let ready = Conditions::find(&status.conditions, ConditionType::Ready);
     let found = credentials(reader, object).await?;
+    let trust = trust(reader, object).await?;
     Ok(Connection {
         server: object.spec.vc_ip.clone(),
         port: port(object),
         datacenters: object.spec.datacenters.clone(),
-        trust: trust(reader, object).await?,
+        sha1: sha1(&trust, status.certificate.as_ref().filter(|_| current)),
+        trust,
         version: vcenter_version(object),
         blocked: blocked(&status, current, &found),
         lamed: lamed(&status, current),
@@ -130,6 +132,13 @@ pub async fn connection(reader: &Reader, object: &VsphereCloudConfig) -> Result<
         credentials: found.credentials,
         name,
     })
+}
+
+/// The SHA-1 thumbprint of the certificate that is trusted by its SHA-256 thumbprint, where that certificate was presented last.
+fn sha1(trust: &Trust, presented: Option<&CertificateStatus>) -> Option<Thumbprint> {
+    let Trust::Thumbprint(print) = trust else { return None };
+    let presented = presented.filter(|certificate| certificate.sha256.parse().as_ref() == Ok(print))?;
+    presented.sha1.as_ref()?.parse().ok()
 }
 
 /// Why a connection must not reach a driver as it is now. In an outage, what was found before counts.

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn one_attempt_and_then_growing_pauses() {
+    fn login_refused_backoff_grows_after_each_attempt() {
         let refused = |n| record(n, Some("InvalidCredentials"), None);
         for (records, seconds, expected) in [
             (vec![], 0, "claim 1"),
@@ -272,7 +272,7 @@ mod tests {
 
     /// A refusal by the service for tags is remembered by whoever shares the login, through restarts, and tried again after growing pauses.
     #[test]
-    fn refused_by_the_service_for_tags() {
+    fn tag_login_refused_backoff_grows() {
         let minutes = |n: i64| at(60 * n);
         let mut refusals = TagRefusals::default();
         assert!(refusals.allow(at(0)));
@@ -280,6 +280,10 @@ mod tests {
             refusals = refusals.and_one(minutes(0));
             assert!(!refusals.allow(minutes(pause - 1)) && refusals.allow(minutes(pause)), "{pause}");
         }
+    }
+
+    #[test]
+    fn tag_login_refusal_in_status_applies_to_same_secret_version() {
         let connection = |reason: Reason, version: &str| {
             let mut conditions = Conditions::new(vec![], None, Time(at(0)));
             conditions.set(ConditionType::TopologyConsistent, None, reason, "told");
@@ -309,11 +313,15 @@ mod tests {
                 "{reason} {version}"
             );
         }
+    }
+
+    #[test]
+    fn session_of_eight_minutes_is_renewed() {
         assert!(!is_old(at(0), at(479)) && is_old(at(0), at(480)));
     }
 
     #[test]
-    fn who_shares_a_login() {
+    fn login_records_same_vcenter_secret_and_user_are_shared() {
         use crate::api::{AboutStatus, VsphereCloudConfigStatus};
         let connection = |uuid: &str, credential: CredentialStatus| {
             let mut object = VsphereCloudConfig::new("c", crate::api::VsphereCloudConfigSpec::default());

@@ -25,7 +25,8 @@ pub(super) async fn answered(
         for question in next.questions {
             match question {
                 Question::HeldBy(id) => {
-                    let holder = held_by(world, &id, apply_set).await?;
+                    let uid = observed.live.get(&id).map(|live| live.uid().to_owned()).unwrap_or_default();
+                    let holder = held_by(world, &id, &uid, apply_set).await?;
                     observed.held.insert(id, holder);
                 }
                 Question::Volumes => observed.volumes = Some(volumes(world, config).await?),
@@ -34,15 +35,15 @@ pub(super) async fn answered(
     }
 }
 
-/// What holds an object. That something does is believed for a while: it is asked in every run.
-async fn held_by(world: &World, id: &ObjectId, apply_set: &str) -> Result<Option<String>, ClusterError> {
+/// What holds an object. That something does is believed for a while, of this very object: it is asked in every run.
+async fn held_by(world: &World, id: &ObjectId, uid: &str, apply_set: &str) -> Result<Option<String>, ClusterError> {
     let cache = world.reader.cache();
-    if let Some(known) = cache.and_then(|cache| cache.holder(id)) {
+    if let Some(known) = cache.and_then(|cache| cache.holder(uid)) {
         return Ok(Some(known));
     }
     let found = holder(&world.client, id, apply_set).await?;
     if let (Some(cache), Some(found)) = (cache, &found) {
-        cache.held_by(id, found);
+        cache.held_by(uid, found);
     }
     Ok(found)
 }

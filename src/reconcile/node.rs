@@ -90,7 +90,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_node_tells_of_its_network_in_two_ways() {
+    fn node_network_not_ready_is_read_from_conditions() {
         let read = |conditions: Value| {
             let object = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"conditions": conditions}});
             node(&Object::new(object).expect("a node"), false).network
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_and_taints_are_read() {
+    fn node_labels_and_taints_are_read() {
         let object = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": {"a": "b"}}, "spec": {"taints": [
             {"key": "k", "value": "v", "effect": "NoSchedule"}, {"key": "soft", "effect": "PreferNoSchedule"}]}});
         let place = place(&Object::new(object).expect("a node"));

@@ -1,12 +1,15 @@
 //! What must hold before the drivers can work, from the matrix, the choice and the rendered workloads (pure).
 
 use super::basis::Basis;
+use super::desired::connection;
 use crate::api::{ConditionType, Reason};
-use crate::facts::Node;
+use crate::driverconfig::csi;
+use crate::facts::{Connection, Node};
 use crate::health::{Placement, placement};
 use crate::matrix::{Entry, Index, Query, Resolution, State};
 use crate::plan::Desired;
 use crate::status::{Precondition, short};
+use crate::types::CSI;
 use jiff::Timestamp;
 use std::sync::Arc;
 
@@ -121,6 +124,29 @@ fn judge(
     Ok(names.join(" and "))
 }
 
+/// Whether all connections of the CSI driver are trusted in the same way. Its syncer knows only one.
+pub(super) fn trust(connections: &[Connection]) -> Precondition {
+    let kind = ConditionType::TrustConsistent;
+    let used: Vec<_> = connections
+        .iter()
+        .filter(|c| c.drivers.iter().any(|driver| driver == CSI))
+        .map(connection)
+        .collect();
+    if used.is_empty() {
+        return Precondition::unknown(kind, Reason::NotRequested, "CSI is not asked for");
+    }
+    match csi::differing_trust(&used).join(", ") {
+        names if names.is_empty() => Precondition::holds(kind, "the connections of CSI are trusted in the same way"),
+        names => Precondition::fails(
+            kind,
+            Reason::TrustDiffers,
+            format!(
+                "the connections {names} are trusted in different ways, and the syncer of CSI may read only one; give them the same CA bundle, which may hold several authorities"
+            ),
+        ),
+    }
+}
+
 /// Whether the pods of every Deployment find nodes.
 pub(super) fn control_plane(desired: &[Desired], nodes: &[Arc<Node>]) -> Precondition {
     let kind = ConditionType::ControlPlaneEligible;
@@ -157,11 +183,11 @@ pub(super) fn control_plane(desired: &[Desired], nodes: &[Arc<Node>]) -> Precond
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::Place;
+    use crate::facts::{Credentials, Place};
     use crate::fetch::{Edition, embedded};
     use crate::manifest::Object;
     use crate::matrix::{self, DriverRequest, UpdatePolicy};
-    use crate::types::{CPI, CSI, Digest};
+    use crate::types::{CPI, Digest, Secret, Trust};
     use serde_json::json;
     use std::collections::BTreeMap;
     use std::sync::Arc;
@@ -174,7 +200,51 @@ mod tests {
     }
 
     #[test]
-    fn the_platform_is_judged_by_what_is_to_run() {
+    fn trust_differs_between_csi_connections_fails() {
+        let named = |name: &str, trust: Trust, driver: &str| Connection {
+            name: name.into(),
+            server: format!("{name}.example.com"),
+            port: 443,
+            datacenters: Vec::new(),
+            trust,
+            sha1: None,
+            version: None,
+            build: None,
+            ready: None,
+            message: String::new(),
+            credentials: Credentials {
+                user: "u".into(),
+                password: Secret::new("p"),
+            },
+            blocked: None,
+            drivers: vec![driver.into()],
+            lamed: Vec::new(),
+        };
+        let bundle = || Trust::CaBundle("PEM".into());
+        for (connections, holds, reason) in [
+            (vec![named("a", bundle(), CSI)], Some(true), "Healthy"),
+            (vec![named("a", bundle(), CSI), named("b", bundle(), CSI)], Some(true), "Healthy"),
+            (
+                vec![named("a", bundle(), CSI), named("b", Trust::SystemRoots, CSI)],
+                Some(false),
+                "TrustDiffers",
+            ),
+            (
+                vec![named("a", bundle(), CSI), named("b", Trust::SystemRoots, CPI)],
+                Some(true),
+                "Healthy",
+            ),
+            (vec![named("b", bundle(), CPI)], None, "NotRequested"),
+        ] {
+            let found = trust(&connections);
+            assert_eq!((found.holds, found.reason.as_str()), (holds, reason), "{}", found.message);
+            let names = holds != Some(false) || found.message.contains("a, b");
+            assert!(names, "{}", found.message);
+        }
+    }
+
+    #[test]
+    fn precondition_supported_each_platform_matches_snapshot() {
         let index = Index::parse(embedded::index()).expect("an index");
         let say = |kubernetes: &str, vcenter: Option<&str>, pin: Option<(&str, bool)>| {
             let kubernetes = kubernetes.parse().expect("a version");
@@ -209,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_matrix_grows_old() {
+    fn precondition_matrix_expired_or_invalid_fails() {
         let at = |text: &str| text.parse::<Timestamp>().expect("a time");
         let edition = |expires: Option<&str>, problem: Option<&str>| {
             let mut index = Index::parse(embedded::index()).expect("an index");
@@ -238,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn controllers_find_nodes_or_not() {
+    fn precondition_control_plane_without_eligible_node_fails() {
         let deployment = |replicas: i64| Desired {
             object: Object::new(
                 json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "c", "namespace": "n"},

@@ -54,6 +54,12 @@ impl Prepared {
         plan::whole(&self.input(survey, &self.observed))
     }
 
+    /// The same if the storage driver had no volumes; what waits for them is in [`Plan::blocked`] of the plan.
+    #[must_use]
+    pub fn eventual(&self, survey: &Survey) -> Plan {
+        plan::whole(&self.input(survey, &self.observed.without_volumes()))
+    }
+
     /// Plans, and looks up what has to be known before something goes: now, or at the end of the whole way.
     async fn answer(&mut self, world: &World, occasion: &Occasion<'_>, survey: &Survey) -> Result<(), ReconcileError> {
         self.plan = self.answered(world, occasion, survey, plan::build).await?;
@@ -134,6 +140,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         connections.push(connection);
     }
     report.connections.clone_from(&connections);
+    report.preconditions.push(preconditions::trust(&connections));
 
     report.preconditions.push(snapshots::survey(&world.reader, &config.spec).await);
 

@@ -134,7 +134,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_kind_of_every_chart_is_looked_for() {
+    fn inventory_recovery_looks_for_every_chart_kind() {
         let mut kinds = BTreeSet::new();
         for source in crate::fetch::embedded::sources().into_values() {
             for version in source.versions() {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_expected_only_where_something_was_installed() {
+    fn inventory_expected_only_with_finalizer_or_status() {
         let config = |finalizer: bool, listed: bool| {
             let mut config = VDOConfig::new("vdo", crate::api::VDOConfigSpec::default());
             config.metadata.finalizers = finalizer.then(|| vec![FINALIZER.to_owned()]);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ours_is_listed_as_it_was() {
+    fn inventory_rebuilt_lists_only_owned_objects() {
         let object = |kind: &str, name: &str, driver: &str, set: &str| {
             let value = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "uid": format!("uid-{name}")}});
             let mut all = [Object::new(value).expect("an object")];

@@ -23,6 +23,8 @@ pub struct Rehearsals(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
+    /// The UID of the VDOConfig that was asked for.
+    config: String,
     accepted: BTreeMap<ObjectId, (Digest, Instant)>,
     /// By driver, with the digest of everything that was asked about it.
     refused: BTreeMap<DriverName, (Digest, Vec<Refusal>)>,
@@ -31,6 +33,18 @@ struct Known {
 impl Rehearsals {
     fn lock(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets everything, unless it was about this VDOConfig. Another one, also of the same name, is another installation: by the time
+    /// that it begins, rights and policies may be others.
+    pub(super) fn only_of(&self, config: &str) {
+        let mut known = self.lock();
+        if known.config != config {
+            *known = Known {
+                config: config.to_owned(),
+                ..Known::default()
+            };
+        }
     }
 
     pub(super) fn knows(&self, step: &Step, what: &Digest) -> bool {
@@ -104,7 +118,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_remembered_for_the_very_same_question() {
+    fn dry_run_memory_of_another_vdoconfig_is_forgotten() {
+        let memory = Rehearsals::default();
+        let step = Step::Delete {
+            id: ObjectId::new("", "ConfigMap", "n", "a"),
+            api_version: "v1".into(),
+            uid: "u".into(),
+        };
+        memory.only_of("one");
+        memory.remember(&step, entitled());
+        memory.only_of("one");
+        assert!(memory.knows(&step, &entitled()));
+        memory.only_of("another");
+        assert!(!memory.knows(&step, &entitled()));
+    }
+
+    #[test]
+    fn dry_run_refusal_is_cached_for_same_driver_and_digest() {
         let memory = Rehearsals::default();
         let (one, other) = (Digest::of(b"one"), Digest::of(b"other"));
         let id = ObjectId::new("", "ConfigMap", "n", "a");

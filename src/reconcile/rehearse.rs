@@ -325,7 +325,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn a_level_that_is_only_warned_of_refuses_nothing() {
+    fn dry_run_pod_security_warn_level_is_not_refused() {
         let warning = "would violate PodSecurity \"restricted:latest\": host namespaces";
         let namespace = |labels: Value| {
             Object::new(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "labels": labels}})).expect("an object")

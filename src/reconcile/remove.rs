@@ -36,16 +36,7 @@ pub(super) async fn remove(occasion: &Occasion<'_>, world: &World, report: &mut 
         return recover::record(config, world, &survey, report).await;
     }
     let namespace = config.namespace().unwrap_or_default();
-    let observed = Observed {
-        live: survey.live.clone(),
-        at: occasion.now,
-        patience: occasion.patience,
-        ..Observed::default()
-    };
-    let (observed, plan) = answered(world, config, &survey.apply_set, observed, |observed| {
-        plan::remove(&survey.apply_set, observed, &survey.inventory)
-    })
-    .await?;
+    let (observed, plan) = next(occasion, world, &survey).await?;
     plan::check(&plan, &[], &survey.inventory)?;
     report.waiting.clone_from(&plan.waiting);
     report.skipped.clone_from(&plan.skipped);
@@ -67,6 +58,36 @@ pub(super) async fn remove(occasion: &Occasion<'_>, world: &World, report: &mut 
         return Ok(());
     }
     let_go(occasion, world, &survey, report).await
+}
+
+/// The next increment of the removal, with what had to be looked up for it.
+async fn next(occasion: &Occasion<'_>, world: &World, survey: &Survey) -> Result<(Observed, Plan), ReconcileError> {
+    let observed = Observed {
+        live: survey.live.clone(),
+        at: occasion.now,
+        patience: occasion.patience,
+        ..Observed::default()
+    };
+    answered(world, occasion.config, &survey.apply_set, observed, |observed| {
+        plan::remove(&survey.apply_set, observed, &survey.inventory)
+    })
+    .await
+}
+
+/// Every delete that the removal leads to, and what it waits for, for people who ask; it is never carried out.
+///
+/// # Errors
+/// When the cluster cannot be read.
+pub async fn removal(occasion: &Occasion<'_>, world: &World) -> Result<(Survey, Plan), ReconcileError> {
+    let survey = survey(&world.reader, occasion.config, occasion.kubernetes.clone()).await?;
+    let (observed, next) = next(occasion, world, &survey).await?;
+    let whole = plan::whole_removal(&survey.apply_set, &observed.without_volumes(), &survey.inventory);
+    let plan = Plan {
+        waiting: next.waiting,
+        blocked: next.blocked,
+        ..whole
+    };
+    Ok((survey, plan))
 }
 
 /// Whether everything that is going to be removed may be removed: the first thing does not go while the right for the last is

@@ -89,7 +89,7 @@ mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
     #[test]
-    fn what_could_not_be_seen_is_looked_for_again_soon() {
+    fn next_reconcile_after_unknown_precondition_is_soon() {
         let kind = ConditionType::SnapshotsSupported;
         for (found, next) in [
             (Precondition::unknown(kind, Reason::NotChecked, "a right is missing"), Next::Soon),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_promised_attempt_is_not_put_off_by_whoever_wakes_us_before() {
+    fn next_attempt_announced_keeps_its_time_when_woken_early() {
         let at = |second: i64| Timestamp::from_second(second).expect("a time");
         let status = |promised: Option<(i64, Reason)>| VDOConfigStatus {
             next_attempt: promised.map(|(second, because)| NextAttempt {

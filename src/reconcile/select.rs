@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_specification_needs_of_a_version() {
+    fn requested_features_each_spec_field_requires_feature() {
         let asks = |storage: serde_json::Value| {
             let spec: VDOConfigSpec = serde_json::from_value(json!({"storageProvider": storage})).expect("a specification");
             let asked = asked(&spec, "ns", &["a".to_owned()].into()).expect("a request");
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn every_feature_that_a_specification_can_ask_for_is_in_the_matrix() {
+    fn requested_features_all_are_in_matrix() {
         let index = Index::parse(crate::fetch::embedded::index()).expect("an index");
         let spec = json!({"storageProvider": {"snapshots": {}, "fileVolumes": {}, "features": {
             "csi-migration": true, "csi-transaction-support": true, "high-pv-node-density": true,
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for() {
+    fn requested_drivers_each_spec_selects_connections() {
         for (spec, existing, expected) in [
             (json!({}), &["b", "a"][..], "vsphere-cpi=a+b vsphere-csi=a+b"),
             (json!({"cloudProvider": {}}), &["a"], "vsphere-cpi=a"),

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_snapshots() {
+    fn snapshots_wish_each_spec_gives_shipped_asked_or_off() {
         let none = Wish::Off("CSI is not asked for");
         let off = Wish::Off("spec.storageProvider.values.snapshots.enabled is false");
         for (spec, expected) in [
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn snapshots_missing_definition_or_controller_is_reported() {
         let found = |missing: &[&str], controllers: &[(&str, bool)]| {
             judge(&Ok(SnapshotSupport {
                 missing: missing.iter().map(|name| (*name).to_owned()).collect(),
@@ -187,6 +187,10 @@ mod tests {
         let broken = found(&[], &[("kube-system/s", false)]);
         assert!(broken.message.contains("kube-system/s"), "{}", broken.message);
         assert_eq!(told(&found(&[], &[("a/a", false), ("b/b", true)])), "Some(true) Healthy");
+    }
+
+    #[test]
+    fn snapshots_not_requested_missing_support_is_no_fault() {
         let unknown = precondition(Wish::Shipped, &Err(ReconcileError::NoClusterId));
         assert_eq!(told(&unknown), "None NotChecked");
         // What nobody has asked for is told, and is no fault.
@@ -198,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_counts_when_it_is_served() {
+    fn snapshots_definition_counts_only_when_v1_is_served() {
         let definition = |name: &str, served: bool, established: &str| {
             let value = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "x"},
                 "spec": {"versions": [{"name": name, "served": served}]},

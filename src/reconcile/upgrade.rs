@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn every_precondition_of_the_matrix_is_checked() {
+    fn upgrade_preconditions_every_matrix_name_is_known() {
         let index = Index::parse(crate::fetch::embedded::index()).expect("an index");
         let nothing = Known {
             registered: &[],
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upgrade_waits_for_what_does_not_hold_or_is_not_known() {
+    fn upgrade_unmet_or_unknown_precondition_waits() {
         let two = [("a", UUID), ("b", UUID)];
         let both = || machines(2, &[("a", "/DC/vm/a"), ("b", "/DC/vm/b")]);
         let one = || machines(2, &[("b", ""), ("a", "/DC/vm/a")]);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_are_read_from_objects() {
+    fn upgrade_facts_are_read_from_csinode_and_daemonset() {
         let object = |value| Object::new(value).expect("an object");
         let node = object(
             json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": "a"}, "spec": {"drivers": [

@@ -214,7 +214,7 @@ mod tests {
     /// Two years, looked at every six hours, with a cluster that is one look behind: whatever is served, as it was or as it
     /// will be, is trusted by whatever is trusted, as it was or as it will be. An authority is never made twice.
     #[test]
-    fn two_years_without_a_gap() {
+    fn webhook_certificate_rotation_two_years_has_no_trust_gap() {
         let (mut state, mut live): (Option<State>, Option<State>) = (None, None);
         let mut steps = Vec::new();
         for look in 0..2 * 365 * 4 {
@@ -253,7 +253,7 @@ mod tests {
 
     /// A new pair, made because our state was lost, is served beside the old one until all pods have it.
     #[test]
-    fn a_lost_state_makes_no_gap() {
+    fn webhook_certificate_state_lost_keeps_old_authority_trusted() {
         let old = issue(SERVICE, "ns", at(0)).expect("a pair");
         let live = |bundle: &str| Live {
             bundle: Some(bundle.to_owned()),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_read_as_it_was_written_and_half_of_one_is_none() {
+    fn webhook_certificate_state_written_then_read_is_equal() {
         let pair = |day: i64| issue(SERVICE, "ns", at(day)).expect("a pair");
         let state = State {
             current: pair(0),
@@ -297,7 +297,7 @@ mod tests {
 
     /// What is said of a certificate that is in use; the time is an argument.
     #[test]
-    fn an_expired_or_wrong_certificate_is_told() {
+    fn webhook_certificate_expired_or_wrong_is_reported() {
         let pair = issue(SERVICE, "ns", at(0)).expect("a pair");
         let other = issue("other", "ns", at(0)).expect("a pair");
         let say = |certificate: &str, bundle: &str, day: i64| {
@@ -332,12 +332,23 @@ mod tests {
                 format!("Some(false) WebhookCertificateInvalid: the certificate of the webhook {expected}; the operator replaces it");
             assert_eq!(found, expected);
         }
+    }
+
+    #[test]
+    fn webhook_certificate_with_key_of_another_is_rejected() {
+        let pair = issue(SERVICE, "ns", at(0)).expect("a pair");
+        let other = issue("other", "ns", at(0)).expect("a pair");
         let swapped = Pair {
             key: other.key.clone(),
             ..pair.clone()
         };
         assert_eq!(judge::judge_pair(&swapped, NAME, at(1)), Err("has the key of another".into()));
         assert!(judge::judge_pair(&pair, NAME, at(1)).is_ok());
+    }
+
+    #[test]
+    fn webhook_certificate_without_bundle_is_unknown() {
+        let pair = issue(SERVICE, "ns", at(0)).expect("a pair");
         let nothing = Live {
             bundle: None,
             certificate: Some(pair.certificate),

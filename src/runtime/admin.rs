@@ -147,16 +147,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_three_paths() {
+    async fn admin_server_port_in_use_names_listen_flag() {
+        let admin = Admin::bind(([127, 0, 0, 1], 0).into(), Readiness::default(), Arc::new(Metrics::new()))
+            .await
+            .expect("a port");
+        let address = admin.address().expect("an address");
+        let taken = Admin::bind(address, Readiness::default(), Arc::new(Metrics::new()))
+            .await
+            .expect_err("the port is taken");
+        assert!(taken.to_string().contains("--listen"));
+    }
+
+    #[tokio::test]
+    async fn admin_server_health_ready_and_metrics_paths_answer() {
         let readiness = Readiness::default();
         let admin = Admin::bind(([127, 0, 0, 1], 0).into(), readiness.clone(), Arc::new(Metrics::new()))
             .await
             .expect("a port");
         let address = admin.address().expect("an address");
-        let taken = Admin::bind(address, readiness.clone(), Arc::new(Metrics::new()))
-            .await
-            .expect_err("the port is taken");
-        assert!(taken.to_string().contains("--listen"));
         let server = tokio::spawn(admin.run());
         assert!(get(address, "GET /healthz").await.starts_with("HTTP/1.1 200"));
         assert!(get(address, "GET /readyz").await.starts_with("HTTP/1.1 503"));

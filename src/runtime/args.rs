@@ -98,7 +98,7 @@ mod tests {
     use clap::CommandFactory as _;
 
     #[test]
-    fn the_defaults_and_the_twins() {
+    fn operator_args_without_flags_have_defaults() {
         Args::command().debug_assert();
         let args = Args::try_parse_from(["vdo-operator"]).expect("defaults");
         assert_eq!(args.namespace, "vmware-system-vdo");
@@ -107,6 +107,10 @@ mod tests {
             (args.resync_interval, args.connection_interval),
             (Duration::from_secs(600), Duration::from_secs(600))
         );
+    }
+
+    #[test]
+    fn operator_args_every_flag_has_env_variable() {
         for flag in Args::command()
             .get_arguments()
             .filter(|flag| !matches!(flag.get_id().as_str(), "help" | "version"))
@@ -117,8 +121,12 @@ mod tests {
     }
 
     #[test]
-    fn durations() {
+    fn duration_flag_units_are_summed() {
         assert_eq!(interval("1h30m5s"), Ok(Duration::from_secs(5405)));
+    }
+
+    #[test]
+    fn duration_flag_malformed_text_is_rejected() {
         for bad in [
             "",
             "10",

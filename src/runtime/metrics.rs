@@ -332,7 +332,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text() {
+    fn metrics_text_contains_recorded_values_only() {
         let metrics = Metrics::new();
         metrics.reconciled(ReconcileResult::Waiting);
         metrics.reconciled(ReconcileResult::Success);

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_waits_for_is_written_at_once_and_progress_now_and_then() {
+    fn status_write_pace_important_change_is_immediate() {
         use Health::{Blocked, Degraded, Healthy, Progressing};
         use Reason::{Deleting, DeletionBlocked, Forbidden, Removed, VolumesInUse, WaitingForNodes, WaitingForPods};
         let at_once = Duration::ZERO;

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_one_spelling_is_accepted() {
+    fn digest_text_round_trips_and_other_spelling_is_rejected() {
         let good = Digest::of(b"vdo").to_string();
         assert_eq!(good.parse::<Digest>().expect("its own text").to_string(), good);
         for bad in [

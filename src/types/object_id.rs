@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_equal_exactly_when_their_texts_are() {
+    fn object_id_equality_and_order_follow_text() {
         let parts = ["", "a", "b", "ab"];
         let mut all = Vec::new();
         for group in parts {

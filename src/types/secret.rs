@@ -50,14 +50,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn printing_shows_nothing() {
+    fn secret_printed_is_masked() {
         let secret = Secret::new("hunter2");
         assert_eq!(format!("{secret} {secret:?} {:?}", Some(&secret)), "****** ****** Some(******)");
         assert_eq!(secret.expose(), "hunter2");
     }
 
     #[test]
-    fn what_somebody_else_says_is_said_without_it() {
+    fn secret_in_foreign_text_is_masked() {
         assert_eq!(Secret::new("hunter2").hidden_in("hunter2 or hunter2?"), "****** or ******?");
         assert_eq!(Secret::new(" hunter2 ").hidden_in("you sent hunter2"), "you sent ******");
         assert_eq!(Secret::new("").hidden_in("nothing"), "nothing");

@@ -47,10 +47,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_one_copy_while_somebody_holds_it() {
+    fn shared_text_same_text_has_one_copy() {
         let (one, other) = (shared("a label"), shared("a label"));
         assert!(Arc::ptr_eq(&one, &other));
+    }
 
+    #[test]
+    fn shared_text_dropped_texts_are_freed() {
         let mut texts = Texts::default();
         let held: Vec<Arc<str>> = (0..FEW).map(|i| texts.share(&format!("held {i}"))).collect();
         for i in 0..10 * FEW {

@@ -82,7 +82,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_spelling_means_the_same() {
+    fn thumbprint_with_another_last_byte_is_not_equal() {
+        let print = Thumbprint::sha256(b"certificate");
+        let written = print.to_string();
+        let last = if written.ends_with("00") { "01" } else { "00" };
+        let other = format!("{}{last}", &written[..written.len() - 2]);
+        assert_ne!(other.parse(), Ok(print));
+    }
+
+    #[test]
+    fn thumbprint_any_spelling_parses_to_same_digest() {
         let written = Thumbprint::sha256(b"certificate").to_string();
         for spelling in [
             written.clone(),
@@ -92,7 +101,16 @@ mod tests {
         ] {
             assert_eq!(spelling.parse::<Thumbprint>().map(|print| print.to_string()), Ok(written.clone()));
         }
+    }
+
+    #[test]
+    fn thumbprint_sha1_is_recognized() {
         assert!(Thumbprint::from_sha1([7; 20]).is_sha1());
+    }
+
+    #[test]
+    fn thumbprint_malformed_text_is_rejected() {
+        let written = Thumbprint::sha256(b"certificate").to_string();
         for bad in ["", "AB:CD", &written[3..], "zz", &format!("{written}:00")] {
             assert!(bad.parse::<Thumbprint>().is_err(), "{bad:?} was accepted");
         }

@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn real_version_strings_are_understood() {
+    fn kubernetes_version_real_strings_parse() {
         for (text, minor) in [
             ("v1.34.4", "1.34"),
             ("v1.34.4-eks-1a2b3c4", "1.34"),
@@ -274,13 +274,17 @@ mod tests {
         ] {
             assert_eq!(text.parse::<KubernetesVersion>().expect(text).minor(), minor);
         }
+    }
+
+    #[test]
+    fn kubernetes_version_malformed_text_is_rejected() {
         for text in ["", "v", "latest", "1..2", "1.x", "one"] {
             assert!(text.parse::<KubernetesVersion>().is_err(), "{text:?} was accepted");
         }
     }
 
     #[test]
-    fn bounds_compare_only_the_numbers_they_have() {
+    fn version_range_compares_only_given_numbers() {
         let range = |min, max| VersionRange::new(min, max).expect("a range");
         for (range, version, inside) in [
             (range(Some("1.33"), Some("1.35")), "v1.33.0-rc.1", true),
@@ -300,13 +304,13 @@ mod tests {
     }
 
     #[test]
-    fn a_reversed_range_is_empty() {
+    fn version_range_reversed_bounds_is_empty() {
         assert!(VersionRange::new(Some("1.35"), Some("1.34")).expect("bounds").is_empty());
         assert!(!VersionRange::new(Some("1.34.2"), Some("1.34")).expect("bounds").is_empty());
     }
 
     #[test]
-    fn driver_versions_order_as_semver() {
+    fn driver_version_order_follows_semver() {
         let mut all: Vec<DriverVersion> = ["3.8.0-rc.1", "v3.7.10", "3.8.0", "3.7.9"].map(|v| v.parse().expect(v)).into();
         all.sort();
         assert_eq!(format!("{all:?}"), "[3.7.9, 3.7.10, 3.8.0-rc.1, 3.8.0]");

@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_through_nested_folders() {
+    fn inventory_paths_nested_folders_and_vapps_are_joined() {
         let mut gathered = Gathered::new(ManagedObject {
             kind: "Folder".into(),
             id: "group-d1".into(),
@@ -440,7 +440,7 @@ mod tests {
 
     /// A machine has the addresses of its adapters, not those of networks inside it; a datastore the hosts that reach it.
     #[test]
-    fn what_counts_and_what_does_not() {
+    fn inventory_machine_addresses_are_of_its_adapters_only() {
         let with = |kind: &str, values: &[(&str, &str)]| {
             let mut item = item(kind, "x-1", "x", "group-d1");
             for (name, value) in values {
@@ -458,6 +458,18 @@ mod tests {
             "x".into(),
         );
         assert_eq!(found.addresses, ["10.0.0.2", "10.0.0.3"]);
+    }
+
+    #[test]
+    fn inventory_datastore_hosts_are_those_that_reach_it() {
+        let with = |kind: &str, values: &[(&str, &str)]| {
+            let mut item = item(kind, "x-1", "x", "group-d1");
+            for (name, value) in values {
+                item.values
+                    .insert((*name).into(), xml::parse(&format!("<val>{value}</val>")).expect("XML"));
+            }
+            item
+        };
         let mount =
             |host: &str, info: &str| format!("<DatastoreHostMount><key>{host}</key><mountInfo>{info}</mountInfo></DatastoreHostMount>");
         let mounts = mount("h1", "")

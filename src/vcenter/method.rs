@@ -1,7 +1,7 @@
 //! The calls that can be made at all, and how they are written.
 
 use super::soap;
-use super::xml::Element;
+use super::xml::{self, Element};
 use crate::facts::ManagedObject;
 
 /// Everything that this program ever asks of a vCenter with a login: opening and closing what it reads with, and reading. There is
@@ -38,7 +38,7 @@ pub(super) const VIM: Place = Place {
 /// The service of storage policies. It takes the session of the other in a header of its own.
 const PBM: Place = Place {
     path: "/pbm",
-    namespace: "urn:pbm",
+    namespace: xml::PBM,
     action: "urn:pbm/2.0",
 };
 
@@ -107,37 +107,39 @@ pub(super) fn reference(element: &Element) -> ManagedObject {
 
 /// An element that refers to a managed object.
 pub(super) fn refer(name: &str, object: &ManagedObject) -> String {
-    element(name, &object.id).replacen('>', &format!(" type=\"{}\">", object.kind), 1)
+    // The kind is a server's own word, as the identifier is.
+    format!("<{name} type=\"{}\">{}</{name}>", escaped(&object.kind), escaped(&object.id))
 }
 
-/// An element with a text. A carriage return would be read as a line feed if it stood for itself.
+/// An element with a text.
 pub(super) fn element(name: &str, text: &str) -> String {
-    let mut out = format!("<{name}>");
+    format!("<{name}>{}</{name}>", escaped(text))
+}
+
+/// A text as it stands in an element or in an attribute. A carriage return would be read as a line feed if it stood for itself.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
             '\r' => out.push_str("&#13;"),
             c => out.push(c),
         }
     }
-    out.push_str("</");
-    out.push_str(name);
-    out.push('>');
     out
 }
 
 /// Whether a text can be written in XML at all: most control characters cannot, not even by a reference.
 pub(super) fn is_sendable(text: &str) -> bool {
-    text.chars()
-        .all(|c| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..))
+    text.chars().all(xml::is_character)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vcenter::xml;
     use proptest::prelude::*;
 
     proptest! {
@@ -145,7 +147,7 @@ mod tests {
 
         /// Read back by the parser alone, without our tree: character data and references as XML defines them.
         #[test]
-        fn ten_thousand_passwords(password in prop_oneof!["[ -~]{1,40}", "[<>&;'\"\\]\\[!#x0-9 \t\n\r-]{1,24}", "\\PC{1,40}", any::<String>()]) {
+        fn xml_element_any_password_round_trips(password in prop_oneof!["[ -~]{1,40}", "[<>&;'\"\\]\\[!#x0-9 \t\n\r-]{1,24}", "\\PC{1,40}", any::<String>()]) {
             prop_assume!(is_sendable(&password));
             let written = element("password", &password);
             let inside = &written["<password>".len()..written.len() - "</password>".len()];
@@ -157,7 +159,18 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent() {
+    fn reference_kind_with_markup_is_escaped() {
+        let object = ManagedObject {
+            kind: "Folder\"><evil x=\"".into(),
+            id: "a</_this>".into(),
+        };
+        let written = refer("_this", &object);
+        let read = xml::parse(&written).expect("XML");
+        assert_eq!((read.children.len(), reference(&read)), (0, object), "{written}");
+    }
+
+    #[test]
+    fn password_with_control_character_is_not_sendable() {
         for (text, sendable) in [
             ("a\tb\r\nc", true),
             ("\u{1}", false),
@@ -171,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn any_text_arrives_as_it_is() {
+    fn xml_element_special_text_round_trips() {
         let printable: String = (' '..='~').collect();
         for text in [printable.as_str(), " a\tb\n c\r\nd\r ", "]]>&amp;<!--", "пароль 密码 🔑"] {
             assert_eq!(xml::parse(&element("password", text)).expect("XML").text, text);

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refused_login_has_one_of_four_causes() {
+    fn login_fault_rejection_names_cause() {
         for (kind, text, expected) in [
             (
                 "InvalidLogin",
@@ -198,6 +198,10 @@ mod tests {
             assert!(error.to_string().contains(expected), "{error} does not say {expected:?}");
             assert!(error.is_rejection() && error.remedy().ends_with('.'));
         }
+    }
+
+    #[test]
+    fn login_fault_of_other_kind_is_no_rejection() {
         for kind in ["NotAuthenticated", "SystemError", "HostCommunication"] {
             let error = Fault {
                 kind: kind.into(),

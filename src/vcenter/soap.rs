@@ -8,8 +8,7 @@ use crate::types::VcenterVersion;
 /// The oldest dialect of the supported vCenters; newer ones answer it too, while a dialect newer than the server is an error.
 pub(super) const ACTION: &str = "urn:vim25/6.7";
 
-pub(super) const SOAP: &str = "http://schemas.xmlsoap.org/soap/envelope/";
-pub(super) const VIM: &str = "urn:vim25";
+pub(super) use super::xml::{SOAP, VIM};
 
 /// Asks for the content of the service instance.
 pub(super) const RETRIEVE_SERVICE_CONTENT: &str = concat!(

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_of_both_kinds() {
+    fn tag_api_each_call_has_old_and_new_path() {
         for (call, old, new) in [
             (Call::Login, "POST /rest/com/vmware/cis/session", "POST /api/session"),
             (Call::Logout, "DELETE /rest/com/vmware/cis/session", "DELETE /api/session"),

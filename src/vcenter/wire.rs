@@ -161,7 +161,7 @@ mod tests {
     use crate::types::Trust;
 
     #[test]
-    fn loopback_never_goes_through_a_proxy() {
+    fn proxy_loopback_or_excluded_host_is_direct() {
         let matcher = Matcher::builder()
             .https("http://proxy.example.com:3128")
             .no("direct.example.com")
@@ -187,7 +187,7 @@ mod tests {
 
     /// The proxy sees a name, never resolves here; what it refuses is said in its words, without its password.
     #[tokio::test]
-    async fn a_tunnel_through_a_proxy() {
+    async fn proxy_tunnel_each_answer_connects_or_fails() {
         for (answer, expected) in [
             ("HTTP/1.1 200 Connection established\r\nVia: x\r\n\r\nhello", Ok(())),
             (

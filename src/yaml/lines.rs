@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_has_its_line() {
+    fn yaml_lines_every_path_has_its_line() {
         let text = "# comment\na:\n  b: 1\n  c:\n  - x\n\n  - d: yes\n    e: [1,\n      2]\n\"f.g\": {}\n";
         let found = lines(text);
         let line = |path: &str| found.get(&path.split('/').map(str::to_owned).collect::<Vec<_>>()).copied();
@@ -141,8 +141,16 @@ mod tests {
         ] {
             assert_eq!(line(path), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn yaml_lines_json_text_has_lines() {
         let json = lines("{\n  \"a\": {\n    \"b\": [\n      1,\n      {\"c\": 2}]}}\n");
         assert_eq!(json.values().copied().collect::<Vec<_>>(), [2, 3, 4, 5, 5]);
+    }
+
+    #[test]
+    fn yaml_lines_broken_text_is_empty() {
         assert!(lines("a: [\n").is_empty());
     }
 }

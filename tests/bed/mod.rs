@@ -1,11 +1,13 @@
 //! A cluster with a vCenter, as an administrator would find it, and the operator running in it under its own account.
 #![allow(dead_code, reason = "every test uses a part of it")]
 
+pub mod sample;
+
 use anyhow::{Context, Result};
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PropagationPolicy};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+pub use vdo_testbed::PATIENCE;
 use vdo_testbed::{
     Cluster, ClusterOptions, Launch, NodeAgent, NodeOptions, Probe, Process, Proxy, Requests, Vcenter, VcenterOptions, until,
 };
@@ -40,8 +42,6 @@ pub const KINDS: [(&str, &str); 12] = [
 pub const NEXT_PASSWORD: &str = "another password";
 /// The user that the operator is to the API server.
 pub const OPERATOR: &str = "system:serviceaccount:vmware-system-vdo:vdo-operator";
-/// How long anything here may take on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(90);
 
 pub struct Bed {
     pub operator: Option<Process>,
@@ -51,6 +51,7 @@ pub struct Bed {
     /// More flags for the operator.
     pub flags: Vec<(&'static str, &'static str)>,
     token: PathBuf,
+    direct: PathBuf,
     runs: usize,
 }
 
@@ -82,6 +83,7 @@ impl Bed {
             vcenter,
             cluster,
             flags: Vec::new(),
+            direct: token.clone(),
             token,
             runs: 0,
         })
@@ -113,6 +115,21 @@ impl Bed {
     pub fn lead_through(&mut self, proxy: &Proxy) -> Result<()> {
         self.token = proxy.kubeconfig(&self.token)?;
         Ok(())
+    }
+
+    /// From its next start on the operator reaches the API server itself.
+    pub fn lead_directly(&mut self) {
+        self.token.clone_from(&self.direct);
+    }
+
+    /// Whether the operator reaches the API server through a proxy.
+    pub fn is_led_through_a_proxy(&self) -> bool {
+        self.token != self.direct
+    }
+
+    /// Whether an operator was started and has not ended.
+    pub fn operator_runs(&mut self) -> bool {
+        self.operator.as_mut().is_some_and(|operator| operator.exited().is_none())
     }
 
     /// Starts the operator with the token of its own service account, and waits until it is ready.

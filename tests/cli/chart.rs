@@ -4,7 +4,7 @@ use crate::{seen, snap, vdoctl};
 use insta::assert_snapshot;
 
 #[test]
-fn what_a_chart_renders() {
+fn chart_render_prints_yaml_documents() {
     let output = vdoctl(&["chart", "render", "cpi", "--version", "1.34.0"])
         .output()
         .expect("it runs");
@@ -13,11 +13,18 @@ fn what_a_chart_renders() {
     let first: String = text.lines().take(12).map(|line| format!("{line}\n")).collect();
     assert_snapshot!("chart_render_begins", first);
     assert_eq!(vdo::yaml::load_all(&text).expect("YAML").len(), text.matches("---\n").count());
+}
 
+#[test]
+fn chart_render_table_matches_snapshot() {
     snap(
         "chart_render_table",
         &["chart", "render", "vsphere-csi", "--version", "v3.7.3", "-o", "table"],
     );
+}
+
+#[test]
+fn chart_images_with_registry_matches_snapshot() {
     snap(
         "chart_images",
         &[
@@ -30,6 +37,10 @@ fn what_a_chart_renders() {
             "images.registry=registry.example.com/m",
         ],
     );
+}
+
+#[test]
+fn chart_images_json_matches_snapshot() {
     snap(
         "chart_images_json",
         &["chart", "images", "cpi", "--version", "1.34.0", "-o", "json"],
@@ -37,7 +48,7 @@ fn what_a_chart_renders() {
 }
 
 #[test]
-fn values_come_from_files_and_settings_and_the_last_one_wins() {
+fn chart_values_last_file_or_set_flag_wins() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -60,6 +71,10 @@ fn values_come_from_files_and_settings_and_the_last_one_wins() {
         "three.example.com"
     );
     assert_eq!(registry(&["-f", "-"], "images: {registry: four.example.com}"), "four.example.com");
+}
+
+#[test]
+fn chart_set_flag_null_reaches_chart() {
     let gone = seen(vdoctl(&[
         "chart",
         "images",
@@ -70,7 +85,16 @@ fn values_come_from_files_and_settings_and_the_last_one_wins() {
         "images.registry=null",
     ]));
     assert!(gone.contains("must not be removed"), "a null reaches the chart: {gone}");
+}
 
+#[test]
+fn chart_values_file_unreadable_is_rejected() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("written");
+        path.display().to_string()
+    };
     let bad = file("bad.yaml", "a: [");
     let list = file("list.yaml", "[a]");
     for (path, code, says) in [
@@ -87,19 +111,35 @@ fn values_come_from_files_and_settings_and_the_last_one_wins() {
 }
 
 #[test]
-fn a_wrong_driver_or_version_gets_the_nearest() {
+fn chart_unknown_driver_suggests_nearest() {
     snap("chart_wrong_driver", &["chart", "render", "vsphere-cis", "--version", "3.7.3"]);
+}
+
+#[test]
+fn chart_unknown_version_suggests_nearest() {
     snap("chart_wrong_version", &["chart", "render", "csi", "--version", "3.7.9"]);
+}
+
+#[test]
+fn chart_version_without_patch_matches_snapshot() {
     snap("chart_minor_only", &["chart", "render", "csi", "--version", "3.4"]);
+}
+
+#[test]
+fn chart_unknown_value_suggests_nearest() {
     snap(
         "chart_wrong_value",
         &["chart", "render", "csi", "--version", "3.7.3", "--set", "controler.replicas=1"],
     );
+}
+
+#[test]
+fn matrix_unknown_driver_suggests_nearest() {
     snap("matrix_wrong_driver", &["matrix", "list", "calico"]);
 }
 
 #[test]
-fn a_package_is_the_one_of_the_matrix() {
+fn chart_package_has_digest_of_matrix() {
     let output = vdoctl(&["chart", "package", "cpi", "--version", "1.34.0", "-o", "-", "--color", "always"])
         .output()
         .expect("it runs");

@@ -1,6 +1,8 @@
 //! vdoctl as its users meet it: whole command lines, what they print where, and how they end. Nothing here needs a cluster.
 
 mod chart;
+mod compare;
+mod explain;
 mod matrix;
 mod process;
 
@@ -56,7 +58,7 @@ fn code(arguments: &[&str]) -> i32 {
 }
 
 #[test]
-fn help_of_every_verb() {
+fn cli_help_every_verb_matches_snapshot() {
     snap("help", &["--help"]);
     let verbs: [&[&str]; 24] = [
         &["status"],
@@ -91,7 +93,7 @@ fn help_of_every_verb() {
 }
 
 #[test]
-fn a_wrong_command_line_ends_with_2() {
+fn cli_wrong_command_line_exits_2() {
     for arguments in [
         &["bogus"][..],
         &[],
@@ -104,11 +106,15 @@ fn a_wrong_command_line_ends_with_2() {
     ] {
         assert_eq!(code(arguments), 2, "{arguments:?}");
     }
+}
+
+#[test]
+fn cli_misspelled_verb_suggests_nearest() {
     snap("suggestion_for_a_verb", &["staus"]);
 }
 
 #[test]
-fn what_version_says() {
+fn version_text_lists_matrix_and_drivers() {
     let text = seen(vdoctl(&["version"]));
     for part in [
         "vdoctl  ",
@@ -120,7 +126,15 @@ fn what_version_says() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
+}
+
+#[test]
+fn version_short_prints_only_version() {
     snap("version_short", &["version", "--short"]);
+}
+
+#[test]
+fn version_json_has_kind_and_drivers() {
     let output = vdoctl(&["version", "-o", "json"]).output().expect("it runs");
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(
@@ -132,7 +146,7 @@ fn what_version_says() {
 }
 
 #[test]
-fn completion_for_every_shell() {
+fn completion_every_shell_is_generated() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let output = vdoctl(&["completion", shell]).output().expect("it runs");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -145,7 +159,7 @@ fn completion_for_every_shell() {
 
 /// docs/cli.md speaks of every verb, flag and variable there is, and of no other variable.
 #[test]
-fn the_reference_is_complete() {
+fn cli_page_mentions_every_flag_and_variable() {
     fn walk(command: &clap::Command, path: &str, missing: &mut Vec<String>, twins: &mut BTreeSet<String>, docs: &str) {
         for arg in command.get_arguments().filter(|arg| !matches!(arg.get_id().as_str(), "help")) {
             let flag = arg.get_long().map(|long| format!("--{long}"));

@@ -3,7 +3,7 @@
 use crate::{FROZEN, seen, snap, vdoctl};
 
 #[test]
-fn what_the_matrix_chooses() {
+fn matrix_resolve_each_query_matches_snapshot() {
     snap(
         "resolve_fits",
         &[
@@ -96,6 +96,10 @@ fn what_the_matrix_chooses() {
             "cpi",
         ],
     );
+}
+
+#[test]
+fn matrix_list_wide_matches_snapshot() {
     snap("matrix_list", &["matrix", "list", "--matrix", FROZEN, "-o", "wide"]);
 }
 
@@ -117,7 +121,7 @@ pub fn asked(matrix: &'static str, verb: &'static str, kubernetes: &'static str,
 }
 
 #[test]
-fn what_a_choice_says_of_what_is_installed() {
+fn matrix_resolve_installed_versions_match_snapshots() {
     let resolve = |name: &str, kubernetes, more| snap(name, &asked(EDGES, "resolve", kubernetes, more));
     // the only way leads through a version that does not fit
     resolve("resolve_no_path", "1.35", "--installed csi=3.0.0 --installed cpi=1.34.0");
@@ -125,6 +129,10 @@ fn what_a_choice_says_of_what_is_installed() {
     resolve("resolve_steps_down", "1.33", "--installed csi=4.0.0 --driver csi");
     resolve("resolve_other_would_fit", "1.35", "--feature snapshots --installed csi=2.9.0");
     resolve("resolve_one_vcenter", "1.33", "--vcenter 8.0.3 --vcenter 7.0.3 --driver csi=2.9.0");
+}
+
+#[test]
+fn matrix_explain_why_not_and_what_if_match_snapshots() {
     snap("explain_steps", &asked(EDGES, "explain", "1.34", "--installed csi=3.0.0"));
     snap("why_not", &asked(EDGES, "why-not csi 2.9.0", "1.35", "--driver csi"));
     snap("why_not_minor", &asked(EDGES, "why-not csi 3.5", "1.35", ""));
@@ -138,6 +146,10 @@ fn what_a_choice_says_of_what_is_installed() {
             "--installed csi=2.9.0,cpi=1.34.0 --what-if-kubernetes 1.36 --what-if-vcenter a=9.0 --vcenter a=8.0.3,b=7.0.3",
         ),
     );
+}
+
+#[test]
+fn matrix_resolve_json_has_from_and_path() {
     let output = vdoctl(&asked(EDGES, "resolve", "1.34", "--installed csi=2.9.0 -o json"))
         .output()
         .expect("it runs");
@@ -147,7 +159,7 @@ fn what_a_choice_says_of_what_is_installed() {
 }
 
 #[test]
-fn a_matrix_says_when_it_is_old_or_not_understood() {
+fn matrix_expired_or_with_unknown_fields_is_warned_of() {
     snap("matrix_expired", &asked(EXPIRED, "resolve", "1.34", "--installed csi=1.0.0"));
     for verb in ["explain", "why-not csi 2.0.0", "resolve --what-if-kubernetes 1.35"] {
         let text = seen(vdoctl(&asked(EXPIRED, verb, "1.34", "")));
@@ -168,7 +180,7 @@ fn a_matrix_says_when_it_is_old_or_not_understood() {
 }
 
 #[test]
-fn questions_that_contradict_themselves_are_refused() {
+fn matrix_resolve_contradicting_flags_are_rejected() {
     for (more, code_, says) in [
         ("--vcenter vc1=8.0.3 --vcenter vc1=7.0.3", 2, "--vcenter is given twice for vc1"),
         (
@@ -205,7 +217,7 @@ fn questions_that_contradict_themselves_are_refused() {
 
 /// Charts beside an index are opened: the package, its version and its images are what the index says.
 #[test]
-fn lint_looks_into_the_charts() {
+fn matrix_lint_charts_beside_index_are_checked() {
     let folder = tempfile::tempdir().expect("a folder");
     let charts = folder.path().join("charts");
     std::fs::create_dir(&charts).expect("a folder");
@@ -311,6 +323,12 @@ fn lint_looks_into_the_charts() {
             assert!(number.parse::<u64>().is_ok(), "no line number: {line}");
         }
     }
+}
+
+#[test]
+fn matrix_file_not_utf8_is_rejected() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let index = folder.path().join("index.yaml");
     // what is no text is bad input as any other
     std::fs::write(&index, [0xff, 0xfe]).expect("written");
     for arguments in [&["matrix", "lint"][..], &["matrix", "list", "--matrix"]] {

@@ -8,7 +8,7 @@ pub const NOBODY_THERE: &str = r#"{"apiVersion": "v1", "kind": "Config", "curren
     "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}]}"#;
 
 #[test]
-fn a_cluster_that_is_not_there_is_named_and_ends_with_5() {
+fn cli_unreachable_cluster_exits_5_with_address() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("config");
     std::fs::write(&path, NOBODY_THERE).expect("written");
@@ -34,15 +34,26 @@ fn a_cluster_that_is_not_there_is_named_and_ends_with_5() {
             all[0]
         );
     }
+}
+
+#[test]
+fn cli_unknown_context_exits_5() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("config");
+    std::fs::write(&path, NOBODY_THERE).expect("written");
     let mut elsewhere = vdoctl(&["status", "--context", "other"]);
     elsewhere.env("KUBECONFIG", &path);
     assert!(seen(elsewhere).starts_with("exit 5"));
+}
+
+#[test]
+fn cli_missing_kubeconfig_matches_snapshots() {
     snap("no_kubeconfig", &["status"]);
     snap("no_such_kubeconfig", &["diff", "--kubeconfig", "/nowhere/config"]);
 }
 
 #[test]
-fn a_server_that_never_answers_ends_with_7_when_the_time_is_over() {
+fn cli_timeout_silent_api_server_exits_7() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("config");
@@ -54,7 +65,7 @@ fn a_server_that_never_answers_ends_with_7_when_the_time_is_over() {
 }
 
 #[test]
-fn colours_only_where_they_are_wanted() {
+fn cli_color_flag_and_variables_decide_escapes() {
     let escapes = |arguments: &[&str], variables: &[(&str, &str)]| {
         let output = vdoctl(arguments).envs(variables.iter().copied()).output().expect("it runs");
         output.stdout.contains(&0x1b) || output.stderr.contains(&0x1b)
@@ -78,7 +89,7 @@ fn colours_only_where_they_are_wanted() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
+fn cli_closed_pipe_is_no_failure() {
     // The second reader is gone before the first byte, so that no pipe can hold the output until the end.
     for (script, first) in [
         (
@@ -100,7 +111,7 @@ fn a_reader_that_goes_away_is_no_failure() {
 }
 
 #[test]
-fn signals_end_it_with_their_own_codes() {
+fn cli_signal_exits_with_its_own_code() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("config");

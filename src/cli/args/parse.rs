@@ -111,7 +111,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn settings_become_values() {
+    fn set_flag_key_and_value_parses_to_nested_values() {
         for (text, expected) in [
             ("a=1", json!({"a": 1})),
             ("a.b=true", json!({"a": {"b": true}})),
@@ -123,16 +123,24 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Setting>().map(|s| s.values()), Ok(expected), "{text}");
         }
+    }
+
+    #[test]
+    fn set_flag_malformed_text_is_rejected() {
         for text in ["a", "=1", "a..b=1", "a=[x"] {
             assert!(text.parse::<Setting>().is_err(), "{text} was accepted");
         }
     }
 
     #[test]
-    fn names_are_optional() {
+    fn vcenter_flag_with_or_without_name_parses() {
         assert_eq!("vc1=8.0.3".parse::<Vcenter>().map(|v| v.name), Ok(Some("vc1".into())));
         assert_eq!("8.0.3".parse::<Vcenter>().map(|v| v.name), Ok(None));
         assert!("vc1=".parse::<Vcenter>().is_err());
+    }
+
+    #[test]
+    fn driver_flag_with_version_parses_to_pin() {
         assert_eq!("csi=3.7.3".parse::<Ask>().map(|a| a.pin.is_some()), Ok(true));
     }
 }

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_result_is_the_exit_code() {
+    fn doctor_exit_code_several_checks_is_the_worst() {
         let well = ("Resolved", Some(true), Reason::Healthy);
         let connection = |check| subject("connection", &[well, check, ("NodesFound", None, Reason::NotChecked)]);
         let wrong = |kind: &'static str, reason| (kind, Some(false), reason);

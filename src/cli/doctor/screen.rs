@@ -309,7 +309,7 @@ mod tests {
 
     /// On a terminal of eighty columns no line is broken by the terminal but commands, which are copied whole.
     #[test]
-    fn eighty_columns() {
+    fn doctor_text_eighty_columns_wraps_all_but_commands() {
         let layout = Layout {
             columns: Some(80),
             wide: false,
@@ -321,6 +321,10 @@ mod tests {
             let command = "\n        govc vm.change -vm '/DC0/vm/a folder/with a long name/w-3' -e disk.enableUUID=TRUE\n";
             assert!(text.contains(command), "{text}");
         }
+    }
+
+    #[test]
+    fn doctor_text_default_layout_marks_warning_and_failure() {
         let text = anstream::adapter::strip_str(&checks(&sick(), Layout::default())).to_string();
         assert!(
             text.contains("  ! Trusted     certificate sha256") && text.contains("      Renew it in vCenter"),

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_as_long_as_the_terminal_is_wide() {
+    fn wrap_long_text_breaks_at_terminal_width() {
         let text = "one two three four five six seven eight nine ten eleven twelve thirteen";
         assert_eq!(wrap(text, 6, None), text);
         assert_eq!(wrap(text, 50, Some(80)), text, "too narrow to be of use");
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_stands_alone() {
+    fn remedy_line_with_command_is_split_from_prose() {
         for (line, prose, expected) in [
             (
                 "Remove it: govc snapshot.remove -vm x '*'.",

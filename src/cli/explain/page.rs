@@ -105,7 +105,7 @@ mod tests {
     use crate::api::Reason;
 
     #[test]
-    fn a_page_comes_apart() {
+    fn explain_page_markdown_parses_to_entries() {
         let page = "# T\n\nIntro.\n\n## One\n\nFor all\nof it.\n\n### A\n\n**Cause.** It\nbroke.\n\n**Remedy.** Run:\n\n    mend it\n\nor wait.\n\n### B\n\n**Cause.** c\n\n## Two\n\n### C\n\n**Cause.** d\n";
         let all = read(page);
         let words: Vec<(&str, &str)> = all.iter().map(|entry| (entry.reason, entry.section)).collect();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reason_has_an_entry_that_says_what_to_do() {
+    fn explain_every_reason_has_cause_and_remedy() {
         let all = entries();
         assert_eq!(
             all.iter().map(|entry| entry.reason).collect::<Vec<_>>(),

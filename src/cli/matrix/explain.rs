@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fits_is_told_in_runs() {
+    fn version_runs_adjacent_versions_are_joined_to_ranges() {
         let candidates = |text: &str| -> Vec<(DriverVersion, Option<Rejection>)> {
             let one = |word: &str| {
                 let (version, barred) = word.strip_prefix('!').map_or((word, false), |version| (version, true));

@@ -312,7 +312,7 @@ mod tests {
 
     /// Scripts read it: a change here is a change of vdoctl/v1.
     #[test]
-    fn a_driver_has_the_version_that_is_wanted_and_the_one_that_runs() {
+    fn status_json_driver_shows_wanted_and_running_version() {
         let all = |running: &str| DriverStatus {
             name: CSI.into(),
             version: "3.7.3".into(),

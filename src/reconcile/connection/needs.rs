@@ -85,7 +85,7 @@ mod tests {
 
     /// Only what is used is needed, and only by those who use the connection.
     #[test]
-    fn what_a_specification_needs() {
+    fn connection_needs_each_spec_lists_features_and_names() {
         let rich = json!({"cloudProvider": {"vsphereCloudConfigs": ["vc1"], "topology": {"zone": "z", "region": "r"}},
             "storageProvider": {"vsphereCloudConfigs": ["vc2"], "topologyCategories": ["z", "rack"],
                 "fileVolumes": {"vsanDataStoreUrl": ["ds:///v/"]},

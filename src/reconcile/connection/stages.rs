@@ -54,6 +54,7 @@ pub(super) fn stages(report: &mut ConnectionReport, look: &Look, known: bool, no
 fn certificate(facts: &CertificateFacts) -> CertificateStatus {
     CertificateStatus {
         sha256: facts.sha256.to_string(),
+        sha1: Some(facts.sha1.to_string()),
         not_before: facts.not_before.map(Time),
         not_after: facts.not_after.map(Time),
     }
@@ -141,7 +142,7 @@ mod tests {
     use crate::types::Thumbprint;
 
     #[test]
-    fn a_certificate_that_ends_soon_is_spoken_of_and_trusted() {
+    fn certificate_expiring_soon_is_trusted_with_warning() {
         let now: Timestamp = "2026-06-01T00:00:00Z".parse().expect("a time");
         for (end, expected) in [
             ("2026-07-02T00:00:00Z", "Healthy"),
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_that_no_driver_knows_is_told_and_looked_at() {
+    fn vcenter_version_not_in_matrix_passes_with_reason() {
         let index = Index::parse(crate::fetch::embedded::index()).expect("the embedded index");
         for (version, reason) in [("8.0.3", Reason::Healthy), ("5.5.0", Reason::VersionNotInMatrix)] {
             let facts = VcenterFacts {

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn state_and_time_decide() {
+    fn webhook_certificate_each_state_and_time_decides_action() {
         let bad = || Err::<Validity, String>("expired".into());
         let issue = Action::Issue("the one there is expired".into());
         let staged = |trusted: bool| Known {

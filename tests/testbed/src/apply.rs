@@ -1,7 +1,5 @@
 //! Applies manifests as `kubectl apply --server-side` does.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, anyhow};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
@@ -10,7 +8,7 @@ use kube::discovery::{Scope, pinned_kind};
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 
-use crate::wait::{Probe, until};
+use crate::wait::{PATIENCE, Probe, until};
 
 /// The name under which the test bed owns fields.
 pub const FIELD_MANAGER: &str = "vdo-testbed";
@@ -57,7 +55,7 @@ async fn apply_one(client: &Client, document: &Value) -> Result<DynamicObject> {
 /// Waits until a definition is established and its objects can be asked for, which the API server brings about a little later.
 async fn established(client: &Client, name: &str) -> Result<()> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
-    until(&format!("definition {name}"), Duration::from_secs(20), async || {
+    until(&format!("definition {name}"), PATIENCE, async || {
         let definition = api.get(name).await?;
         let conditions = definition.status.and_then(|status| status.conditions).unwrap_or_default();
         let ready = conditions

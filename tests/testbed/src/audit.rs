@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use kube::Client;
 use serde_json::Value;
 
-use crate::wait::{Probe, until};
+use crate::wait::{PATIENCE, Probe, until};
 
 static MARKER: AtomicU64 = AtomicU64::new(0);
+/// Far more than what is written while one request is answered. The log of a shared cluster has tens of megabytes.
+const RECENT: u64 = 256 << 10;
 
 /// A reader of the audit log.
 #[derive(Clone)]
@@ -74,9 +75,9 @@ impl AuditLog {
             let request = http::Request::get(format!("/livez/ping?{marker}")).body(Vec::new())?;
             self.client.request_text(request).await?;
             let start = self.length();
-            until("a marker in the audit log", Duration::from_secs(10), async || {
-                let from = start.saturating_sub(1 << 20);
-                Ok(Probe::when(self.read(Mark(from))?.0.contains(&marker), "not there"))
+            until("a marker in the audit log", PATIENCE, async || {
+                let from = Mark(start.saturating_sub(RECENT));
+                Ok(Probe::when(self.read(from)?.0.contains(&marker), "not there"))
             })
             .await?;
         }
@@ -106,7 +107,8 @@ impl AuditLog {
     }
 
     fn here(&self) -> Mark {
-        Mark(self.read(Mark(0)).map_or(0, |(text, _)| text.len() as u64))
+        let from = Mark(self.length().saturating_sub(RECENT));
+        self.read(from).map_or(from, |(_, end)| end)
     }
 
     fn length(&self) -> u64 {

@@ -30,6 +30,7 @@ or on Debian from the backports suite: apt install -t bookworm-backports golang-
 pub struct Binaries {
     folder: PathBuf,
     assets: Option<PathBuf>,
+    go_env: Vec<(String, String)>,
     quiet: bool,
 }
 
@@ -42,34 +43,47 @@ impl Binaries {
     /// Builds those of `parts` that are missing. It blocks, for minutes the first time; processes that call it at the
     /// same time wait for each other.
     pub fn ensure(parts: &[Part]) -> Result<Self> {
-        Self::find_or_build(parts, false)
+        Self::default_folder(false)?.with(parts)
+    }
+
+    /// The same in a folder of the caller's, with more environment for `go`.
+    pub fn ensure_in(base: &Path, go_env: Vec<(String, String)>, parts: &[Part]) -> Result<Self> {
+        let binaries = Self {
+            folder: base.join(folder_name()?),
+            assets: None,
+            go_env,
+            quiet: false,
+        };
+        binaries.with(parts)
     }
 
     /// The same, for a caller who tells people about it.
     pub(crate) fn ensure_quietly(parts: &[Part]) -> Result<Self> {
-        Self::find_or_build(parts, true)
+        Self::default_folder(true)?.with(parts)
     }
 
-    fn find_or_build(parts: &[Part], quiet: bool) -> Result<Self> {
-        let modules = module_folder();
+    fn default_folder(quiet: bool) -> Result<Self> {
         let base = std::env::var_os("VDO_TESTBED_DIR").map_or_else(|| repository().join(".testbed"), PathBuf::from);
-        let folder = base.join(format!("bin-{}", &hash_modules(&modules, all_modules())?[..12]));
-        let binaries = Self {
-            folder,
+        Ok(Self {
+            folder: base.join(folder_name()?),
             assets: std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from),
+            go_env: Vec::new(),
             quiet,
-        };
-        let missing: Vec<Part> = parts.iter().copied().filter(|part| !binaries.path(*part).is_file()).collect();
+        })
+    }
+
+    fn with(self, parts: &[Part]) -> Result<Self> {
+        let missing: Vec<Part> = parts.iter().copied().filter(|part| !self.path(*part).is_file()).collect();
         if missing.is_empty() {
-            return Ok(binaries);
+            return Ok(self);
         }
-        fs::create_dir_all(&binaries.folder).with_context(|| format!("folder {}", binaries.folder.display()))?;
-        let lock = File::create(binaries.folder.join("lock")).context("build lock")?;
+        fs::create_dir_all(&self.folder).with_context(|| format!("folder {}", self.folder.display()))?;
+        let lock = File::create(self.folder.join("lock")).context("build lock")?;
         lock.lock().context("build lock")?;
         for part in missing {
-            binaries.ensure_one(&modules, &base, part)?;
+            self.ensure_one(part)?;
         }
-        Ok(binaries)
+        Ok(self)
     }
 
     /// The file of one part.
@@ -115,20 +129,20 @@ impl Binaries {
             let lock = File::create(self.folder.join("lock")).context("build lock")?;
             lock.lock().context("build lock")?;
             if !file.is_file() {
-                self.build(&module_folder(), Part::Apiserver, version, &file)?;
+                self.build(Part::Apiserver, version, &file)?;
             }
         }
         Ok(file)
     }
 
-    fn ensure_one(&self, modules: &Path, base: &Path, part: Part) -> Result<()> {
+    fn ensure_one(&self, part: Part) -> Result<()> {
         let file = self.folder.join(part.file_name());
         if file.is_file() {
             return Ok(());
         }
-        let stamp = hash_modules(modules, [part.module()])?;
-        if !self.reuse(base, part, &stamp)? {
-            self.build(modules, part, KUBERNETES_VERSION, &file)?;
+        let stamp = hash_modules([part.module()])?;
+        if !self.reuse(part, &stamp)? {
+            self.build(part, KUBERNETES_VERSION, &file)?;
             fs::write(self.stamp(part), &stamp)?;
         }
         Ok(())
@@ -139,12 +153,14 @@ impl Binaries {
     }
 
     /// Takes the part from a neighbouring folder that was built from the same module.
-    fn reuse(&self, base: &Path, part: Part, stamp: &str) -> Result<bool> {
+    fn reuse(&self, part: Part, stamp: &str) -> Result<bool> {
+        let base = self.folder.parent().context("build folder")?;
         let neighbours = fs::read_dir(base).context("build folder")?.flatten().map(|entry| entry.path());
         for folder in neighbours.filter(|folder| *folder != self.folder) {
             let other = Self {
                 folder,
                 assets: None,
+                go_env: Vec::new(),
                 quiet: true,
             };
             let same = fs::read_to_string(other.stamp(part)).is_ok_and(|text| text == stamp);
@@ -170,54 +186,68 @@ impl Binaries {
         }
     }
 
-    fn build(&self, modules: &Path, part: Part, version: &str, file: &Path) -> Result<()> {
-        let module = modules.join(part.module());
+    /// The folder of a Go module's sources. `go list -m` would leave it empty until something has downloaded the module.
+    fn download(&self, module: &Path, name: &str) -> Result<PathBuf> {
+        let log = self.folder.join("download.log");
+        let answer = self.go(module, &log, &["mod", "download", "-json", name])?;
+        let answer: serde_json::Value = serde_json::from_str(&answer).with_context(|| format!("download of {name}"))?;
+        let folder = answer["Dir"].as_str().filter(|folder| !folder.is_empty());
+        Ok(folder.with_context(|| format!("go names no folder for {name}: {answer}"))?.into())
+    }
+
+    /// Runs `go` and gives its output. Messages go to `log`.
+    fn go(&self, module: &Path, log: &Path, args: &[&str]) -> Result<String> {
+        let messages = File::create(log).with_context(|| format!("log file {}", log.display()))?;
+        let mut command = Command::new("go");
+        command.args(args).current_dir(module).stdin(Stdio::null()).stderr(messages);
+        // The checksum database does not know this module; its hash is in go.sum.
+        command.env("GONOSUMDB", "k8s.io/cloud-provider-vsphere");
+        command.envs(self.go_env.iter().map(|(name, value)| (name, value)));
+        let output = match command.output() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => bail!(NO_GO),
+            other => other.context("cannot run go")?,
+        };
+        if !output.status.success() {
+            bail!(
+                "`go {}` failed in {}; full log: {}; its end:\n{}",
+                args.join(" "),
+                module.display(),
+                log.display(),
+                tail(log, 15)
+            );
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    fn build(&self, part: Part, version: &str, file: &Path) -> Result<()> {
+        let module = module_folder().join(part.module());
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         self.say(&format!("building {name} into {}", self.folder.display()));
         let started = Instant::now();
         if part == Part::Kwok {
-            let source = go(
-                &module,
-                &self.folder.join("kwok-stages.log"),
-                &["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"],
-            )?;
-            copy_stages(Path::new(source.trim()), &self.folder, PathBuf::from)?;
+            copy_stages(&self.download(&module, "sigs.k8s.io/kwok")?, &self.folder, PathBuf::from)?;
         }
         let unfinished = self.folder.join(format!("{name}.part"));
         let out = unfinished.to_string_lossy().into_owned();
         let log = self.folder.join(format!("{name}.log"));
-        go(
+        self.go(
             &module,
             &log,
-            &["build", "-trimpath", "-ldflags", &part.ldflags(version), "-o", &out, part.package()],
+            &[
+                "build",
+                "-trimpath",
+                "-buildvcs=false",
+                "-ldflags",
+                &part.ldflags(version),
+                "-o",
+                &out,
+                part.package(),
+            ],
         )?;
         fs::rename(&unfinished, file).with_context(|| format!("file {}", file.display()))?;
         self.say(&format!("built {name} in {:.0} s", started.elapsed().as_secs_f32()));
         Ok(())
     }
-}
-
-/// Runs `go` and gives its output. Messages go to `log`.
-fn go(module: &Path, log: &Path, args: &[&str]) -> Result<String> {
-    let messages = File::create(log).with_context(|| format!("log file {}", log.display()))?;
-    let mut command = Command::new("go");
-    command.args(args).current_dir(module).stdin(Stdio::null()).stderr(messages);
-    // The checksum database does not know this module; its hash is in go.sum.
-    command.env("GONOSUMDB", "k8s.io/cloud-provider-vsphere");
-    let output = match command.output() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => bail!(NO_GO),
-        other => other.context("cannot run go")?,
-    };
-    if !output.status.success() {
-        bail!(
-            "`go {}` failed in {}; full log: {}; its end:\n{}",
-            args.join(" "),
-            module.display(),
-            log.display(),
-            tail(log, 15)
-        );
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 fn copy_stages(from: &Path, to: &Path, place: impl Fn(&'static str) -> PathBuf) -> Result<()> {
@@ -246,12 +276,15 @@ fn module_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("go")
 }
 
-fn all_modules() -> BTreeSet<&'static str> {
-    Part::ALL.iter().map(|part| part.module()).collect()
+/// Programs of other sources are in another folder.
+fn folder_name() -> Result<String> {
+    let modules: BTreeSet<&str> = Part::ALL.iter().map(|part| part.module()).collect();
+    Ok(format!("bin-{}", &hash_modules(modules)?[..12]))
 }
 
 /// A digest over everything that decides what the programs of these modules are.
-fn hash_modules(folder: &Path, names: impl IntoIterator<Item = &'static str>) -> Result<String> {
+fn hash_modules(names: impl IntoIterator<Item = &'static str>) -> Result<String> {
+    let folder = module_folder();
     let mut hash = Sha256::new();
     for name in names {
         let module = folder.join(name);

@@ -1,7 +1,6 @@
 //! A Kubernetes cluster on loopback: real control plane, simulated nodes.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
@@ -16,10 +15,8 @@ use crate::layout::{Layout, POLICY};
 use crate::nodes::{self, NodeOptions};
 use crate::parts::{KUBERNETES_VERSION, Part};
 use crate::process::Process;
-use crate::wait::{Probe, until};
+use crate::wait::{PATIENCE, Probe, until};
 use crate::workdir::Workdir;
-
-const PATIENCE: Duration = Duration::from_secs(90);
 
 /// What a cluster shall have.
 #[derive(Clone, Debug)]

@@ -50,4 +50,4 @@ pub use process::{Launch, Process};
 pub use proxy::{Act, Call, Cut, Handled, Proxy};
 pub use stages::TROUBLE;
 pub use vcenter::{Logins, Vcenter, VcenterOptions, Vm};
-pub use wait::{Probe, until};
+pub use wait::{PATIENCE, Probe, until};

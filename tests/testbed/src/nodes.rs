@@ -1,7 +1,5 @@
 //! Nodes that kwok plays.
 
-use std::time::Duration;
-
 use anyhow::Result;
 use k8s_openapi::api::core::v1::Node;
 use kube::Client;
@@ -9,7 +7,7 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::apply::FIELD_MANAGER;
-use crate::wait::{Probe, until};
+use crate::wait::{PATIENCE, Probe, until};
 
 /// The taint of a node no cloud provider has looked at yet.
 pub const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
@@ -89,7 +87,7 @@ pub(crate) async fn create(client: &Client, options: &NodeOptions) -> Result<()>
 pub(crate) async fn add(client: &Client, options: &NodeOptions) -> Result<()> {
     create(client, options).await?;
     let api: Api<Node> = Api::all(client.clone());
-    until(&format!("node {}", options.name), Duration::from_secs(30), async || {
+    until(&format!("node {}", options.name), PATIENCE, async || {
         let node = api.get(&options.name).await?;
         let conditions = node.status.and_then(|status| status.conditions).unwrap_or_default();
         if !conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True") {

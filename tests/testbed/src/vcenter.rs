@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -12,7 +11,7 @@ use crate::parts::Part;
 use crate::pki::{Authority, Leaf, Validity};
 use crate::ports::Port;
 use crate::process::{Launch, Process};
-use crate::wait::{Probe, until};
+use crate::wait::{PATIENCE, Probe, until};
 use crate::workdir::Workdir;
 
 /// A virtual machine.
@@ -184,15 +183,11 @@ impl Vcenter {
         self.process = None;
         let output = self.workdir.join("vcsim.out");
         let mut process = self.launch(&output).spawn()?;
-        until(
-            "vcsim",
-            Duration::from_secs(if self.options.large.is_some() { 300 } else { 30 }),
-            async || {
-                process.check()?;
-                let text = std::fs::read_to_string(&output).unwrap_or_default();
-                Ok(Probe::when(text.ends_with('\n'), "it has not said its address"))
-            },
-        )
+        until("vcsim", PATIENCE, async || {
+            process.check()?;
+            let text = std::fs::read_to_string(&output).unwrap_or_default();
+            Ok(Probe::when(text.ends_with('\n'), "it has not said its address"))
+        })
         .await
         .with_context(|| format!("log: {}", process.log().display()))?;
         self.process = Some(process);

@@ -5,7 +5,9 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use tokio::time::{Instant, sleep};
 
-const PAUSE: Duration = Duration::from_millis(40);
+/// How long anything may take that is not measured: long, for a machine that is busy with something else. What is wrong is mostly seen at once.
+pub const PATIENCE: Duration = Duration::from_secs(300);
+const PAUSE: Duration = Duration::from_millis(80);
 
 /// Asks `probe` again and again until it gives a value. It fails at once on an error, and after `patience` with what was
 /// waited for and the last thing `probe` said was missing.

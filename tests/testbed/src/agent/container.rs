@@ -213,7 +213,7 @@ mod tests {
     use super::redirect;
 
     #[test]
-    fn paths_are_replaced_as_a_whole() {
+    fn redirect_mounted_paths_are_replaced_as_a_whole() {
         let mounts = [("/etc/cloud/secrets".into(), "/s".into()), ("/etc/cloud".into(), "/c".into())];
         let cases = [
             ("--cloud-config=/etc/cloud/vsphere.conf", "--cloud-config=/c/vsphere.conf"),

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_fields_are_no_difference_and_other_values_are() {
+    fn contains_fewer_fields_with_same_values_is_true() {
         let live = json!({"spec": {"a": 1.0, "b": [{"c": "x", "default": true}], "e": {}}, "status": {}});
         for same in [
             json!({}),
@@ -128,6 +128,11 @@ mod tests {
         ] {
             assert!(contains(&live, &same), "{same}");
         }
+    }
+
+    #[test]
+    fn contains_other_value_or_missing_field_is_false() {
+        let live = json!({"spec": {"a": 1.0, "b": [{"c": "x", "default": true}], "e": {}}, "status": {}});
         for other in [
             json!({"spec": {"a": 2}}),
             json!({"spec": {"b": []}}),
@@ -139,13 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn text_of_a_secret_is_compared_as_bytes() {
+    fn as_stored_secret_string_data_becomes_base64() {
         let stored = as_stored(&json!({"kind": "Secret", "stringData": {"password": "p@ss"}}));
         assert_eq!(stored, json!({"kind": "Secret", "data": {"password": "cEBzcw=="}}));
     }
 
     #[test]
-    fn the_manifests_are_there() -> Result<()> {
+    fn installation_manifests_begin_with_namespace() -> Result<()> {
         let kinds: Vec<String> = installation()?.iter().map(name).collect();
         assert_eq!(kinds.first().map(String::as_str), Some("Namespace vmware-system-vdo"));
         assert!(!kinds.iter().any(|kind| kind.starts_with("Deployment")), "{kinds:?}");

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_is_asked_for_at_a_version() {
+    fn list_address_is_pinned_to_resource_version() {
         for (asked, wanted) in [
             ("/api/v1/pods", "/api/v1/pods?resourceVersion=7&resourceVersionMatch=Exact"),
             (

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_understood() {
+    fn api_call_each_address_is_parsed() {
         for (method, uri, line, writes) in [
             (Method::GET, "/version", "get ", false),
             (Method::GET, "/api/v1/nodes?limit=500", "list nodes", false),

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn five_failures_within_three_minutes_lock_an_account() {
+    fn lockout_five_failures_in_three_minutes_locks_and_ends() {
         let mut model = Model::new(Some(Lockout::default()));
         for _ in 0..4 {
             model.failed("u");

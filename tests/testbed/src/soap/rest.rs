@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_of_both_dialects() {
+    fn tag_api_path_is_translated_to_older_dialect() {
         for (new, old) in [
             ("/api/session", Some("/rest/com/vmware/cis/session")),
             ("/api/cis/tagging/category", Some("/rest/com/vmware/cis/tagging/category")),
@@ -49,6 +49,10 @@ mod tests {
         ] {
             assert_eq!(older(new).as_deref(), old);
         }
+    }
+
+    #[test]
+    fn tag_api_answer_is_unwrapped_from_value() {
         assert_eq!(
             unwrapped(&Bytes::from_static(b"{\"value\":[\"a\"]}")),
             Bytes::from_static(b"[\"a\"]")

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_spares_the_first_and_ends_after_the_last() {
+    fn soap_rule_after_and_times_limit_its_matches() {
         let mut rule = Rule::on("Login", Act::Close).after(1).times(2);
         let taken: Vec<bool> = ["Login", "Logout", "Login", "Login", "Login"].map(|m| rule.takes(m)).into();
         assert_eq!(taken, [false, false, true, true, false]);

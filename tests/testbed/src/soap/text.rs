@@ -60,11 +60,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_found() {
+    fn soap_method_and_element_text_are_found() {
         let text = r#"<Envelope xmlns="e"><Body><Login xmlns="urn:vim25"><userName>a&amp;b</userName></Login></Body></Envelope>"#;
         assert_eq!((method(text), element(text, "userName").as_deref()), (Some("Login"), Some("a&b")));
         assert_eq!(method("<e:Body><v:X/></e:Body>"), Some("X"));
         assert_eq!(method("hello"), None);
+    }
+
+    #[test]
+    fn soap_element_text_is_lowered() {
         assert_eq!(
             lower("<a><dnsName>VM-1</dnsName><b>B</b></a>", "dnsName"),
             "<a><dnsName>vm-1</dnsName><b>B</b></a>"
@@ -72,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_a_fault() {
+    fn soap_missing_property_is_fault() {
         let part = |kind: &str| {
             format!(r#"<objects><missingSet><path>no.such</path><fault><fault _x:type="{kind}"/></fault></missingSet></objects>"#)
         };

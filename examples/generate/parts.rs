@@ -1,0 +1,9 @@
+//! The generators, for the program that writes files and for the tests that hold the files against them.
+#![allow(dead_code, clippy::print_stdout, reason = "a test uses the parts that it checks")]
+
+pub mod crds;
+pub mod docs;
+pub mod matrix;
+pub mod rbac;
+pub mod renders;
+pub mod upstream;

@@ -1,0 +1,11 @@
+//! Charts: archives, values, rendering, and what the drivers themselves ship.
+#![allow(missing_docs, reason = "tests")]
+
+mod archive;
+#[path = "../../examples/generate/parts.rs"]
+mod generate;
+mod hardening;
+mod packaging;
+mod render;
+mod upstream;
+mod values;

@@ -1,0 +1,122 @@
+//! The demonstration, as `make demo` runs it: twice, and ended.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::print_stdout, reason = "tests")]
+
+use crate::fixture::alone;
+use anyhow::Result;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// Ends the test bed however the test ends.
+struct Demo {
+    program: PathBuf,
+    dir: tempfile::TempDir,
+}
+
+impl Demo {
+    fn new() -> Self {
+        let operator = Path::new(env!("CARGO_BIN_EXE_vdo-operator"));
+        let program = operator.with_file_name("vdo-testbed");
+        assert!(
+            program.is_file(),
+            "{} is missing: run `cargo build --workspace` first",
+            program.display()
+        );
+        let dir = tempfile::tempdir().expect("a folder");
+        Self { program, dir }
+    }
+
+    fn run(&self, verb: &str) -> Output {
+        let mut command = Command::new(&self.program);
+        command.arg(verb).arg("--dir").arg(self.dir.path()).stdin(Stdio::null());
+        command.output().expect("vdo-testbed runs")
+    }
+
+    /// Runs the demonstration and gives what it says.
+    fn show(&self) -> String {
+        let output = self.run("demo");
+        let [stdout, stderr] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text"));
+        assert!(output.status.success(), "{}\n{stdout}\n{stderr}\n{}", output.status, self.logs());
+        stdout
+    }
+
+    fn logs(&self) -> String {
+        ["operator.log", "testbed.log"]
+            .map(|log| format!("== {log}\n{}", fs::read_to_string(self.dir.path().join(log)).unwrap_or_default()))
+            .join("\n")
+    }
+
+    /// Processes that were started for this test bed: its folder is in their arguments or environment.
+    fn processes(&self) -> Vec<String> {
+        let dir = self.dir.path().to_str().expect("a plain path").to_owned();
+        let read =
+            |process: &Path, file: &str| String::from_utf8_lossy(&fs::read(process.join(file)).unwrap_or_default()).replace('\0', " ");
+        let all = fs::read_dir("/proc").expect("/proc").flatten().map(|entry| entry.path());
+        all.filter(|process| read(process, "cmdline").contains(&dir) || read(process, "environ").contains(&dir))
+            .map(|process| format!("{} {}", process.display(), read(&process, "cmdline")))
+            .collect()
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        self.run("down");
+    }
+}
+
+fn assert_has(text: &str, words: &[&str]) {
+    for word in words {
+        assert!(text.contains(word), "{word:?} is not in:\n{text}");
+    }
+}
+
+#[test]
+fn demo_installs_then_writes_nothing_and_down_ends_every_process() -> Result<()> {
+    alone(async || {
+        let demo = Demo::new();
+        let first = demo.show();
+        assert_has(
+            &first,
+            &[
+                "vsphere-cpi 1.34.0",
+                "vsphere-csi 3.7.3",
+                "nodes initialised 4/4",
+                "CSI controller pods ready 1/1",
+                "VDOConfig vdo is Ready",
+                "$ vdoctl status",
+                "DRIVER ",
+                "administrator@vsphere.local",
+                "export KUBECONFIG=",
+                "writes: ",
+            ],
+        );
+        assert!(
+            !first.contains("0 writes by the operator and this demo"),
+            "the first run wrote:\n{first}"
+        );
+        let log = fs::read_to_string(demo.dir.path().join("operator.log")).expect("the operator's log");
+        let password = fs::read_to_string(demo.dir.path().join("vcenter/password")).expect("the password");
+        assert!(!log.contains(&password) && !first.contains(&password), "the password is shown");
+        assert!(!demo.processes().is_empty(), "everything stays up");
+
+        let second = demo.show();
+        assert_has(
+            &second,
+            &[
+                "test bed found",
+                "namespace, definitions and rights of deploy/: all ",
+                "operator runs",
+                "deploy/samples/: all 3 objects are as they should be",
+                "VDOConfig vdo is Ready",
+                "0 writes by the operator and this demo",
+            ],
+        );
+
+        let ended = demo.run("down");
+        assert!(ended.status.success(), "{ended:?}");
+        let left = demo.processes();
+        assert!(left.is_empty(), "left behind:\n{}", left.join("\n"));
+        Ok(())
+    })
+}

@@ -1,0 +1,384 @@
+//! The control planes that the tests of this binary share: one with the drivers installed, one without, each used by one test at a time.
+//!
+//! A test says what it needs: [`EMPTY`], [`OPERATOR`] or [`INSTALLED`]. The fixture brings the shared cluster there from wherever the
+//! last test left it, which takes a second or a few, where a new control plane takes ten. After a test that failed the cluster is not
+//! used again: it is kept for whoever looks for the cause, and the next test gets a new one.
+//!
+//! What a test creates is deleted afterwards by its UID, whatever its kind in [`SWEPT`]. What a test changes in objects that were there
+//! before (labels of nodes, what the vCenter says), it changes back itself. Evidence from before a test (events, drift entries, audit
+//! lines) is still there: a test takes an audit mark, or compares times.
+
+use crate::bed::{Bed, NODES, NS, PATIENCE};
+use anyhow::{Context, Result};
+use futures::FutureExt as _;
+use futures::future::try_join_all;
+use kube::api::PostParams;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::path::Path;
+use std::sync::LazyLock;
+use std::time::Instant;
+use tokio::runtime::Runtime;
+use tokio::sync::Mutex;
+use vdo_testbed::{Probe, until};
+
+const VDO: &str = "vdo.vmware.com/v1alpha1";
+
+/// Nothing is installed and no operator runs; the nodes wait for a cloud provider.
+pub const EMPTY: Fixture = Fixture {
+    operator: false,
+    installed: false,
+    flags: &[],
+};
+/// The same with an operator that has nothing to do.
+pub const OPERATOR: Fixture = Fixture { operator: true, ..EMPTY };
+/// The operator has installed both drivers in their newest versions from the samples, and VDOConfig vdo is Ready.
+pub const INSTALLED: Fixture = Fixture {
+    installed: true,
+    ..OPERATOR
+};
+
+/// The kinds of which a test may create objects, in the order in which they are deleted.
+const SWEPT: [(&str, &str); 28] = [
+    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"),
+    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"),
+    ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
+    ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"),
+    ("v1", "ResourceQuota"),
+    (VDO, "CompatibilityConfig"),
+    (VDO, "VDOConfig"),
+    (VDO, "VsphereCloudConfig"),
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "DaemonSet"),
+    ("apps/v1", "StatefulSet"),
+    ("v1", "Pod"),
+    ("storage.k8s.io/v1", "VolumeAttachment"),
+    ("v1", "PersistentVolumeClaim"),
+    ("v1", "PersistentVolume"),
+    ("storage.k8s.io/v1", "StorageClass"),
+    ("storage.k8s.io/v1", "CSIDriver"),
+    ("v1", "ConfigMap"),
+    ("v1", "Secret"),
+    ("v1", "Service"),
+    ("v1", "ServiceAccount"),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+    ("rbac.authorization.k8s.io/v1", "Role"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+    ("v1", "Namespace"),
+    ("v1", "Node"),
+];
+
+/// The state in which a test finds the cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct Fixture {
+    operator: bool,
+    installed: bool,
+    flags: &'static [(&'static str, &'static str)],
+}
+
+/// The shared cluster, and what was in it before the first test: UIDs, and the content of what decides about rights.
+struct Shared {
+    bed: Bed,
+    baseline: BTreeMap<String, Value>,
+    /// The drift that the status named when the last test began.
+    drift: Value,
+}
+
+/// Clients keep tasks in the runtime that made them, so all tests share it.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    crate::bed::prepare();
+    Runtime::new().expect("a runtime")
+});
+/// Two of them, so that the drivers are not installed and uninstalled from one test to the next, and one waits while the other works.
+static WITH_DRIVERS: Mutex<Option<Shared>> = Mutex::const_new(None);
+static WITHOUT_DRIVERS: Mutex<Option<Shared>> = Mutex::const_new(None);
+static ALONE: Mutex<()> = Mutex::const_new(());
+
+impl Fixture {
+    /// The operator runs with these flags besides the usual ones.
+    pub const fn flags(self, flags: &'static [(&'static str, &'static str)]) -> Self {
+        Self { flags, ..self }
+    }
+
+    /// Runs a test in this state.
+    pub fn run(self, test: impl AsyncFnOnce(&mut Bed) -> Result<()>) -> Result<()> {
+        RUNTIME.block_on(async {
+            let slot = if self.installed { &WITH_DRIVERS } else { &WITHOUT_DRIVERS };
+            let mut slot = slot.lock().await;
+            let begun = Instant::now();
+            let mut shared = match slot.take() {
+                Some(shared) => shared,
+                None => Shared::start().await?,
+            };
+            let outcome = AssertUnwindSafe(async {
+                shared.restore(self).await.context("the cluster for this test")?;
+                test(&mut shared.bed).await
+            })
+            .catch_unwind()
+            .await;
+            if matches!(outcome, Ok(Ok(()))) {
+                *slot = Some(shared);
+            } else {
+                shared.bed.cluster.keep_dir();
+            }
+            drop(slot);
+            took(begun);
+            outcome.unwrap_or_else(|panic| resume_unwind(panic))
+        })
+    }
+}
+
+/// Runs a test that starts what it needs by itself, one such test at a time.
+pub fn alone(test: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
+    RUNTIME.block_on(async {
+        let _slot = ALONE.lock().await;
+        let begun = Instant::now();
+        let outcome = test().await;
+        took(begun);
+        outcome
+    })
+}
+
+/// Writes down how long a test took without its wait for a cluster, for the list of the slowest.
+fn took(begun: Instant) {
+    let thread = std::thread::current();
+    let line = format!(
+        "took {:.1} s  cluster {}\n",
+        begun.elapsed().as_secs_f64(),
+        thread.name().unwrap_or_default()
+    );
+    // Past the harness, which captures what tests print.
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+impl Shared {
+    async fn start() -> Result<Self> {
+        let bed = Bed::start().await?;
+        let baseline = found(&bed).await?.iter().map(|object| (uid(object), rights(object))).collect();
+        Ok(Self {
+            bed,
+            baseline,
+            drift: Value::Null,
+        })
+    }
+
+    async fn restore(&mut self, wanted: Fixture) -> Result<()> {
+        let bed = &mut self.bed;
+        let all = found(bed).await?;
+        let as_before = |(uid, rights): (&String, &Value)| {
+            rights.is_null() || all.iter().any(|o| o["metadata"]["uid"] == **uid && self::rights(o) == *rights)
+        };
+        if !self.baseline.iter().all(as_before) {
+            for file in ["namespace.yaml", "rbac.yaml"] {
+                bed.cluster
+                    .apply_file(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(file))
+                    .await?;
+            }
+        }
+        let keep = wanted.installed && is_installed(bed).await?;
+        self.sweep(all, true).await?;
+        if !keep {
+            uninstall(&mut self.bed).await?;
+            self.sweep(found(&self.bed).await?, false).await?;
+            renew_nodes(&self.bed).await?;
+        }
+        let bed = &mut self.bed;
+        // Three repairs of one object in ten minutes are a conflict with somebody; those of two tests are none.
+        let drift = bed.status().await?["drift"].clone();
+        let repaired = std::mem::replace(&mut self.drift, drift) != self.drift;
+        let as_wanted = !repaired && bed.operator_runs() && bed.flags == wanted.flags && !bed.is_led_through_a_proxy();
+        if !wanted.operator {
+            stop(bed);
+        } else if !as_wanted {
+            restart(bed, wanted.flags).await?;
+        }
+        if wanted.installed && !keep {
+            bed.apply_samples().await?;
+        }
+        if wanted.installed {
+            until("the operator to have reconciled", PATIENCE, async || {
+                Ok(Probe::when(bed.reconciles().await? > 0, "it has not"))
+            })
+            .await?;
+            bed.until_condition("VsphereCloudConfig", "vc1", "Ready", "Healthy").await?;
+            bed.until_ready().await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes what tests have created, and with `installed` nothing of what the operator and the samples have.
+    async fn sweep(&self, all: Vec<Value>, installed: bool) -> Result<()> {
+        let bed = &self.bed;
+        let left = self.leftovers(all, installed);
+        for same in left.chunk_by(|one, other| one["kind"] == other["kind"]) {
+            try_join_all(same.iter().map(|object| remove(bed, object))).await?;
+        }
+        if left.is_empty() {
+            return Ok(());
+        }
+        until("what the last test created to be deleted", PATIENCE, async || {
+            let left = self.leftovers(found(bed).await?, installed);
+            let left: Vec<String> = left.iter().map(crate::bed::name).collect();
+            Ok(Probe::when(left.is_empty(), left.join(", ")))
+        })
+        .await
+    }
+
+    fn leftovers(&self, mut all: Vec<Value>, installed: bool) -> Vec<Value> {
+        all.retain(|object| {
+            let expected = is_of_kubernetes(object) || (installed && is_of_the_operator(object));
+            !(expected || self.baseline.contains_key(&uid(object)))
+        });
+        all
+    }
+}
+
+/// Deletes an object, whatever its finalizers want.
+async fn remove(bed: &Bed, object: &Value) -> Result<()> {
+    let [api_version, kind, namespace, name] = ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"]
+        .map(|path| object.pointer(path).and_then(Value::as_str).unwrap_or_default());
+    if object["metadata"]["finalizers"].is_array() {
+        let change = json!({"metadata": {"finalizers": null}});
+        // It may be gone meanwhile.
+        let _ = bed.merge(api_version, kind, namespace, name, change).await;
+    }
+    bed.delete(api_version, kind, namespace, name).await
+}
+
+/// What of a role, a binding or a namespace a test may have changed; null for other kinds.
+fn rights(object: &Value) -> Value {
+    match object["kind"].as_str() {
+        Some("ClusterRole" | "Role") => object["rules"].clone(),
+        Some("ClusterRoleBinding" | "RoleBinding") => object["subjects"].clone(),
+        Some("Namespace") => object["metadata"]["labels"].clone(),
+        _ => Value::Null,
+    }
+}
+
+/// Everything of the swept kinds.
+async fn found(bed: &Bed) -> Result<Vec<Value>> {
+    let lists = SWEPT.map(async |(api_version, kind)| {
+        let mut all = bed.list(api_version, kind, "").await?;
+        for object in &mut all {
+            object["apiVersion"] = api_version.into();
+            object["kind"] = kind.into();
+        }
+        anyhow::Ok(all)
+    });
+    Ok(try_join_all(lists).await?.concat())
+}
+
+fn uid(object: &Value) -> String {
+    object["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Whether the operator made an object, or it is one of the samples.
+fn is_of_the_operator(object: &Value) -> bool {
+    let metadata = &object["metadata"];
+    let [kind, name] = [&object["kind"], &metadata["name"]].map(|value| value.as_str().unwrap_or_default());
+    let known = match kind {
+        "VDOConfig" => name == "vdo",
+        "VsphereCloudConfig" => name == "vc1",
+        "Secret" => name == "vc1-credentials",
+        "ConfigMap" => name.starts_with("vdo-inventory"),
+        _ => false,
+    };
+    known || metadata["labels"]["app.kubernetes.io/managed-by"] == "vdo"
+}
+
+/// Whether Kubernetes adds an object by itself, perhaps later than the first look.
+fn is_of_kubernetes(object: &Value) -> bool {
+    let metadata = &object["metadata"];
+    let [kind, namespace, name] = [&object["kind"], &metadata["namespace"], &metadata["name"]].map(|v| v.as_str().unwrap_or_default());
+    let known = match kind {
+        "ConfigMap" => name == "kube-root-ca.crt",
+        // Controllers get their accounts when they start.
+        "ServiceAccount" => name == "default" || namespace == "kube-system",
+        "Service" => name == "kubernetes",
+        "Namespace" => name == "default" || name.starts_with("kube-"),
+        "Node" => NODES.iter().any(|(node, _)| *node == name),
+        _ => false,
+    };
+    known || metadata["ownerReferences"].is_array()
+}
+
+/// Whether the drivers are installed as the samples want them; the objects of the samples are put back first.
+async fn is_installed(bed: &Bed) -> Result<bool> {
+    let config = bed.get(VDO, "VDOConfig", NS, "vdo").await?;
+    let drivers = config["status"]["drivers"].as_array().cloned().unwrap_or_default();
+    let version = |name: &str| drivers.iter().find(|d| d["name"] == name).map(|d| d["version"].clone());
+    let newest = version("vsphere-cpi") == Some("1.34.0".into()) && version("vsphere-csi") == Some("3.7.3".into());
+    // A rebuilt inventory takes the namespace for somebody else's, so that it would stay.
+    let inventory = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?["data"]["objects"].to_string();
+    let newest = newest && !inventory.contains("adopted");
+    let newest = newest && drivers.iter().all(|d| d["running"] == d["version"]);
+    if config["metadata"]["deletionTimestamp"].is_string() || !newest {
+        return Ok(false);
+    }
+    bed.apply(&bed.secret(bed.vcenter.password())).await?;
+    put_back(bed, &bed.connection("vc1")).await?;
+    put_back(bed, &bed.config(json!({}))).await?;
+    Ok(true)
+}
+
+/// Gives an object exactly this specification, and no annotations.
+async fn put_back(bed: &Bed, wanted: &Value) -> Result<()> {
+    let [kind, name] = ["/kind", "/metadata/name"].map(|path| wanted.pointer(path).and_then(Value::as_str).unwrap_or_default());
+    until(&format!("{kind} {name} to be put back"), PATIENCE, async || {
+        let live = bed.get(VDO, kind, NS, name).await?;
+        if live == Value::Null {
+            bed.apply(wanted).await?;
+            return Ok(Probe::Ready(()));
+        }
+        let mut object = live.clone();
+        object["spec"] = wanted["spec"].clone();
+        object["metadata"].as_object_mut().context("metadata")?.shift_remove("annotations");
+        if object["spec"] == live["spec"] && object["metadata"] == live["metadata"] {
+            return Ok(Probe::Ready(()));
+        }
+        let api = bed.api(VDO, kind, NS);
+        match api.replace(name, &PostParams::default(), &serde_json::from_value(object)?).await {
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(Probe::not_yet("it changed meanwhile")),
+            other => Ok(Probe::Ready(other.map(|_| ())?)),
+        }
+    })
+    .await
+}
+
+async fn uninstall(bed: &mut Bed) -> Result<()> {
+    if bed.get(VDO, "VDOConfig", NS, "vdo").await? == Value::Null {
+        return Ok(());
+    }
+    if !bed.operator_runs() || bed.is_led_through_a_proxy() || !bed.flags.is_empty() {
+        restart(bed, &[]).await?;
+    }
+    put_back(bed, &bed.config(json!({}))).await?;
+    bed.uninstall().await
+}
+
+/// Replaces the nodes if one of them was initialised.
+async fn renew_nodes(bed: &Bed) -> Result<()> {
+    for (name, _) in NODES {
+        let node = bed.get("v1", "Node", "", name).await?;
+        if !node["spec"]["taints"].to_string().contains("uninitialized") {
+            return bed.renew_nodes().await;
+        }
+    }
+    Ok(())
+}
+
+fn stop(bed: &mut Bed) {
+    bed.kill_operator();
+    bed.lead_directly();
+    bed.flags.clear();
+}
+
+async fn restart(bed: &mut Bed, flags: &[(&'static str, &'static str)]) -> Result<()> {
+    stop(bed);
+    bed.flags = flags.to_vec();
+    bed.start_operator().await
+}

@@ -1,0 +1,209 @@
+//! The installation, from an empty cluster to healthy drivers, on a real control plane with the real cloud provider.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
+
+mod change;
+mod secrets;
+mod shown;
+
+use crate::bed::{Bed, NS, PATIENCE, name};
+use crate::fixture::{EMPTY, INSTALLED, OPERATOR};
+use crate::install::secrets::ensure_secrets_are_watched_by_name;
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use vdo_testbed::{Mark, Probe, until};
+
+/// Asks for a resync and waits until it is made.
+async fn resync(bed: &Bed, value: &str) -> Result<()> {
+    let before = bed.reconciles().await?;
+    let annotate = json!({"metadata": {"annotations": {"vdo.vmware.com/reconcile-at": value}}});
+    bed.merge("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo", annotate).await?;
+    until("the resync to be made", PATIENCE, async || {
+        let now = bed.reconciles().await?;
+        Ok(Probe::when(now > before, format!("{now} reconciles so far")))
+    })
+    .await
+}
+
+/// Waits until the operator has finished whatever an earlier test caused: a resync asks the API server nothing.
+pub async fn until_at_rest(bed: &Bed) -> Result<()> {
+    until("a resync without a request", PATIENCE, async || {
+        let mark = bed.cluster.audit().mark().await?;
+        resync(bed, &format!("{mark:?}")).await?;
+        let asked = bed.operator_requests(mark).await?;
+        Ok(Probe::when(asked.is_empty(), asked))
+    })
+    .await
+}
+
+/// Starts the operator again and waits until it has reconciled.
+async fn restart(bed: &mut Bed) -> Result<()> {
+    bed.kill_operator();
+    bed.start_operator().await?;
+    until("the first reconcile after the restart", PATIENCE, async || {
+        Ok(Probe::when(bed.reconciles().await? > 1, "none yet"))
+    })
+    .await
+}
+
+/// The operator had every right that it needed since then.
+pub async fn ensure_nothing_was_forbidden(bed: &Bed, since: Mark) -> Result<()> {
+    let asked = bed.cluster.audit().since(since).await?.of(crate::bed::OPERATOR);
+    let forbidden = asked.only(|e| e.code == 403);
+    ensure!(forbidden.is_empty(), "the operator lacked rights:\n{forbidden}");
+    Ok(())
+}
+
+/// The operator brings what initialises nodes, so it has to run before: admitted in its restricted namespace, on the control
+/// plane, not to be evicted. The simulated nodes run no image, so the pod is only looked at.
+#[test]
+fn operator_deployment_runs_on_uninitialised_control_plane() -> Result<()> {
+    EMPTY.run(async |bed| {
+        let manifest = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/operator.yaml");
+        bed.cluster.apply_file(manifest).await?;
+        let label = "app.kubernetes.io/name=vdo-operator";
+        let pod = until("the operator's pod to run", PATIENCE, async || {
+            let pods = bed.list("v1", "Pod", label).await?;
+            let running = pods.iter().find(|p| p["status"]["phase"] == "Running").cloned();
+            let deployment = bed.get("apps/v1", "Deployment", NS, "vdo-operator").await?;
+            Ok(running.map_or_else(|| Probe::not_yet(&deployment["status"]), Probe::Ready))
+        })
+        .await?;
+        assert_eq!(pod["spec"]["nodeName"], "cp-1");
+        assert_eq!(pod["spec"]["priority"], 2_000_000_000);
+        bed.delete("apps/v1", "Deployment", NS, "vdo-operator").await?;
+        until("the operator's pod to be gone", PATIENCE, async || {
+            let left = bed.list("v1", "Pod", label).await?.len();
+            Ok(Probe::when(left == 0, format!("{left} pods")))
+        })
+        .await
+    })
+}
+
+/// How often the vCenter has let the user of the connection in.
+async fn logins(bed: &Bed) -> Result<u64> {
+    let all = bed.vcenter.logins().await?;
+    Ok(all.get(bed.vcenter.user()).map_or(0, |logins| logins.succeeded))
+}
+
+/// A Secret, a connection and an empty VDOConfig are all that is needed.
+#[test]
+fn install_from_samples_is_ready_within_request_budget() -> Result<()> {
+    OPERATOR.run(async |bed| {
+        bed.kill_operator();
+        let (started, logins_before) = (bed.cluster.audit().mark().await?, logins(bed).await?);
+        bed.start_operator().await?;
+        let mark = bed.cluster.audit().mark().await?;
+        bed.apply_samples().await?;
+        let config = bed.until_ready().await?;
+        let versions: BTreeMap<&str, &str> = config["status"]["drivers"]
+            .as_array()
+            .context("drivers")?
+            .iter()
+            .filter_map(|d| Some((d["name"].as_str()?, d["version"].as_str()?)))
+            .collect();
+        assert_eq!(
+            versions,
+            BTreeMap::from([("vsphere-cpi", "1.34.0"), ("vsphere-csi", "3.7.3")]),
+            "the CPI of the minor and the newest CSI that fits"
+        );
+        let requests = bed.operator_requests(mark).await?;
+        let objects = usize::try_from(config["status"]["inventory"]["objects"].as_i64().context("inventory")?)?;
+        println!("install of {objects} objects: {} requests\n{requests}", requests.len());
+        ensure!(
+            requests.len() <= 2 * objects + 10,
+            "{} requests for {objects} objects:\n{requests}",
+            requests.len()
+        );
+        let refused = requests.only(|e| e.code == 403 || e.code == 409 || e.code >= 500);
+        ensure!(refused.is_empty(), "requests were refused:\n{refused}");
+
+        // The cloud provider has logged in: the nodes are initialised.
+        ensure!(logins(bed).await? > logins_before, "no log-in succeeded since {logins_before}");
+        for node in bed.list("v1", "Node", "").await? {
+            let id = node["spec"]["providerID"].as_str().unwrap_or_default();
+            ensure!(id.starts_with("vsphere://"), "{} has provider ID {id:?}", name(&node));
+            ensure!(
+                !node["spec"]["taints"].to_string().contains("uninitialized"),
+                "{} still bears the taint",
+                name(&node)
+            );
+        }
+        ensure_secrets_are_watched_by_name(bed, started).await?;
+
+        until_at_rest(bed).await?;
+        let healthy = until("an event with reason Healthy", PATIENCE, async || {
+            let mut events = bed.list("events.k8s.io/v1", "Event", "").await?;
+            events.retain(|e| e["regarding"]["uid"] == config["metadata"]["uid"] && e["reason"] == "Healthy");
+            Ok(if events.is_empty() {
+                Probe::not_yet("there is none")
+            } else {
+                Probe::Ready(events)
+            })
+        })
+        .await?;
+        assert_eq!(healthy.len(), 1, "one event for one transition: {healthy:?}");
+        ensure_nothing_was_forbidden(bed, started).await
+    })
+}
+
+#[test]
+fn install_on_one_control_plane_node_runs_one_csi_controller() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        let controller = bed
+            .get("apps/v1", "Deployment", "vmware-system-csi", "vsphere-csi-controller")
+            .await?;
+        assert_eq!(controller["spec"]["replicas"], 1, "one replica for one control-plane node");
+        assert_eq!(controller["status"]["readyReplicas"], 1);
+        Ok(())
+    })
+}
+
+#[test]
+fn install_applies_every_object_as_field_manager_vdo() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        let all = bed.owned().await?;
+        ensure!(!all.is_empty(), "nothing is installed");
+        for owned in all {
+            let live = bed
+                .get(
+                    owned["apiVersion"].as_str().unwrap_or_default(),
+                    owned["kind"].as_str().unwrap_or_default(),
+                    owned["metadata"]["namespace"].as_str().unwrap_or_default(),
+                    owned["metadata"]["name"].as_str().unwrap_or_default(),
+                )
+                .await?;
+            ensure!(live != Value::Null, "{} is gone", name(&owned));
+            let managers = live["metadata"]["managedFields"].to_string();
+            ensure!(managers.contains("\"vdo\""), "{} is not managed by vdo: {managers}", name(&owned));
+        }
+        Ok(())
+    })
+}
+
+/// Ten forced resyncs, no request.
+#[test]
+fn resync_of_installed_drivers_asks_nothing() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        until_at_rest(bed).await?;
+        let mark = bed.cluster.audit().mark().await?;
+        for round in 0..10 {
+            resync(bed, &round.to_string()).await?;
+        }
+        let requests = bed.operator_requests(mark).await?;
+        ensure!(requests.is_empty(), "at rest the operator asked:\n{requests}");
+        Ok(())
+    })
+}
+
+#[test]
+fn restart_with_installed_drivers_writes_nothing() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        until_at_rest(bed).await?;
+        let mark = bed.cluster.audit().mark().await?;
+        restart(bed).await?;
+        let writes = bed.operator_requests(mark).await?.writes();
+        ensure!(writes.is_empty(), "after a restart the operator wrote:\n{writes}");
+        Ok(())
+    })
+}

@@ -1,0 +1,246 @@
+//! Leader election: two operators in one cluster, a stopped leader, a leader that ends, and a Lease that cannot be renewed.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
+
+use crate::bed::{Bed, NS, OPERATOR, PATIENCE, condition, logged};
+use crate::fixture::{EMPTY, INSTALLED};
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use vdo_testbed::{AuditLog, Mark, Probe, Process, Requests, until};
+
+const VDO: &str = "vdo.vmware.com/v1alpha1";
+const FEATURES: &str = "internal-feature-states.csi.vsphere.vmware.com";
+
+/// What the operators wrote, without the Lease itself.
+fn writes(audit: &AuditLog, mark: Mark) -> Result<Requests> {
+    Ok(audit.so_far(mark)?.of(OPERATOR).writes().only(|e| e.resource != "leases"))
+}
+
+async fn until_written(audit: &AuditLog, mark: Mark, count: usize) -> Result<()> {
+    let end = Instant::now() + PATIENCE;
+    while writes(audit, mark)?.len() < count {
+        ensure!(Instant::now() < end, "gave up waiting for {count} writes");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    Ok(())
+}
+
+async fn holder(bed: &Bed) -> Result<String> {
+    let lease = bed.get("coordination.k8s.io/v1", "Lease", "kube-system", "vdo-operator").await?;
+    Ok(lease["spec"]["holderIdentity"].as_str().unwrap_or("(no Lease)").to_owned())
+}
+
+async fn until_held_by(bed: &Bed, identity: &str) -> Result<Duration> {
+    let start = Instant::now();
+    until(&format!("the Lease to be held by {identity:?}"), PATIENCE, async || {
+        let found = holder(bed).await?;
+        Ok(Probe::when(found == identity, found))
+    })
+    .await?;
+    Ok(start.elapsed())
+}
+
+/// Deletes the Lease, so that the next operator need not wait until that of a killed one runs out.
+async fn free_lease(bed: &Bed) -> Result<()> {
+    bed.delete("coordination.k8s.io/v1", "Lease", "kube-system", "vdo-operator").await
+}
+
+async fn until_ended(process: &mut Process) -> Result<std::process::ExitStatus> {
+    until("the operator to end", PATIENCE, async || {
+        Ok(process.exited().map_or_else(|| Probe::not_yet("it runs"), Probe::Ready))
+    })
+    .await
+}
+
+/// In the middle of an installation: the writes in hand are finished, none begins, the Lease is free, and all of it in time.
+#[test]
+fn leader_on_sigterm_finishes_its_writes_and_frees_the_lease() -> Result<()> {
+    EMPTY.run(async |bed| {
+        bed.flags.clear();
+        bed.lead_directly();
+        free_lease(bed).await?;
+        let mut operator = bed.another_operator("first").await?;
+        let audit = bed.cluster.audit();
+        let mark = audit.mark().await?;
+        bed.apply_samples().await?;
+        // The finalizer, the inventory and the first objects.
+        until_written(&audit, mark, 8).await?;
+        let signalled = Instant::now();
+        let at = audit.mark().await?;
+        operator.signal("TERM")?;
+        let status = until_ended(&mut operator).await?;
+        let took = signalled.elapsed();
+        ensure!(status.success(), "it ended with {status}");
+        ensure!(took < Duration::from_secs(5), "it took {took:?} to end");
+        assert_eq!(holder(bed).await?, "", "the Lease was not released");
+        let late = audit.since(at).await?.of(OPERATOR).writes();
+        let objects = late.clone().only(|e| e.resource != "leases");
+        // What had begun when the signal came, side by side; nothing like the rest of the installation.
+        ensure!(objects.len() <= 8 + 2, "after the signal it wrote:\n{objects}");
+        let broken = late.only(|e| e.code == 0 || e.code >= 400);
+        ensure!(broken.is_empty(), "writes were broken off:\n{broken}");
+        let ready = condition(&bed.get(VDO, "VDOConfig", NS, "vdo").await?, "Ready");
+        ensure!(ready["status"] != "True", "half an installation is Ready: {ready}");
+        println!("stopped in an installation: ended in {took:?} after {} more writes", objects.len());
+        Ok(())
+    })
+}
+
+/// The leader is stopped in the middle of an installation, and goes on when the other operator has finished it.
+#[test]
+fn leader_stopped_and_continued_writes_nothing() -> Result<()> {
+    EMPTY.run(async |bed| {
+        bed.flags.clear();
+        bed.lead_directly();
+        let audit = bed.cluster.audit();
+        free_lease(bed).await?;
+        bed.apply(&bed.secret(bed.vcenter.password())).await?;
+        bed.apply(&bed.connection("vc1")).await?;
+        let mut first = bed.another_operator("first").await?;
+        let first_log = bed.operator_log();
+        until_held_by(bed, "first").await?;
+        let mut second = bed.another_operator("second").await?;
+        let second_log = bed.operator_log();
+        assert_eq!(holder(bed).await?, "first", "a second operator took the Lease of one that is alive");
+        let mark = audit.mark().await?;
+        bed.apply(&bed.config(json!({}))).await?;
+        until_written(&audit, mark, 5).await?;
+        first.signal("STOP")?;
+        let waited = until_held_by(bed, "second").await?;
+        ensure!(
+            waited < Duration::from_secs(25),
+            "the Lease of a stopped operator was respected for {waited:?}"
+        );
+        bed.until_ready().await?;
+        let created = audit
+            .since(mark)
+            .await?
+            .of(OPERATOR)
+            .writes()
+            .only(|e| e.code == 201 && e.resource != "events")
+            .counts();
+        let twice: Vec<_> = created.iter().filter(|(_, count)| **count > 1).collect();
+        ensure!(twice.is_empty(), "created twice: {twice:?}");
+        ensure!(applied(&second_log)? > 0, "the second operator installed nothing");
+
+        let (before, mark) = (applied(&first_log)?, quiet(bed).await?);
+        first.signal("CONT")?;
+        logged(&first_log, "another operator leads now").await?;
+        let after = audit.since(mark).await?.of(OPERATOR).writes().only(|e| e.resource != "leases");
+        ensure!(after.is_empty(), "an operator that was stopped wrote when it woke:\n{after}");
+        println!(
+            "stopped in an installation: taken over after {waited:?}, nothing written on waking; {before} objects by the first, {} by the second",
+            applied(&second_log)?
+        );
+
+        // What it would do is done by the other one, once.
+        drift(bed).await?;
+        until_repaired(bed).await?;
+        let repairs = audit.since(mark).await?.of(OPERATOR).only(|e| e.name == FEATURES && e.writes());
+        ensure!(repairs.len() == 1, "one drift was repaired by:\n{repairs}");
+        first.kill();
+        second.kill();
+        free_lease(bed).await
+    })
+}
+
+/// Waits until the installation has written its last word; gives the place after it.
+async fn quiet(bed: &Bed) -> Result<Mark> {
+    until("the inventory to hold the UIDs", PATIENCE, async || {
+        let map = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
+        let objects: Vec<Value> = serde_json::from_str(map["data"]["objects"].as_str().unwrap_or("[]"))?;
+        Ok(Probe::when(
+            !objects.is_empty() && objects.iter().all(|o| o["uid"].is_string()),
+            "some have none",
+        ))
+    })
+    .await?;
+    bed.cluster.audit().mark().await
+}
+
+/// How many objects an operator says that it applied.
+fn applied(log: &Path) -> Result<usize> {
+    let text = std::fs::read_to_string(log)?;
+    Ok(text.lines().filter(|line| line.contains("\"message\":\"applied\"")).count())
+}
+
+async fn drift(bed: &Bed) -> Result<()> {
+    let change = json!({"data": {"trigger-csi-fullsync": "true"}});
+    bed.merge("v1", "ConfigMap", "vmware-system-csi", FEATURES, change).await
+}
+
+async fn drifted(bed: &Bed) -> Result<bool> {
+    let map = bed.get("v1", "ConfigMap", "vmware-system-csi", FEATURES).await?;
+    Ok(map["data"]["trigger-csi-fullsync"] == "true")
+}
+
+async fn until_repaired(bed: &Bed) -> Result<()> {
+    until("the drift to be repaired", PATIENCE, async || {
+        Ok(Probe::when(!drifted(bed).await?, "it is there"))
+    })
+    .await
+}
+
+/// As in a rolling update: the new operator is ready, the old one gets SIGTERM, and the new one need not wait until the Lease runs out.
+#[test]
+fn leader_on_sigterm_hands_over_to_a_ready_follower() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        bed.kill_operator();
+        free_lease(bed).await?;
+        let mut leader = bed.another_operator("first").await?;
+        until_held_by(bed, "first").await?;
+        let mut follower = bed.another_operator("second").await?;
+        leader.signal("TERM")?;
+        let status = until_ended(&mut leader).await?;
+        ensure!(status.success(), "it ended with {status}");
+        let waited = until_held_by(bed, "second").await?;
+        ensure!(waited < Duration::from_secs(6), "the Lease stayed free for {waited:?}");
+        drift(bed).await?;
+        until_repaired(bed).await?;
+        println!("handed over in {waited:?}");
+        follower.kill();
+        free_lease(bed).await
+    })
+}
+
+/// The API server refuses every renewal: writes stop before the Lease runs out, and go on when it is renewed again.
+#[test]
+fn leader_without_renewal_stops_writing_until_renewed() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        const ADMISSION: &str = "admissionregistration.k8s.io/v1";
+        let (policy, binding) = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding");
+        bed.kill_operator();
+        bed.start_operator().await?;
+        until_held_by(bed, "vdo-operator-0").await?;
+        let renewals = json!({"apiGroups": ["coordination.k8s.io"], "apiVersions": ["v1"], "operations": ["UPDATE"],
+            "resources": ["leases"], "resourceNames": ["vdo-operator"]});
+        let refused = json!({"failurePolicy": "Fail", "matchConstraints": {"resourceRules": [renewals]},
+            "validations": [{"expression": "false", "message": "no lease today"}]});
+        let bound = json!({"policyName": "no-lease", "validationActions": ["Deny"]});
+        for (kind, spec) in [(policy, refused), (binding, bound)] {
+            bed.apply(&json!({"apiVersion": ADMISSION, "kind": kind, "metadata": {"name": "no-lease"}, "spec": spec}))
+                .await?;
+        }
+        let start = Instant::now();
+        logged(&bed.operator_log(), "the Lease is lost or has run out").await?;
+        let stopped = start.elapsed();
+        ensure!(stopped < Duration::from_secs(20), "it wrote for {stopped:?} without renewing");
+        let mark = bed.cluster.audit().mark().await?;
+        drift(bed).await?;
+        // As long as a whole campaign takes: it is woken by the drift, and may not act.
+        let end = Instant::now() + Duration::from_secs(5);
+        while Instant::now() < end {
+            ensure!(drifted(bed).await?, "a drift was repaired without the Lease");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let written = writes(&bed.cluster.audit(), mark)?;
+        ensure!(written.is_empty(), "without the Lease it wrote:\n{written}");
+        for kind in [binding, policy] {
+            bed.delete(ADMISSION, kind, "", "no-lease").await?;
+        }
+        until_repaired(bed).await?;
+        println!("without the Lease: writes stopped after {stopped:?}, and went on when it was back");
+        Ok(())
+    })
+}

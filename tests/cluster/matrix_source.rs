@@ -1,0 +1,170 @@
+//! A matrix from a file instead of the embedded one: read again at every look, and one that cannot be used never takes the place of the
+//! one before.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use crate::bed::{Bed, NS, PATIENCE, condition};
+use crate::fixture::INSTALLED;
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use vdo_testbed::{Probe, until};
+
+const VDO: &str = "vdo.vmware.com/v1alpha1";
+const CSI_NS: &str = "vmware-system-csi";
+
+/// The embedded index in a file of the test.
+struct Matrix {
+    index: Value,
+    path: &'static str,
+    _folder: tempfile::TempDir,
+}
+
+impl Matrix {
+    /// Writes it with this version, and starts the operator with it.
+    async fn start(bed: &mut Bed, version: u32) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("index.json");
+        let matrix = Self {
+            index: vdo::yaml::load_all(std::str::from_utf8(vdo::fetch::embedded::index())?)?.remove(0),
+            // A flag lives as long as the tests.
+            path: Box::leak(file.display().to_string().into_boxed_str()),
+            _folder: folder,
+        };
+        matrix.write(version)?;
+        bed.kill_operator();
+        bed.flags.push(("matrix", matrix.path));
+        bed.start_operator().await?;
+        matrix.until_used(bed, version).await?;
+        Ok(matrix)
+    }
+
+    fn write(&self, version: u32) -> Result<()> {
+        let mut index = self.index.clone();
+        index["version"] = version.into();
+        Ok(std::fs::write(self.path, index.to_string())?)
+    }
+
+    fn destroy(&self) -> Result<()> {
+        Ok(std::fs::write(self.path, "drivers: [")?)
+    }
+
+    /// Waits until the status names this file in this version and calls it fresh.
+    async fn until_used(&self, bed: &Bed, version: u32) -> Result<()> {
+        until("another matrix to be in use", PATIENCE, async || {
+            let matrix = &bed.status().await?["matrix"];
+            let used = matrix["version"] == version && matrix["source"] == self.path;
+            Ok(Probe::when(used, matrix))
+        })
+        .await?;
+        bed.until_reason("MatrixFresh", "Healthy").await?;
+        Ok(())
+    }
+}
+
+/// Makes the operator look again.
+async fn look(bed: &Bed, token: &str) -> Result<()> {
+    let change = json!({"metadata": {"annotations": {"vdo.vmware.com/reconcile-at": token}}});
+    bed.merge(VDO, "VDOConfig", NS, "vdo", change).await
+}
+
+#[test]
+fn matrix_file_broken_keeps_last_good_one_in_use() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        let matrix = Matrix::start(bed, 7001).await?;
+        let path = matrix.path;
+        let before = bed.owned().await?;
+        matrix.destroy()?;
+        look(bed, "broken").await?;
+        let found = bed.until_reason("MatrixFresh", "MatrixInvalid").await?;
+        let message = found["message"].as_str().unwrap_or_default();
+        assert!(message.contains(path) && message.contains("7001"), "{message}");
+        assert_eq!(bed.status().await?["matrix"]["version"], 7001, "the last good one is in use");
+        assert_eq!(bed.owned().await?, before, "nothing that runs is touched");
+        // With an index that cannot be used vdoctl decides nothing, as an operator would that starts with it.
+        let (code, _, err) = bed.vdoctl(&["plan", "--matrix", path])?;
+        assert!(code == 4 && err.contains(&format!("vdoctl matrix lint {path}")), "{code} {err}");
+        matrix.write(7002)?;
+        look(bed, "valid").await?;
+        matrix.until_used(bed, 7002).await
+    })
+}
+
+/// The operator keeps what runs, and goes on when there is a matrix.
+#[test]
+fn operator_started_with_broken_matrix_keeps_what_runs() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        let matrix = Matrix::start(bed, 7001).await?;
+        bed.kill_operator();
+        matrix.destroy()?;
+        bed.start_operator().await?;
+        let found = until("an operator that keeps what runs", PATIENCE, async || {
+            let config = bed.get(VDO, "VDOConfig", NS, "vdo").await?;
+            let found = condition(&config, "MatrixFresh");
+            let kept = found["message"]
+                .as_str()
+                .is_some_and(|message| message.contains("nothing is chosen"));
+            Ok(if kept { Probe::Ready(found) } else { Probe::not_yet(found) })
+        })
+        .await?;
+        assert!(found["status"] == "False" && found["reason"] == "MatrixInvalid", "{found}");
+        bed.delete("v1", "Service", CSI_NS, "vsphere-csi-controller").await?;
+        until("a deleted object to be back", PATIENCE, async || {
+            let service = bed.get("v1", "Service", CSI_NS, "vsphere-csi-controller").await?;
+            Ok(Probe::when(service != Value::Null, "not there"))
+        })
+        .await?;
+        bed.until_ready().await?;
+        assert_eq!(bed.status().await?["matrix"]["version"], 7001, "the one that was decided with last");
+        matrix.write(7002)?;
+        look(bed, "valid").await?;
+        matrix.until_used(bed, 7002).await
+    })
+}
+
+/// With the operator's matrix vdoctl wants what the operator wants. With another one, in which the version that runs has another chart,
+/// it wants something else, and says so.
+#[test]
+fn vdoctl_with_another_matrix_than_the_operator_says_so() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        let matrix = Matrix::start(bed, 7002).await?;
+        let operator = matrix.path;
+        let mut changed = matrix.index.clone();
+        let versions = changed["drivers"]["vsphere-csi"]["versions"].as_array_mut().context("versions")?;
+        let chart = versions.iter().find(|entry| entry["version"] == "3.7.2").context("a version")?["chart"].clone();
+        let runs = versions
+            .iter_mut()
+            .find(|entry| entry["version"] == "3.7.3")
+            .context("the version that runs")?;
+        runs["chart"] = chart;
+        let folder = tempfile::tempdir()?;
+        std::fs::write(folder.path().join("index.yaml"), changed.to_string())?;
+        let folder = folder.path().to_str().context("a path")?;
+        for verb in ["plan", "diff"] {
+            let wants = |more: &[&str]| -> Result<(i32, String, String)> {
+                let (code, out, err) = bed.vdoctl(&[&[verb, "-o", "json"], more].concat())?;
+                let plan: Value = serde_json::from_str(&out).with_context(|| err.clone())?;
+                Ok((code, plan["objects"].to_string(), err))
+            };
+            let (code, own, said) = wants(&["--matrix", operator])?;
+            assert!(
+                code == 0 && !said.contains("another matrix"),
+                "{verb} with the operator's: {own} {said}"
+            );
+            let (code, other, said) = wants(&["--matrix", folder])?;
+            assert!(code == 1 && other.contains("driver:v3.7.2"), "{verb} with another: {other}");
+            assert!(
+                said.contains(&format!(
+                    "another matrix than this: {operator}, version 7002; give it with --matrix"
+                )),
+                "{said}"
+            );
+            let (_, _, said) = wants(&[])?;
+            assert!(said.contains("another matrix"), "{said}");
+        }
+        let (code, objects, _) = bed.vdoctl(&["render", "--matrix", folder])?;
+        assert!(
+            code == 0 && objects.contains("driver:v3.7.2") && !objects.contains("driver:v3.7.3"),
+            "{objects}"
+        );
+        Ok(())
+    })
+}

@@ -1,0 +1,160 @@
+//! Objects of the operator with a wrong value in a field that Kubernetes does not let change: they are deleted and created again, and
+//! what holds the data of users is not touched.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
+
+use crate::bed::{NS, PATIENCE};
+use crate::fixture::INSTALLED;
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use vdo_testbed::{Probe, until};
+
+/// A binding that points to another role, as a release before this one could have made it.
+#[test]
+fn recreate_binding_with_other_role_is_replaced_once() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        let (rbac, kind, name) = (
+            "rbac.authorization.k8s.io/v1",
+            "ClusterRoleBinding",
+            "vsphere-csi-controller-binding",
+        );
+        bed.kill_operator();
+        let right = bed.get(rbac, kind, "", name).await?;
+        let old_uid = right["metadata"]["uid"].as_str().context("a UID")?.to_owned();
+        bed.delete(rbac, kind, "", name).await?;
+        let metadata = json!({"name": name, "labels": right["metadata"]["labels"], "annotations": {"vdo.vmware.com/applied": "earlier"}});
+        let earlier = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "earlier"});
+        let wrong = json!({"apiVersion": rbac, "kind": kind, "metadata": metadata, "roleRef": earlier, "subjects": right["subjects"]});
+        bed.apply(&wrong).await?;
+        let wrong = bed.get(rbac, kind, "", name).await?;
+        let wrong_uid = wrong["metadata"]["uid"].as_str().context("a UID")?;
+        let map = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
+        let objects = map["data"]["objects"].as_str().context("objects")?.replace(&old_uid, wrong_uid);
+        bed.merge("v1", "ConfigMap", NS, "vdo-inventory", json!({"data": {"objects": objects}}))
+            .await?;
+        let (code, text, _) = bed.vdoctl(&["plan"])?;
+        println!("{text}");
+        assert_eq!(code, 1);
+        assert!(
+            text.contains(&format!("± ClusterRoleBinding {name}")) && text.contains("roleRef.name"),
+            "{text}"
+        );
+        let mark = bed.cluster.audit().mark().await?;
+        bed.start_operator().await?;
+        until("the binding to be created again", PATIENCE, async || {
+            let live = bed.get(rbac, kind, "", name).await?;
+            Ok(Probe::when(
+                live["roleRef"] == right["roleRef"] && live["subjects"] == right["subjects"],
+                &live["roleRef"],
+            ))
+        })
+        .await?;
+        bed.until_ready().await?;
+        let deleted = bed.deleted(mark).await?;
+        assert_eq!(deleted.len(), 1, "{deleted}");
+        Ok(())
+    })
+}
+
+/// A StorageClass, a volume and its claim, as users have them.
+fn volume() -> [Value; 3] {
+    let driver = "csi.vsphere.vmware.com";
+    let (size, modes) = (json!({"storage": "1Gi"}), json!(["ReadWriteOnce"]));
+    [
+        json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "users"}, "provisioner": driver}),
+        json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "users"}, "spec": {"capacity": size,
+            "accessModes": modes, "storageClassName": "users", "csi": {"driver": driver, "volumeHandle": "users"},
+            "claimRef": {"namespace": "default", "name": "users"}}}),
+        json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "users", "namespace": "default"}, "spec": {
+            "accessModes": modes, "storageClassName": "users", "volumeName": "users", "resources": {"requests": size}}}),
+    ]
+}
+
+/// Workloads with other selectors and a CSIDriver with another specification, as a release before this one could have made them.
+#[test]
+fn recreate_workloads_and_csi_driver_leaves_volumes_untouched() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        const CSI_NS: &str = "vmware-system-csi";
+        const CASES: [(&str, &str, &str, &str); 4] = [
+            ("storage.k8s.io/v1", "CSIDriver", "", "csi.vsphere.vmware.com"),
+            ("apps/v1", "DaemonSet", "kube-system", "vsphere-cloud-controller-manager"),
+            ("apps/v1", "DaemonSet", CSI_NS, "vsphere-csi-node"),
+            ("apps/v1", "Deployment", CSI_NS, "vsphere-csi-controller"),
+        ];
+        let data = [
+            ("storage.k8s.io/v1", "StorageClass", "", "users"),
+            ("v1", "PersistentVolume", "", "users"),
+            ("v1", "PersistentVolumeClaim", "default", "users"),
+        ];
+        for object in volume() {
+            bed.apply(&object).await?;
+        }
+        until("the claim to be bound", PATIENCE, async || {
+            let claim = bed.get("v1", "PersistentVolumeClaim", "default", "users").await?;
+            Ok(Probe::when(claim["status"]["phase"] == "Bound", &claim["status"]))
+        })
+        .await?;
+        let mut kept = Vec::new();
+        for (api_version, kind, namespace, name) in data {
+            kept.push(bed.get(api_version, kind, namespace, name).await?);
+        }
+        bed.kill_operator();
+        let (mut right, mut wrong) = (Vec::new(), Vec::new());
+        let map = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
+        let mut objects = map["data"]["objects"].as_str().context("objects")?.to_owned();
+        for (api_version, kind, namespace, name) in CASES {
+            let live = bed.get(api_version, kind, namespace, name).await?;
+            let mut spec = live["spec"].clone();
+            if kind == "CSIDriver" {
+                spec["attachRequired"] = false.into();
+            } else {
+                spec["selector"]["matchLabels"]["earlier"] = "true".into();
+                spec["template"]["metadata"]["labels"]["earlier"] = "true".into();
+            }
+            let mut metadata =
+                json!({"name": name, "labels": live["metadata"]["labels"], "annotations": {"vdo.vmware.com/applied": "earlier"}});
+            if !namespace.is_empty() {
+                metadata["namespace"] = namespace.into();
+            }
+            bed.delete(api_version, kind, namespace, name).await?;
+            until(&format!("{kind} {name} to be gone"), PATIENCE, async || {
+                let now = bed.get(api_version, kind, namespace, name).await?;
+                Ok(Probe::when(now == Value::Null, &now["metadata"]))
+            })
+            .await?;
+            bed.apply(&json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}))
+                .await?;
+            let now = bed.get(api_version, kind, namespace, name).await?;
+            let uid = |object: &Value| object["metadata"]["uid"].as_str().map(str::to_owned).context("a UID");
+            objects = objects.replace(&uid(&live)?, &uid(&now)?);
+            wrong.push(uid(&now)?);
+            right.push(live);
+        }
+        bed.merge("v1", "ConfigMap", NS, "vdo-inventory", json!({"data": {"objects": objects}}))
+            .await?;
+        let mark = bed.cluster.audit().mark().await?;
+        bed.start_operator().await?;
+        for ((api_version, kind, namespace, name), right) in CASES.into_iter().zip(&right) {
+            until(&format!("{kind} {name} to be created again"), PATIENCE, async || {
+                let now = bed.get(api_version, kind, namespace, name).await?;
+                let same = match kind {
+                    "CSIDriver" => now["spec"]["attachRequired"] == right["spec"]["attachRequired"],
+                    _ => now["spec"]["selector"] == right["spec"]["selector"],
+                };
+                Ok(Probe::when(same && now != Value::Null, &now["spec"]["selector"]))
+            })
+            .await?;
+        }
+        bed.until_ready().await?;
+        let deleted = bed.deleted(mark).await?;
+        assert_eq!(deleted.len(), wrong.len(), "{deleted}");
+        for ((api_version, kind, namespace, name), before) in data.into_iter().zip(&kept) {
+            let now = bed.get(api_version, kind, namespace, name).await?;
+            assert_eq!(
+                (&now["metadata"]["resourceVersion"], &now["spec"]),
+                (&before["metadata"]["resourceVersion"], &before["spec"]),
+                "{kind} {name} was touched"
+            );
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,186 @@
+//! deploy/rbac.yaml as single rights, and what no right of ours may be.
+
+use crate::bed::NS;
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::fmt;
+use std::path::Path;
+use vdo_testbed::Entry;
+
+/// One verb on one resource, maybe by one name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Right {
+    /// The namespace of the Role; none for a ClusterRole.
+    pub namespace: Option<String>,
+    pub group: String,
+    pub resource: String,
+    pub verb: String,
+    /// The name it is restricted to, if any.
+    pub name: Option<String>,
+}
+
+impl Right {
+    /// Whether a request makes use of it.
+    pub fn allows(&self, entry: &Entry) -> bool {
+        let resource = match entry.subresource.as_str() {
+            "" => entry.resource.clone(),
+            sub => format!("{}/{sub}", entry.resource),
+        };
+        // Server-side apply of an object that is not there needs both verbs; the answer 201 says that it was made.
+        let verb = entry.verb == self.verb || (self.verb == "create" && entry.verb == "patch" && entry.code == 201);
+        let namespace = self.namespace.as_ref().is_none_or(|namespace| *namespace == entry.namespace);
+        let name = self.name.as_ref().is_none_or(|name| *name == entry.name);
+        verb && namespace && name && self.group == entry.api_group && self.resource == resource
+    }
+}
+
+impl fmt::Display for Right {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dot = if self.group.is_empty() { "" } else { "." };
+        write!(f, "{} {}{dot}{}", self.verb, self.resource, self.group)?;
+        if let Some(name) = &self.name {
+            write!(f, " {name}")?;
+        }
+        match &self.namespace {
+            Some(namespace) => write!(f, " in {namespace}"),
+            None => write!(f, " everywhere"),
+        }
+    }
+}
+
+/// All objects of deploy/rbac.yaml.
+pub fn documents() -> Result<Vec<Value>> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/rbac.yaml");
+    Ok(vdo::yaml::load_all(&std::fs::read_to_string(file)?)?)
+}
+
+/// The roles of this name, cluster-wide and in namespaces.
+pub fn roles(name: &str) -> Result<Vec<Value>> {
+    let all = documents()?;
+    let found: Vec<Value> = all
+        .into_iter()
+        .filter(|d| matches!(d["kind"].as_str(), Some("Role" | "ClusterRole")) && d["metadata"]["name"] == name)
+        .collect();
+    ensure!(!found.is_empty(), "no role {name}");
+    Ok(found)
+}
+
+/// The rights that a role gives, one by one.
+pub fn rights(role: &Value) -> Result<Vec<Right>> {
+    let texts = |value: &Value| -> Vec<String> {
+        let all = value.as_array().into_iter().flatten();
+        all.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let mut all = Vec::new();
+    for rule in role["rules"].as_array().context("rules")? {
+        let names = texts(&rule["resourceNames"]);
+        let names: Vec<Option<String>> = if names.is_empty() {
+            vec![None]
+        } else {
+            names.into_iter().map(Some).collect()
+        };
+        for group in texts(&rule["apiGroups"]) {
+            for resource in texts(&rule["resources"]) {
+                for verb in texts(&rule["verbs"]) {
+                    all.extend(names.iter().map(|name| Right {
+                        namespace: role["metadata"]["namespace"].as_str().map(str::to_owned),
+                        group: group.clone(),
+                        resource: resource.clone(),
+                        verb: verb.clone(),
+                        name: name.clone(),
+                    }));
+                }
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// The roles of deploy/rbac.yaml, each with its rights.
+pub struct Roles(pub Vec<(Value, Vec<Right>)>);
+
+impl Roles {
+    pub fn read() -> Result<Self> {
+        let roles = documents()?.into_iter().filter(|document| document["rules"].is_array());
+        let roles = roles.map(|role| {
+            let rights = rights(&role)?;
+            Ok((role, rights))
+        });
+        Ok(Self(roles.collect::<Result<_>>()?))
+    }
+
+    /// The rights that the roles of this name give.
+    pub fn all(&self, role: &str) -> Vec<Right> {
+        let of_role = self.0.iter().filter(|(document, _)| document["metadata"]["name"] == role);
+        of_role.flat_map(|(_, rights)| rights.clone()).collect()
+    }
+}
+
+/// What is wrong with a right, whoever holds it.
+fn objection(right: &Right, written: bool) -> Option<&'static str> {
+    let texts = [&right.group, &right.resource, &right.verb];
+    if texts.iter().any(|text| text.contains('*')) {
+        return Some("a wildcard");
+    }
+    if matches!(right.verb.as_str(), "escalate" | "impersonate") {
+        return Some("a verb that gives everything");
+    }
+    if right.verb == "bind" && right.name.is_none() {
+        return Some("bind without a name");
+    }
+    // The names of credentials in the operator's own namespace are chosen by the administrator.
+    let at_home = right.namespace.as_deref() == Some(NS) && matches!(right.verb.as_str(), "list" | "watch");
+    if written && right.resource == "secrets" && right.name.is_none() && !at_home {
+        return Some("Secrets without a name");
+    }
+    // StorageClasses have the names that the VDOConfig gives them.
+    if written
+        && right.name.is_none()
+        && right.resource != "storageclasses"
+        && matches!(right.verb.as_str(), "delete" | "deletecollection")
+        && right.namespace.as_deref() != Some(NS)
+    {
+        return Some("delete without a name");
+    }
+    None
+}
+
+#[test]
+fn rights_as_written_are_not_too_wide() -> Result<()> {
+    let mut objections = Vec::new();
+    for (name, written) in [("vdo-operator", true), ("vdo-operator-drivers", false)] {
+        for role in roles(name)? {
+            ensure!(!role.to_string().contains("nonResourceURLs"), "addresses that are no resources");
+            for right in rights(&role)? {
+                if let Some(what) = objection(&right, written) {
+                    objections.push(format!("{name}: {what}: {right}"));
+                }
+            }
+        }
+    }
+    ensure!(objections.is_empty(), "{objections:#?}");
+    Ok(())
+}
+
+#[test]
+fn objection_to_a_right_that_is_too_wide_is_raised() {
+    let right = |resource: &str, verb: &str, name: Option<&str>| Right {
+        namespace: None,
+        group: String::new(),
+        resource: resource.into(),
+        verb: verb.into(),
+        name: name.map(str::to_owned),
+    };
+    for (right, seen) in [
+        (right("*", "list", None), true),
+        (right("clusterroles", "escalate", Some("a")), true),
+        (right("clusterroles", "bind", None), true),
+        (right("clusterroles", "bind", Some("a")), false),
+        (right("secrets", "watch", None), true),
+        (right("secrets", "watch", Some("a")), false),
+        (right("deployments", "delete", None), true),
+        (right("deployments", "patch", Some("a")), false),
+    ] {
+        assert_eq!(objection(&right, true).is_some(), seen, "{right}");
+    }
+}

@@ -1,0 +1,108 @@
+//! A whole life under the audit log: what was granted was used, and nothing was refused.
+
+use crate::bed::{Bed, NS, OPERATOR, PATIENCE};
+use crate::fixture::EMPTY;
+use crate::rights::granted::{Right, rights, roles};
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use vdo_testbed::{Probe, Requests, until};
+
+/// Everything the operator may do for itself, as single rights.
+fn granted() -> Result<BTreeSet<Right>> {
+    let mut all = BTreeSet::new();
+    for role in roles("vdo-operator")? {
+        all.extend(rights(&role)?);
+    }
+    Ok(all)
+}
+
+#[test]
+fn every_right_is_used_in_a_life_and_nothing_is_refused() -> Result<()> {
+    EMPTY.run(async |bed| {
+        // A new Lease, and a new namespace of the drivers.
+        bed.delete("coordination.k8s.io/v1", "Lease", "kube-system", "vdo-operator").await?;
+        bed.delete("v1", "Namespace", "", "vmware-system-csi").await?;
+        until("the drivers' namespace to be gone", PATIENCE, async || {
+            let found = bed.get("v1", "Namespace", "", "vmware-system-csi").await?;
+            Ok(Probe::when(found == Value::Null, &found["status"]))
+        })
+        .await?;
+        let mark = bed.cluster.audit().mark().await?;
+        bed.flags.clear();
+        bed.lead_directly();
+        bed.start_operator().await?;
+        let requests = live(bed, mark).await?;
+        let refused: Vec<String> = requests
+            .0
+            .iter()
+            .filter(|e| matches!(e.code, 401 | 403))
+            .map(|e| format!("{} {}", e.verb, e.object()))
+            .collect();
+        let granted = granted()?;
+        let unused: Vec<String> = granted
+            .iter()
+            .filter(|right| !is_of_the_webhook(right) && !is_of_bad_times(right))
+            .filter(|right| !requests.0.iter().any(|e| right.allows(e)))
+            .map(Right::to_string)
+            .collect();
+        println!("{} rights, {} requests in a life", granted.len(), requests.len());
+        ensure!(refused.is_empty(), "refused in a life: {refused:#?}");
+        ensure!(unused.is_empty(), "never used in a life: {unused:#?}");
+        Ok(())
+    })
+}
+
+/// The CSI driver's validating webhook is not part of this life: its pod would have to answer before a StorageClass is stored.
+fn is_of_the_webhook(right: &Right) -> bool {
+    right.resource.starts_with("validatingwebhookconfigurations")
+        || right.resource.starts_with("endpointslices")
+        || right.name.as_ref().is_some_and(|name| name.contains("webhook"))
+}
+
+/// What a life without trouble does not need: the log of a container that fails, the second event of a series, which comes five
+/// minutes after the first, and the snapshots that are waited for when there are some.
+fn is_of_bad_times(right: &Right) -> bool {
+    right.resource == "pods/log"
+        || (right.resource == "events" && right.verb == "patch")
+        || (right.resource == "volumesnapshotcontents" && right.verb == "watch")
+}
+
+/// A specification that brings objects of every kind.
+fn everything(version: &str) -> Value {
+    json!({"cloudProvider": {}, "storageProvider": {"version": version, "storageClasses": [{"name": "fast"}]}})
+}
+
+/// Install with everything that brings objects of its own, drift, upgrade, delete.
+async fn live(bed: &Bed, mark: vdo_testbed::Mark) -> Result<Requests> {
+    bed.apply(&bed.secret(bed.vcenter.password())).await?;
+    bed.apply(&bed.connection("vc1")).await?;
+    bed.apply(&bed.config(everything("3.6.3"))).await?;
+    bed.until_ready().await?;
+    drift(bed).await?;
+    bed.apply(&bed.config(everything("3.7.3"))).await?;
+    bed.until_ready().await?;
+    bed.uninstall().await?;
+    Ok(bed.cluster.audit().since(mark).await?.of(OPERATOR))
+}
+
+/// One object is changed and one deleted.
+async fn drift(bed: &Bed) -> Result<()> {
+    let (kind, object) = (("apps/v1", "Deployment"), "vsphere-csi-controller");
+    let before = bed.get(kind.0, kind.1, "vmware-system-csi", object).await?;
+    bed.merge(kind.0, kind.1, "vmware-system-csi", object, json!({"spec": {"replicas": 7}}))
+        .await?;
+    bed.delete("v1", "ServiceAccount", "vmware-system-csi", "vsphere-csi-node").await?;
+    until("the drift to be repaired", PATIENCE, async || {
+        let now = bed.get(kind.0, kind.1, "vmware-system-csi", object).await?;
+        let account = bed.get("v1", "ServiceAccount", "vmware-system-csi", "vsphere-csi-node").await?;
+        let repaired = now["spec"]["replicas"] == before["spec"]["replicas"] && account["metadata"]["uid"].is_string();
+        Ok(Probe::when(repaired, &now["spec"]["replicas"]))
+    })
+    .await?;
+    ensure!(
+        bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?["data"]["objects"].is_string(),
+        "no inventory"
+    );
+    bed.until_ready().await.map(|_| ()).context("after the drift")
+}

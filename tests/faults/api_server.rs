@@ -1,0 +1,238 @@
+//! An API server that refuses, forgets, looks back and dies: the drivers stay as they are, and the end is the same.
+
+use crate::bed::{NS, PATIENCE, condition};
+use crate::lab::Scenario;
+use crate::oracle::{State, nothing_twice};
+use crate::shared::run;
+use crate::stale_reads::{deleted, identities};
+use anyhow::{Result, ensure};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use vdo_testbed::{Act, Call, Cut, Probe, until};
+
+/// Three in ten, by their numbers; not by chance, so that every run is the same.
+fn unlucky(call: &Call) -> bool {
+    matches!(call.number.wrapping_mul(7) % 10, 0 | 3 | 6)
+}
+
+/// 429, 500 and 503 with Retry-After for three in ten of all requests.
+#[test]
+fn api_server_refusing_requests_delays_install_without_hot_loop() -> Result<()> {
+    run(false, true, async |lab, fresh| {
+        let undisturbed = fresh.requests;
+        let run = lab
+            .run_judged(Scenario::Install, |call| {
+                let code = [429, 500, 503][call.number % 3];
+                let retry_after = Some(Duration::from_secs(1));
+                if unlucky(call) {
+                    Act::Answer { code, retry_after }
+                } else {
+                    Act::Pass
+                }
+            })
+            .await?;
+        fresh.state.same(&run.state)?;
+        println!(
+            "3 in 10 requests refused: same end in {:.1} s, {} requests instead of {undisturbed}",
+            run.took.as_secs_f64(),
+            run.requests
+        );
+        // Each refused request is sent again by the client, and some of those are refused again: 1 / 0.7. Twice as many would be a hot
+        // loop; as many as without a refusal, and nothing was refused.
+        ensure!(
+            (undisturbed + undisturbed / 10..=undisturbed * 2 + 10).contains(&run.requests),
+            "{}",
+            lab.trail()
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn api_server_losing_answers_of_writes_ends_in_same_state() -> Result<()> {
+    run(false, true, async |lab, fresh| {
+        let run = lab
+            .run_judged(Scenario::Install, |call| {
+                if call.writes() && unlucky(call) {
+                    Act::LoseAnswer
+                } else {
+                    Act::Pass
+                }
+            })
+            .await?;
+        fresh.state.same(&run.state)?;
+        println!(
+            "3 in 10 answers to writes lost: same end in {:.1} s, nothing twice",
+            run.took.as_secs_f64()
+        );
+        Ok(())
+    })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn any(_: &Call) -> bool {
+    true
+}
+
+/// Watches that are reset, end, or are too old, once by an event and once by a status code.
+#[test]
+fn api_server_ending_watches_leads_to_no_storm_and_no_write() -> Result<()> {
+    run(true, true, async |lab, _| {
+        // A process of its own, with no watch that a test before has broken.
+        lab.bed.kill_operator();
+        lab.proxy.begin(|_| Act::Pass);
+        lab.bed.start_operator().await?;
+        lab.done(Scenario::Configure).await?;
+        lab.quiet().await?;
+        let (mut before, mut seen) = (0, 0);
+        until("as many watches for a while", PATIENCE, async || {
+            let now = lab.proxy.watches(any);
+            seen = if now == before { seen + 1 } else { 0 };
+            before = now;
+            Ok(Probe::when(seen > 20, now))
+        })
+        .await?;
+        ensure!(before > 10, "only {before} watches run");
+        for (how, refused) in [(Cut::Reset, false), (Cut::End, false), (Cut::Gone, false), (Cut::End, true)] {
+            let listed = Mutex::new(BTreeSet::new());
+            lab.proxy.begin(move |call| match call.verb {
+                // Until it lists again.
+                "watch" if refused && !lock(&listed).contains(&call.resource) => Act::Answer {
+                    code: 410,
+                    retry_after: None,
+                },
+                "list" => {
+                    lock(&listed).insert(call.resource.clone());
+                    Act::Pass
+                }
+                _ => Act::Pass,
+            });
+            ensure!(lab.proxy.cut(how, any) == before, "not all watches were cut");
+            until("all watches to run again", PATIENCE, async || {
+                let now = lab.proxy.watches(any);
+                Ok(Probe::when(now == before, format!("{now} of {before}")))
+            })
+            .await?;
+            lab.quiet().await?;
+            let handled = lab.proxy.handled();
+            let lists = handled.iter().filter(|h| h.call.verb == "list").count();
+            let asked = handled.iter().filter(|h| h.call.verb == "watch").count();
+            println!(
+                "{before} watches {how:?}{}: {lists} lists, {asked} watches",
+                if refused { " and refused with 410" } else { "" }
+            );
+            ensure!(lab.proxy.writes() == 0, "something was written:\n{}", lab.trail());
+            // Who is told that his place is too old has to list again; everybody else goes on from where he was.
+            let listed_at_most = if how == Cut::Gone || refused { before } else { 0 };
+            ensure!(lists <= listed_at_most, "a storm of lists: {lists}");
+            ensure!(asked <= 2 * before, "a storm of watches: {asked}");
+        }
+        Ok(())
+    })
+}
+
+/// The driver's namespace is on its way out, held by an object of somebody else: it is said, and the installation goes on when
+/// it is gone.
+#[test]
+fn namespace_terminating_is_named_and_install_goes_on_when_it_is_gone() -> Result<()> {
+    run(false, true, async |lab, fresh| {
+        const PLACE: &str = "vmware-system-csi";
+        let bed = &lab.bed;
+        bed.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PLACE}}))
+            .await?;
+        bed.apply(
+            &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "namespace": PLACE,
+        "finalizers": ["example.org/somebody"]}}),
+        )
+        .await?;
+        bed.delete("v1", "Namespace", "", PLACE).await?;
+        lab.proxy.begin(|_| Act::Pass);
+        lab.act(Scenario::Install).await?;
+        let said = until("a condition that names the namespace", PATIENCE, async || {
+            let config = bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?;
+            let ready = condition(&config, "Ready");
+            let names = ready["message"].as_str().unwrap_or_default().contains(PLACE);
+            Ok(if names && ready["status"] == "False" {
+                Probe::Ready(ready)
+            } else {
+                Probe::not_yet(ready)
+            })
+        })
+        .await?;
+        println!("namespace terminating: {}: {}", said["reason"], said["message"]);
+        lab.quiet().await?;
+        let refused = lab.proxy.writes();
+        bed.merge("v1", "ConfigMap", PLACE, "held", json!({"metadata": {"finalizers": null}}))
+            .await?;
+        lab.done(Scenario::Install).await?;
+        lab.quiet().await?;
+        nothing_twice(&lab.proxy.handled())?;
+        println!("{refused} writes until then; installed when it was gone");
+        fresh.state.same(&State::of(bed).await?)
+    })
+}
+
+/// etcd and the API server are killed, one after the other and both; the drivers are not touched, and the operator goes on.
+#[test]
+fn api_server_and_etcd_killed_drivers_stay_and_drift_is_repaired() -> Result<()> {
+    run(true, true, async |lab, _| {
+        for (etcd, apiserver) in [(false, true), (true, false), (true, true)] {
+            let before = (State::of(&lab.bed).await?, identities(lab).await?);
+            lab.proxy.begin(|_| Act::Pass);
+            if apiserver {
+                lab.bed.cluster.stop_apiserver();
+            }
+            if etcd {
+                lab.bed.cluster.stop_etcd();
+            }
+            // As long as it takes the operator to see it: every watch is gone, or what it asks fails.
+            if apiserver {
+                until("the watches to break", PATIENCE, async || {
+                    Ok(Probe::when(lab.proxy.watches(any) == 0, "some run"))
+                })
+                .await?;
+            }
+            if etcd {
+                lab.bed.cluster.start_etcd()?;
+            }
+            if apiserver {
+                lab.bed.cluster.start_apiserver().await?;
+            }
+            // Drift shows that it sees and writes again.
+            let object = ("v1", "ServiceAccount", "kube-system", "cloud-controller-manager");
+            let labels = json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": "vdo", "vdo.vmware.com/driver": "nobody"}}});
+            until("the API server to take a change", PATIENCE, async || {
+                let change = lab.bed.merge(object.0, object.1, object.2, object.3, labels.clone()).await;
+                Ok(change.map_or_else(Probe::not_yet, Probe::Ready))
+            })
+            .await?;
+            let begun = std::time::Instant::now();
+            until("the drift to be repaired", PATIENCE, async || {
+                let now = lab.bed.get(object.0, object.1, object.2, object.3).await?;
+                let label = &now["metadata"]["labels"]["vdo.vmware.com/driver"];
+                Ok(Probe::when(label != "nobody", label))
+            })
+            .await?;
+            let repaired = begun.elapsed();
+            lab.done(Scenario::Configure).await?;
+            lab.quiet().await?;
+            let removed = deleted(&lab.proxy.handled());
+            ensure!(removed.is_empty(), "deleted: {removed:?}");
+            before.0.same(&State::of(&lab.bed).await?)?;
+            ensure!(before.1 == identities(lab).await?, "something was made anew");
+            // The drift, and what is said meanwhile: nothing else was to be done.
+            ensure!(lab.proxy.writes() <= 20, "{} writes:\n{}", lab.proxy.writes(), lab.trail());
+            println!(
+                "killed: etcd {etcd}, API server {apiserver}: nothing touched, {} writes, drift repaired {:.1} s after the server was back",
+                lab.proxy.writes(),
+                repaired.as_secs_f64()
+            );
+        }
+        lab.bed.cluster.check()
+    })
+}

@@ -1,0 +1,446 @@
+//! What the drivers read is what was meant: files are read back by readers that share no code with the writers.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+#[path = "../cluster/secrets/shapes.rs"]
+mod shapes;
+mod trust;
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use std::collections::BTreeMap;
+use vdo::driverconfig::cpi::{self, CpiConfig, CpiOptions, IpFamily};
+use vdo::driverconfig::csi::{self, Access, CsiOptions, NetPermission, SnapshotLimits};
+use vdo::driverconfig::{ConfigError, Connection, Thumbprint, Trust};
+use vdo::types::{DriverVersion, Secret};
+
+const NASTY: &str = r##"p@ss"w\or d#;%$='"##;
+const PEM: &str = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
+
+fn connection(name: &str, server: &str) -> Connection {
+    Connection {
+        name: name.into(),
+        server: server.into(),
+        port: 443,
+        datacenters: vec![],
+        trust: Trust::SystemRoots,
+        sha1: None,
+        user: "csi@vsphere.local".into(),
+        password: Secret::new(NASTY),
+    }
+}
+
+fn version(text: &str) -> DriverVersion {
+    text.parse().unwrap()
+}
+
+fn cpi_options() -> CpiOptions {
+    CpiOptions {
+        secret_name: "vsphere-cloud-secret".into(),
+        secret_namespace: "kube-system".into(),
+        topology: None,
+        ip_families: vec![],
+    }
+}
+
+fn csi_text(version_text: &str, options: &CsiOptions, connections: &[Connection]) -> String {
+    csi::render(&version(version_text), options, connections).unwrap()[csi::FILE]
+        .expose()
+        .to_owned()
+}
+
+/// A reader of gcfg after the rules of `gopkg.in/gcfg.v1` 1.2.3: `(section, subsection, key) -> value`, the last one wins.
+fn read_gcfg(text: &str) -> Result<BTreeMap<(String, String, String), String>, String> {
+    let mut values = BTreeMap::new();
+    let mut at = (String::new(), String::new());
+    if text.contains('\0') || text.starts_with('\u{feff}') {
+        return Err("NUL or byte order mark".into());
+    }
+    for line in text.split('\n') {
+        let line = line.trim_matches([' ', '\t', '\r']);
+        if line.is_empty() || line.starts_with([';', '#']) {
+            continue;
+        }
+        if let Some(header) = line.strip_prefix('[') {
+            let header = header.strip_suffix(']').ok_or("header without ]")?;
+            at = match header.split_once(' ') {
+                None => (header.to_lowercase(), String::new()),
+                Some((name, sub)) => (name.to_lowercase(), value_of(sub, false)?),
+            };
+            continue;
+        }
+        let (key, value) = line.split_once('=').ok_or("no =")?;
+        values.insert(
+            (at.0.clone(), at.1.clone(), key.trim().to_lowercase()),
+            value_of(value.trim(), true)?,
+        );
+    }
+    Ok(values)
+}
+
+fn value_of(raw: &str, newline_and_tab: bool) -> Result<String, String> {
+    let (mut value, mut keep, mut quoted) = (String::new(), 0, false);
+    let mut chars = raw.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\r' => continue,
+            ';' | '#' if !quoted => break,
+            '"' => quoted = !quoted,
+            '\\' if quoted => value.push(match chars.next() {
+                Some(c @ ('\\' | '"')) => c,
+                Some('n') if newline_and_tab => '\n',
+                Some('t') if newline_and_tab => '\t',
+                other => return Err(format!("unknown escape {other:?}")),
+            }),
+            '\\' => return Err("unquoted backslash".into()),
+            other => value.push(other),
+        }
+        if quoted || !matches!(c, ' ' | '\t') {
+            keep = value.len();
+        }
+    }
+    value.truncate(keep);
+    if quoted { Err("string not terminated".into()) } else { Ok(value) }
+}
+
+/// The credentials the CPI finds for each server, after the rules of its credential manager.
+fn read_cpi_secret(data: &BTreeMap<String, Secret>) -> BTreeMap<String, (String, String)> {
+    let mut found: BTreeMap<String, (String, String)> = BTreeMap::new();
+    let mut rest = vec![];
+    for (key, value) in data {
+        assert!(
+            key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b)) && key.len() <= 253,
+            "{key} is no Secret key"
+        );
+        let trimmed = value.expose().strip_suffix('\n').unwrap_or(value.expose()).to_owned();
+        if key.ends_with("password") {
+            found.entry(key.split(".password").next().unwrap().to_owned()).or_default().1 = trimmed;
+        } else if key.ends_with("username") {
+            found.entry(key.split(".username").next().unwrap().to_owned()).or_default().0 = trimmed;
+        } else {
+            rest.push(key);
+        }
+    }
+    for key in rest {
+        if let Some(id) = key.strip_prefix("server_") {
+            let get = |prefix: &str| data[&format!("{prefix}{id}")].expose().to_owned();
+            found.insert(get("server_"), (get("username_"), get("password_")));
+        } else {
+            assert!(key.starts_with("username_") || key.starts_with("password_"), "unknown key {key}");
+        }
+    }
+    found
+}
+
+/// Printable text with everything that has a meaning in some grammar, well beyond ASCII.
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[ -~]{1,40}",
+        "[\\\\\"';#=%$ \t\n\\[\\]]{1,12}",
+        proptest::collection::vec(any::<char>().prop_filter("not expressible", |c| !matches!(c, '\0' | '\r')), 1..24)
+            .prop_map(|chars| chars.into_iter().collect()),
+    ]
+}
+
+fn listable() -> impl Strategy<Value = String> {
+    "[^,\\pC]{1,20}".prop_filter("trimmed", |name| name.trim() == name)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn csi_config_random_connection_round_trips(user in text(), password in text(), datacenters in proptest::collection::vec(listable(), 0..3), port in 1u16..) {
+        let mut meant = connection("vc1", "vcenter.example.com");
+        (meant.user, meant.password, meant.datacenters, meant.port) = (user, Secret::new(password), datacenters, port);
+        // 3.1.1 is the last version that takes any user name.
+        let read = read_gcfg(&csi_text("3.1.1", &CsiOptions::new("cluster"), std::slice::from_ref(&meant))).unwrap();
+        let get = |key: &str| read.get(&("virtualcenter".into(), meant.server.clone(), key.into())).cloned();
+        prop_assert_eq!(get("user"), Some(meant.user.clone()));
+        prop_assert_eq!(get("password"), Some(meant.password.expose().to_owned()));
+        prop_assert_eq!(get("port"), Some(meant.port.to_string()));
+        prop_assert_eq!(get("datacenters").unwrap_or_default(), meant.datacenters.join(","));
+    }
+
+    #[test]
+    fn cpi_config_random_connection_round_trips(user in text(), password in text(), datacenters in proptest::collection::vec(listable(), 0..3), six in any::<bool>()) {
+        let mut meant = connection("old-password", if six { "fd01::1" } else { "vcenter.example.com" });
+        (meant.user, meant.password, meant.datacenters) = (user, Secret::new(password), datacenters);
+        let CpiConfig { conf, secret, .. } = cpi::render(&version("1.34.0"), &cpi_options(), std::slice::from_ref(&meant)).unwrap();
+        let expected = BTreeMap::from([(meant.server.clone(), (meant.user.clone(), meant.password.expose().to_owned()))]);
+        prop_assert_eq!(read_cpi_secret(&secret), expected);
+        for read in both_yaml_readers(&conf) {
+            prop_assert_eq!(&read["vcenter"]["old-password"]["server"], &meant.server);
+            let names: Vec<_> = read["vcenter"]["old-password"]["datacenters"].as_array().into_iter().flatten().map(|name| name.as_str().unwrap().to_owned()).collect();
+            prop_assert_eq!(names, meant.datacenters.clone());
+        }
+    }
+}
+
+/// Ten thousand passwords, and the crafted ones, reach both drivers byte by byte: the CSI driver's file through its own parser, the cloud
+/// provider's Secret through the rules of its credential manager. What cannot be expressed is refused and named, never changed.
+#[test]
+fn driver_config_random_passwords_are_byte_exact() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let random = (0..10_000).map(|_| text().new_tree(&mut runner).unwrap().current());
+    let passwords: Vec<String> = random.chain(shapes::all()).collect();
+    let expressible = |password: &&String| !password.contains('\r');
+    let refused = passwords.iter().filter(|password| !expressible(password)).count();
+    let mut options = CsiOptions::new("cluster");
+    options.topology_categories = vec!["zone".into()];
+    let connections: Vec<Connection> = passwords
+        .iter()
+        .filter(expressible)
+        .enumerate()
+        .map(|(at, password)| Connection {
+            password: Secret::new(password),
+            ..connection(&format!("vc{at}"), &format!("vc{at}.example.com"))
+        })
+        .collect();
+    let files: Vec<String> = connections
+        .chunks(csi::MAX_VCENTERS)
+        .map(|some| csi_text("3.7.3", &options, some))
+        .collect();
+    let read = vdo_testbed::parsed_many(vdo_testbed::Grammar::Csi, &files).unwrap();
+    let mut exact = 0;
+    for (some, read) in connections.chunks(csi::MAX_VCENTERS).zip(&read) {
+        let secret = cpi::render(&version("1.34.0"), &cpi_options(), some).unwrap().secret;
+        let of_cpi = read_cpi_secret(&secret);
+        for meant in some {
+            let password = meant.password.expose();
+            assert_eq!(read["VirtualCenter"][&meant.server]["password"], password, "CSI");
+            assert_eq!(of_cpi[&meant.server].1, password, "CPI");
+            exact += 1;
+        }
+    }
+    for password in passwords.iter().filter(|password| password.contains('\r')) {
+        let mut meant = connection("vc1", "vcenter.example.com");
+        meant.password = Secret::new(password);
+        let error = csi::render(&version("3.7.3"), &options, &[meant]).unwrap_err();
+        assert!(error.to_string().contains("carriage return"), "{error}");
+    }
+    println!(
+        "{exact} of {} passwords byte-exact in both files, {refused} refused by name",
+        passwords.len()
+    );
+    assert!(exact >= 10_000 && refused > 0);
+}
+
+fn both_yaml_readers(text: &str) -> [serde_json::Value; 2] {
+    [serde_yaml::from_str(text).unwrap(), serde_saphyr::from_str(text).unwrap()]
+}
+
+#[test]
+fn csi_config_all_options_renders_expected_file() {
+    let mut one = connection("vc1", "vcenter.example.com");
+    one.datacenters = vec!["DC0".into(), "/Site \"A\"/DC1".into()];
+    one.trust = Trust::CaBundle(PEM.into());
+    let mut two = connection("vc2", "fd01::1");
+    two.user = r"VSPHERE.LOCAL\csi_user".into();
+    two.trust = Trust::Thumbprint(Thumbprint::from_sha1([0xAB; 20]));
+    let options = CsiOptions {
+        cluster_distribution: Some("OpenShift".into()),
+        topology_categories: vec!["zone".into(), "region".into()],
+        net_permissions: vec![NetPermission {
+            ips: "10.0.0.0/8".into(),
+            access: Access::ReadOnly,
+            root_squash: true,
+        }],
+        file_share_datastore_urls: vec!["ds:///vmfs/volumes/vsan:1/".into()],
+        snapshots: SnapshotLimits {
+            per_volume: Some(3),
+            vsan: None,
+            vvol: Some(5),
+        },
+        ..CsiOptions::new("cluster-1")
+    };
+    let data = csi::render(&version("3.7.3"), &options, &[two.clone(), one.clone()]).unwrap();
+    insta::assert_snapshot!(data[csi::FILE].expose(), @r##"
+    [Global]
+    cluster-id = "cluster-1"
+    cluster-distribution = "OpenShift"
+
+    [VirtualCenter "vcenter.example.com"]
+    user = "csi@vsphere.local"
+    password = "p@ss\"w\\or d#;%$='"
+    port = "443"
+    insecure-flag = "false"
+    ca-file = "/etc/cloud/vc1.ca.pem"
+    datacenters = "DC0,/Site \"A\"/DC1"
+
+    [VirtualCenter "fd01::1"]
+    user = "VSPHERE.LOCAL\\csi_user"
+    password = "p@ss\"w\\or d#;%$='"
+    port = "443"
+    insecure-flag = "false"
+    thumbprint = "AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB"
+
+    [NetPermissions "permission-0"]
+    ips = "10.0.0.0/8"
+    permissions = "READ_ONLY"
+    rootsquash = "true"
+
+    [Labels]
+    topology-categories = "zone,region"
+
+    [Snapshot]
+    global-max-snapshots-per-block-volume = "3"
+    granular-max-snapshots-per-block-volume-vvol = "5"
+    "##);
+    assert_eq!(data["vc1.ca.pem"].expose(), PEM);
+    assert_eq!(data.len(), 2);
+    assert_eq!(
+        data,
+        csi::render(&version("3.7.3"), &options, &[one, two]).unwrap(),
+        "the order of connections matters"
+    );
+    let ignored = csi::ignored(&version("3.7.3"), &options);
+    assert_eq!(ignored.len(), 1);
+    assert_eq!(ignored[0].option, "fileVolumes.vsanDataStoreUrl");
+    assert!(csi::ignored(&version("3.1.2"), &options).is_empty());
+}
+
+#[test]
+fn cpi_config_all_options_renders_expected_file() {
+    let mut one = connection("vc1", "vcenter.example.com");
+    one.datacenters = vec!["DC0".into(), "/Site \"A\"/DC1".into()];
+    one.trust = Trust::CaBundle(PEM.into());
+    let mut two = connection("no", "fd01::1");
+    two.trust = Trust::Insecure;
+    two.port = 8443;
+    let mut options = cpi_options();
+    options.topology = Some(cpi::Topology {
+        zone: "k8s-zone".into(),
+        region: "k8s-region".into(),
+    });
+    options.ip_families = vec![IpFamily::V6];
+    let made = cpi::render(&version("1.34.0"), &options, &[one, two]).unwrap();
+    insta::assert_snapshot!(made.conf, @r##"
+    global:
+      secretName: "vsphere-cloud-secret"
+      secretNamespace: "kube-system"
+      ipFamily: ["ipv6"]
+    vcenter:
+      "no":
+        server: "fd01::1"
+        port: 8443
+        insecureFlag: true
+      "vc1":
+        server: "vcenter.example.com"
+        port: 443
+        datacenters: ["DC0", "/Site \"A\"/DC1"]
+        caFile: "/etc/cloud/vc1.ca.pem"
+    labels:
+      zone: "k8s-zone"
+      region: "k8s-region"
+    "##);
+    assert_eq!(made.files, BTreeMap::from([("vc1.ca.pem".to_owned(), PEM.to_owned())]));
+    assert_eq!(
+        made.secret.keys().collect::<Vec<_>>(),
+        [
+            "password_no-vc",
+            "server_no-vc",
+            "username_no-vc",
+            "vcenter.example.com.password",
+            "vcenter.example.com.username"
+        ]
+    );
+    let [left, right] = both_yaml_readers(&made.conf);
+    assert_eq!(left, right);
+    assert!(!made.conf.contains("p@ss"), "the ConfigMap holds a password");
+}
+
+#[test]
+fn cpi_config_ambiguous_server_or_password_uses_indirect_keys() {
+    for (server, password) in [
+        ("a.password.example.com", "x"),
+        ("a.username", "x"),
+        ("vc.example.com", "x\n"),
+        ("fd01::1", "x\r\n"),
+        ("münchen.example", "x"),
+    ] {
+        let mut meant = connection("vc1", server);
+        meant.password = Secret::new(password);
+        let secret = cpi::render(&version("1.34.0"), &cpi_options(), &[meant]).unwrap().secret;
+        assert_eq!(read_cpi_secret(&secret)[server].1, password, "{server}");
+        assert!(secret.contains_key("server_vc1-vc"));
+    }
+}
+
+/// A valid baseline, one change, one error; and no error shows a password.
+#[test]
+fn csi_config_each_invalid_field_is_rejected() {
+    type Mutation = fn(&mut Vec<Connection>, &mut CsiOptions);
+    let cases: &[(Mutation, &str)] = &[
+        (|c, _| c.clear(), "no vSphere connection"),
+        (|c, _| c[0].name = "a/b".into(), "cannot be part of a Secret key"),
+        (|c, _| c.push(c[0].clone()), "is given twice"),
+        (
+            |c, _| {
+                c.push(Connection {
+                    name: "b".into(),
+                    server: "VCENTER.example.com".into(),
+                    ..c[0].clone()
+                })
+            },
+            "both have the address",
+        ),
+        (|c, _| c[0].server = "https://vc".into(), "is not an address"),
+        (|c, _| c[0].server = "[fd01::1]".into(), "is not an address"),
+        (|c, _| c[0].server = "a\"]\n[Global".into(), "is not an address"),
+        (|c, _| c[0].server = String::new(), "is not an address"),
+        (|c, _| c[0].user = String::new(), "the user is empty"),
+        (|c, _| c[0].password = Secret::default(), "the password is empty"),
+        (|c, _| c[0].password = Secret::new("hunter2\r"), "contains a carriage return"),
+        (|c, _| c[0].password = Secret::new("hunter2\0"), "contains a NUL"),
+        (|c, _| c[0].user = "administrator".into(), "does not accept the user"),
+        (|c, _| c[0].user = "a b@c".into(), "does not accept the user"),
+        (|c, _| c[0].user = "a@b@c".into(), "does not accept the user"),
+        (|c, _| c[0].datacenters = vec!["DC, West".into()], "a comma separates"),
+        (|c, _| c[0].datacenters = vec![" DC".into()], "drops spaces"),
+        (|c, _| c[0].trust = Trust::CaBundle("hello".into()), "contains no certificate"),
+        (
+            |c, _| c[0].trust = Trust::CaBundle(format!("{PEM}-----BEGIN RSA PRIVATE KEY-----")),
+            "contains a private key",
+        ),
+        (|c, _| c.push(connection("b", "b.example.com")), "without topology categories"),
+        (
+            |c, _| c.extend((0..5).map(|i| connection(&format!("c{i}"), &format!("c{i}.example.com")))),
+            "at most 5; use fewer",
+        ),
+        (|_, o| o.cluster_id = String::new(), "is empty"),
+        (|_, o| o.cluster_id = "x".repeat(65), "is too long"),
+        (|_, o| o.topology_categories = vec!["a".into(); 6], "there are too many"),
+        (|_, o| o.topology_categories = vec!["a,b".into()], "a comma separates"),
+        (|_, o| o.cluster_distribution = Some("a\rb".into()), "carriage return"),
+        (|_, o| o.file_share_datastore_urls = vec!["ds:///a,b".into()], "the datastore URL"),
+    ];
+    for (mutate, expected) in cases {
+        let (mut connections, mut options) = (vec![connection("vc1", "vcenter.example.com")], CsiOptions::new("cluster"));
+        assert!(csi::render(&version("3.7.3"), &options, &connections).is_ok());
+        mutate(&mut connections, &mut options);
+        let error = csi::render(&version("3.7.3"), &options, &connections).expect_err(expected);
+        assert!(error.to_string().contains(expected), "{error} does not say {expected:?}");
+        assert!(
+            !format!("{error} {error:?} {connections:?}").contains("hunter2"),
+            "a password in {error:?}"
+        );
+        assert!(error.to_string().contains("; "), "{error} does not say what to do");
+    }
+}
+
+#[test]
+fn csi_config_2_7_second_vcenter_is_rejected() {
+    let two = [connection("a", "a.example.com"), connection("b", "b.example.com")];
+    let error = csi::render(&version("2.7.4"), &CsiOptions::new("cluster"), &two).unwrap_err();
+    assert!(
+        error.to_string().starts_with("CSI 2.7.4 knows one vCenter and 2 are given"),
+        "{error}"
+    );
+    assert_eq!(
+        error,
+        ConfigError::OneVcenterOnly {
+            version: version("2.7.4"),
+            count: 2
+        }
+    );
+}

@@ -1,0 +1,74 @@
+//! What is done about a driver that does not get well.
+
+use serde_json::json;
+use std::sync::Arc;
+use vdo::manifest::{Object, Owner, stamp};
+use vdo::plan::{Change, Desired, Entry, Input, Inventory, Observed, Plan, Step, build};
+use vdo::types::{ById, CSI};
+
+/// The plan for one object that is as wanted.
+fn plan(suspect: &[&str]) -> Plan {
+    let mut all = [
+        Object::new(json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "x", "namespace": "n"}})).expect("an object"),
+    ];
+    let owner = Owner {
+        apply_set: "set".into(),
+        driver: CSI.into(),
+        version: "3.7.3".into(),
+        salt: "uid".into(),
+    };
+    stamp(&mut all, &owner);
+    let [object] = all;
+    let mut live = object.clone().into_value();
+    live["metadata"]["uid"] = "u1".into();
+    let id = object.id();
+    let observed = Observed {
+        live: Arc::new(ById::from_iter([(id.clone(), Object::new(live).expect("an object"))])),
+        suspect: suspect.iter().map(|driver| (*driver).to_owned()).collect(),
+        ..Observed::default()
+    };
+    let inventory = Inventory {
+        objects: ById::from_iter([(
+            id,
+            Entry {
+                api_version: "v1".into(),
+                driver: CSI.into(),
+                wave: 2,
+                adopted: false,
+                uid: Some("u1".into()),
+                applied: vdo::plan::applied(&object).map(str::to_owned),
+            },
+        )]),
+        ..Inventory::default()
+    };
+    build(Input {
+        apply_set: "set",
+        desired: &[Desired {
+            object,
+            driver: CSI.into(),
+            wave: 2,
+        }],
+        observed: &observed,
+        inventory: &inventory,
+        cluster_id: None,
+        approved: None,
+        rules: &[],
+        hold: None,
+        unproven: Vec::new(),
+    })
+}
+
+/// Applied once more although it looks as it should: the API server is asked, not our memory of it. It is no step towards
+/// another state, so nothing is called changed.
+#[test]
+fn reapply_unhealthy_driver_plans_repair() {
+    assert!(plan(&[]).is_empty());
+    assert!(plan(&["vsphere-cpi"]).is_empty(), "another driver is left alone");
+    let again = plan(&[CSI]);
+    assert!(
+        matches!(again.steps.as_slice(), [Step::Apply { change: Change::Repair(found), .. }] if found.is_empty()),
+        "{:?}",
+        again.steps
+    );
+    assert!(!again.is_transition());
+}

@@ -1,0 +1,189 @@
+//! The import rule of docs/architecture.md, held against every file in src: rooms use only the rooms that the table names,
+//! the pure core reaches neither clock, environment, files, network nor runtime, and no file, of tests neither, grows too long to read.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Room, layer, and the rooms it may use. Layers 0 and 1 build without the feature `io`.
+const ROOMS: &str = "
+types         0
+api           0  types
+facts         0  types api
+yaml          1  types api
+manifest      1  types api yaml
+health        1  types api facts yaml manifest
+plan          1  types api manifest health
+matrix        1  types api facts yaml
+chart         1  types api manifest yaml
+driverconfig  1  types api facts manifest yaml
+status        1  types api facts health plan
+cluster       2  types api manifest plan
+fetch         2  types api matrix chart
+vcenter       2  types api facts driverconfig
+reconcile     3  types api facts yaml manifest health plan matrix chart driverconfig status cluster fetch vcenter
+runtime       3  types api
+controller    3  types api facts manifest plan status cluster fetch vcenter reconcile runtime
+cli           3  types api facts yaml manifest health plan matrix chart driverconfig status cluster fetch vcenter reconcile runtime
+bin           3  types api cli controller runtime
+";
+
+struct Room {
+    name: &'static str,
+    layer: u8,
+    uses: Vec<&'static str>,
+}
+
+fn rooms() -> Vec<Room> {
+    let row = |line: &'static str| {
+        let mut words = line.split_whitespace();
+        let (name, layer) = (words.next()?, words.next()?.parse().ok()?);
+        Some(Room {
+            name,
+            layer,
+            uses: words.collect(),
+        })
+    };
+    ROOMS.lines().filter_map(row).collect()
+}
+
+/// What the pure core never names.
+const EFFECTS: &str =
+    "std::fs std::env std::process net::Tcp ToSocketAddrs SystemTime::now Instant::now Timestamp::now kube::Client kube::client tokio";
+
+const LONGEST: usize = 500;
+
+/// Every Rust file below a folder of the repository, by its path there, with its text.
+fn texts(folder: &str) -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let (mut all, mut folders) = (Vec::new(), vec![root.clone()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).expect("text");
+                all.push((path.strip_prefix(&root).expect("inside").to_path_buf(), text));
+            }
+        }
+    }
+    all
+}
+
+/// Every file in src with its room (`lib` for lib.rs) and its text without comment lines and without its tests.
+fn files() -> impl Iterator<Item = (PathBuf, String, String)> {
+    texts("src").into_iter().map(|(relative, text)| {
+        let first = relative.iter().next().and_then(|part| part.to_str()).expect("a name");
+        let first = first.trim_end_matches(".rs").to_owned();
+        let code = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
+        let code = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let code = code.collect::<Vec<_>>().join("\n");
+        (relative, first, code)
+    })
+}
+
+/// The rooms that a piece of code names: `crate::x`, and each name in `crate::{x, y::{…}}`; binaries say `vdo::`.
+fn named(root: &str, code: &str) -> BTreeSet<String> {
+    let word = |text: &str| {
+        text.trim_start()
+            .chars()
+            .take_while(|c| c.is_alphanumeric() || *c == '_')
+            .collect::<String>()
+    };
+    let mut rooms = BTreeSet::new();
+    for (at, _) in code.match_indices(root) {
+        if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$') {
+            continue;
+        }
+        let rest = &code[at + root.len()..];
+        let Some(group) = rest.strip_prefix('{') else {
+            rooms.insert(word(rest));
+            continue;
+        };
+        let (mut depth, mut start) = (0, 0);
+        for (i, c) in group.char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' if depth > 0 => depth -= 1,
+                ',' | '}' if depth == 0 => {
+                    rooms.insert(word(&group[start..i]));
+                    start = i + 1;
+                    if c == '}' {
+                        break;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    rooms.retain(|room| room.chars().next().is_some_and(char::is_lowercase));
+    rooms
+}
+
+#[test]
+fn layering_every_module_uses_only_allowed_modules() {
+    let table = rooms();
+    for (file, name, code) in files().filter(|(_, name, _)| name != "lib") {
+        let file = file.display();
+        let room = table.iter().find(|room| room.name == name);
+        assert!(
+            room.is_some(),
+            "src/{file} is in the room {name}, which the table in tests/layering.rs does not know"
+        );
+        let Some(Room { layer, uses, .. }) = room else { continue };
+        for other in named(if name == "bin" { "vdo::" } else { "crate::" }, &code) {
+            let allowed = other == name || uses.contains(&other.as_str());
+            assert!(
+                allowed,
+                "src/{file} uses {other}, which the table in tests/layering.rs does not allow to {name}"
+            );
+        }
+        for effect in EFFECTS.split(' ').filter(|_| *layer < 2) {
+            assert!(
+                !code.contains(effect),
+                "src/{file} names {effect}; the pure core takes such things as arguments"
+            );
+        }
+    }
+}
+
+#[test]
+fn layering_every_file_is_within_line_limit() {
+    let folders = ["src", "tests", "benches", "examples"];
+    let all = folders
+        .into_iter()
+        .flat_map(|folder| texts(folder).into_iter().map(move |file| (folder, file)));
+    let long = all.filter(|(_, (_, text))| text.lines().count() > LONGEST);
+    let names: Vec<String> = long.map(|(folder, (path, _))| format!("{folder}/{}", path.display())).collect();
+    assert!(names.is_empty(), "more than {LONGEST} lines; split them: {names:?}");
+}
+
+#[test]
+fn layering_table_has_no_cycles() {
+    let table = rooms();
+    for (at, room) in table.iter().enumerate() {
+        for other in &room.uses {
+            let below = table.iter().take(at).find(|below| below.name == *other);
+            assert!(
+                below.is_some(),
+                "{} may not use {other}: it stands above, beside or nowhere",
+                room.name
+            );
+            assert!(
+                room.layer != 2 || below.is_some_and(|b| b.layer != 2),
+                "ports do not use each other: {}, {other}",
+                room.name
+            );
+        }
+    }
+}
+
+#[test]
+fn layering_import_path_in_any_spelling_is_found() {
+    let found = named(
+        "crate::",
+        "use crate::api::{Class, Reason};\nuse crate::{plan::{self, Step}, types};\nlet x = crate::yaml::parse(y); $crate::z; mycrate::w; crate::Local",
+    );
+    assert_eq!(found, ["api", "plan", "types", "yaml"].map(String::from).into());
+}

@@ -1,0 +1,71 @@
+//! Who may be changed while another one has to stay as it is.
+
+use super::{ask, toys};
+use serde_json::json;
+use vdo::matrix::apart;
+
+/// Two drivers are chosen to stand side by side. While one has to stay as it is, the other one may be changed only where it also stands
+/// beside what is there.
+#[test]
+fn apart_each_pair_lists_drivers_that_change_together() {
+    let needs = |min: &str, max: Option<&str>| json!({"requires": [{"driver": "base", "min": min, "max": max}]});
+    let index = toys(&[
+        (
+            "toy",
+            &[
+                ("2.0.0", "1.30", "1.34", needs("2.0.0", None)),
+                ("1.5.0", "1.30", "1.34", needs("1.0.0", None)),
+                ("1.0.0", "1.30", "1.34", needs("1.0.0", Some("1.0.0"))),
+            ],
+        ),
+        (
+            "base",
+            &[("2.0.0", "1.30", "1.34", json!({})), ("1.0.0", "1.30", "1.34", json!({}))],
+        ),
+    ]);
+    for (toy, base, to_toy, to_base, expected) in [
+        // A first installation: the one needs the other, which needs nobody.
+        (
+            None,
+            None,
+            "2.0.0",
+            "2.0.0",
+            &["toy without base: version 2.0.0 requires base 2.0.0 and newer"][..],
+        ),
+        // The new needs the new, and the old does not stand the new.
+        (
+            Some("1.0.0"),
+            Some("1.0.0"),
+            "2.0.0",
+            "2.0.0",
+            &[
+                "base without toy: version 1.0.0, which stays meanwhile, requires base 1.0.0",
+                "toy without base: version 2.0.0 requires base 2.0.0 and newer",
+            ],
+        ),
+        (Some("1.5.0"), Some("1.0.0"), "1.5.0", "2.0.0", &[]),
+        (
+            Some("1.5.0"),
+            Some("1.0.0"),
+            "2.0.0",
+            "2.0.0",
+            &["toy without base: version 2.0.0 requires base 2.0.0 and newer"],
+        ),
+        (Some("1.0.0"), Some("1.0.0"), "1.5.0", "1.0.0", &[]),
+        (Some("2.0.0"), Some("2.0.0"), "2.0.0", "2.0.0", &[]),
+    ] {
+        let mut question = ask(&index, "v1.33.0", &[]);
+        for (name, installed, wanted) in [("toy", toy, to_toy), ("base", base, to_base)] {
+            question
+                .installed
+                .extend(installed.map(|version| (name.to_owned(), version.parse().unwrap())));
+            question.drivers.get_mut(name).unwrap().pin = Some(wanted.parse().unwrap());
+        }
+        let chosen = question.of(&index).unwrap();
+        let found: Vec<String> = apart(&index, &question.query(), &chosen)
+            .into_iter()
+            .map(|((who, whom), why)| format!("{who} without {whom}: {why}"))
+            .collect();
+        assert_eq!(found, expected, "{toy:?} {base:?}");
+    }
+}

@@ -1,0 +1,362 @@
+//! Every reason is produced by a test: a scan over the tests proves it, and the tables here produce what no other test does.
+
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use vdo::api::{ConditionType, Conditions, Failure, Reason, VDOConfigStatus};
+use vdo::facts::Node;
+use vdo::health::driver_health;
+use vdo::manifest::Object;
+use vdo::plan::{Inventory, Plan, Step, check};
+use vdo::reconcile::{ReconcileError, connection, login};
+use vdo::status::{Report, fold};
+use vdo::types::{CPI, CSI, ObjectId, Thumbprint};
+use vdo::vcenter::{CertificateFacts, ProbeError, SessionError, Stage};
+
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            files(&path, found);
+        } else {
+            found.push(path);
+        }
+    }
+}
+
+/// The texts in which a test can expect a reason: integration tests, the tests inside of the library, and snapshots. What
+/// tests of the status and of the explanations put in themselves proves nothing, and is left out.
+fn expectations() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut all = Vec::new();
+    for folder in ["tests", "src"] {
+        files(&root.join(folder), &mut all);
+    }
+    let mut texts = Vec::new();
+    for path in all {
+        let name = path.strip_prefix(root).expect("inside").display().to_string();
+        let explains = name.contains("explain") || name.starts_with("tests/testbed") || name.contains("__status__");
+        let text = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("rs" | "snap") if !explains => std::fs::read_to_string(&path).expect("text"),
+            _ => continue,
+        };
+        let expects = if name.starts_with("src") && name.ends_with(".rs") {
+            text.split_once("\n#[cfg(test)]\nmod ")
+                .map(|(_, tests)| tests.to_owned())
+                .unwrap_or_default()
+        } else if name.starts_with("tests/pure/status") || name == "tests/pure/reasons.rs" {
+            // Reasons that go in are variants there; what comes out is a text.
+            text.replace("Reason::", "Reason_")
+        } else {
+            text
+        };
+        texts.push((name, expects));
+    }
+    texts
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    let inside = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(word)
+        .any(|(at, _)| !text[..at].ends_with(inside) && !text[at + word.len()..].starts_with(inside))
+}
+
+/// Reasons that are published and explained, and that no code gives yet.
+const NOT_GIVEN: [&str; 2] = [concat!("Not", "Ours"), concat!("Version", "NotInMatrix")];
+
+/// Whether code of the library, without its tests, gives this reason.
+fn is_given(reason: &str) -> bool {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut all = Vec::new();
+    files(&root, &mut all);
+    all.iter()
+        .filter(|path| !path.starts_with(root.join("api")) && path.extension().is_some_and(|extension| extension == "rs"))
+        .map(|path| std::fs::read_to_string(path).expect("text"))
+        .any(|text| {
+            has_word(
+                text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default(),
+                &format!("Reason::{reason}"),
+            )
+        })
+}
+
+#[test]
+fn reasons_every_reason_is_expected_by_a_test() {
+    let texts = expectations();
+    assert!(texts.len() > 30, "the tests were not found");
+    let missing: Vec<&str> = Reason::ALL
+        .iter()
+        .map(|reason| reason.as_str())
+        .filter(|reason| !texts.iter().any(|(_, text)| has_word(text, reason)))
+        .filter(|reason| !NOT_GIVEN.contains(reason) || is_given(reason))
+        .collect();
+    assert!(missing.is_empty(), "no test expects these reasons: {missing:?}");
+    assert!(is_given("Healthy") && !is_given("Unheard"));
+    assert!(has_word("is(Ready)", "Ready") && !has_word("NotReady", "Ready") && !has_word("Reason_Ready", "Ready"));
+}
+
+/// The errors that tests/vcenter.rs and tests/vcenter_session.rs bring about with real sockets, under the reason that is published.
+#[test]
+fn reasons_vcenter_error_maps_to_published_reason() {
+    let address = || "vc:443".to_owned();
+    let presented = || Box::new(CertificateFacts::of(b""));
+    let broken = || io::Error::other("broken");
+    let user = || "u".to_owned();
+    let probe = |error: ProbeError| connection::reason(&error);
+    let session = |error: SessionError| login::reason(&error);
+    for (found, expected) in [
+        (
+            probe(ProbeError::Handshake {
+                address: address(),
+                source: broken(),
+            }),
+            "TlsFailed",
+        ),
+        (
+            probe(ProbeError::UnknownIssuer {
+                address: address(),
+                presented: presented(),
+            }),
+            "CertificateUntrusted",
+        ),
+        (
+            probe(ProbeError::Expired {
+                address: address(),
+                presented: presented(),
+            }),
+            "CertificateExpired",
+        ),
+        (
+            probe(ProbeError::WrongName {
+                address: address(),
+                presented: presented(),
+            }),
+            "CertificateNameMismatch",
+        ),
+        (
+            probe(ProbeError::ThumbprintMismatch {
+                address: address(),
+                expected: Thumbprint::sha256(b""),
+                presented: presented(),
+            }),
+            "ThumbprintMismatch",
+        ),
+        (
+            probe(ProbeError::Unresolvable {
+                server: "vc".into(),
+                source: None,
+            }),
+            "NameNotResolved",
+        ),
+        (probe(ProbeError::Refused { address: address() }), "Unreachable"),
+        (
+            probe(ProbeError::TimedOut {
+                address: address(),
+                stage: Stage::Connected,
+                after: Duration::from_secs(1),
+            }),
+            "TimedOut",
+        ),
+        (
+            probe(ProbeError::BadTrust {
+                address: address(),
+                because: "empty".into(),
+            }),
+            "CaBundleInvalid",
+        ),
+        (probe(ProbeError::NotTls { address: address() }), "NotAVcenter"),
+        (
+            probe(ProbeError::Status {
+                address: address(),
+                status: 404,
+                fault: None,
+            }),
+            "NotAVcenter",
+        ),
+        (
+            probe(ProbeError::Status {
+                address: address(),
+                status: 503,
+                fault: None,
+            }),
+            "BadAnswer",
+        ),
+        (
+            probe(ProbeError::Malformed {
+                address: address(),
+                because: "no XML".into(),
+            }),
+            "BadAnswer",
+        ),
+        (
+            session(SessionError::InvalidLogin {
+                address: address(),
+                user: user(),
+            }),
+            "InvalidCredentials",
+        ),
+        (
+            session(SessionError::Locked {
+                address: address(),
+                user: user(),
+            }),
+            "AccountLocked",
+        ),
+        (
+            session(SessionError::Expired {
+                address: address(),
+                user: user(),
+            }),
+            "PasswordExpired",
+        ),
+        (
+            session(SessionError::Refused {
+                address: address(),
+                user: user(),
+            }),
+            "LoginRefused",
+        ),
+        (
+            session(SessionError::Lost {
+                address: address(),
+                user: user(),
+            }),
+            "SessionLost",
+        ),
+        (
+            session(SessionError::Forbidden {
+                address: address(),
+                user: user(),
+                method: "RetrieveProperties",
+            }),
+            "InventoryForbidden",
+        ),
+    ] {
+        assert_eq!(found.as_str(), expected);
+    }
+}
+
+/// Bytes and settings that are wrong, through the code that reads them.
+#[test]
+fn reasons_unreadable_input_maps_to_published_reason() {
+    let reason = |error: ReconcileError| error.reason().as_str();
+    let matrix = vdo::matrix::Index::parse(b"drivers: 7").expect_err("no matrix");
+    assert_eq!(reason(matrix.into()), "MatrixInvalid");
+    let chart = vdo::chart::open(b"no archive").expect_err("no chart");
+    assert_eq!(reason(chart.into()), "ChartUnavailable");
+    let object = Object::new(json!({"kind": "Nameless"})).expect_err("no object");
+    assert_eq!(reason(object.into()), "RenderFailed");
+    let options = vdo::driverconfig::csi::CsiOptions::new("id");
+    let none = vdo::driverconfig::csi::render(&"3.7.3".parse().expect("a version"), &options, &[]).expect_err("no connection");
+    assert_eq!(reason(none.into()), "ConfigurationInvalid");
+}
+
+#[test]
+fn reasons_plan_deleting_foreign_object_is_rejected() {
+    let reason = |error: ReconcileError| error.reason().as_str();
+    let id = ObjectId::new("", "ConfigMap", "n", "somebody's");
+    let plan = Plan {
+        steps: vec![Step::Delete {
+            id,
+            api_version: "v1".into(),
+            uid: "u".into(),
+        }],
+        ..Plan::default()
+    };
+    let refused = check(&plan, &[], &Inventory::default()).expect_err("nothing that is not ours is deleted");
+    assert_eq!(reason(refused.into()), "PlanRejected");
+}
+
+/// Hosts that reach no datastore together.
+#[test]
+fn reasons_hosts_without_shared_datastore_are_reported() {
+    let none = vdo::health::SharedDatastores {
+        segment: String::new(),
+        hosts: vec!["esx-1".into(), "esx-2".into()],
+        datastores: Vec::new(),
+        emptied_by: "esx-2".into(),
+    };
+    let found = vdo::health::nothing_shared(&[none]).expect("a finding");
+    assert_eq!(found.reason.as_str(), "NoSharedDatastore");
+}
+
+fn object(value: serde_json::Value) -> Object {
+    Object::new(value).expect("an object")
+}
+
+fn workload() -> Object {
+    object(json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "namespace": "n", "generation": 1}}))
+}
+
+fn failing_pod() -> Object {
+    object(
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n"}, "status": {"containerStatuses": [
+        {"name": "c", "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": {"exitCode": 1, "message": "no route for hunter2"}}}]}}),
+    )
+}
+
+/// Drivers that are not well, from their objects.
+#[test]
+fn reasons_driver_health_maps_to_published_reason() {
+    let node = Arc::new(Node {
+        name: "w".into(),
+        linux: true,
+        uninitialized: true,
+        ..Node::default()
+    });
+    let webhook = object(
+        json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "w"},
+        "webhooks": [{"clientConfig": {"service": {"namespace": "n", "name": "s"}}}]}),
+    );
+    let (workload, pod) = (workload(), failing_pod());
+    let nodes = [node];
+    for (found, expected) in [
+        (driver_health(CPI, &[], &[], &[], &nodes), "WaitingForNodes"),
+        (driver_health(CSI, &[], &[], &[], &nodes), "WaitingForCsiNodes"),
+        (driver_health(CSI, &[&webhook], &[], &[], &[]), "WebhookNotServed"),
+        (driver_health(CSI, &[&workload], &[], &[], &[]), "WaitingForPods"),
+        (driver_health(CSI, &[&workload], &[&pod], &[], &[]), "PodsFailing"),
+        (driver_health(CSI, &[], &[], &[], &[]), "Healthy"),
+    ] {
+        assert_eq!(
+            (found.reason.as_str(), found.ready),
+            (expected, expected == "Healthy"),
+            "{}",
+            found.message
+        );
+    }
+}
+
+#[test]
+fn reasons_failing_pod_shows_last_words_without_secret() {
+    let failing = driver_health(CSI, &[&workload()], &[&failing_pod()], &[], &[]);
+    let told = failing.clone().with_last_words(None, &["hunter2"]).message;
+    assert!(
+        told.ends_with("; it said: no route for ******; kubectl logs --previous -n n p -c c"),
+        "{told}"
+    );
+    let told = failing.with_last_words(Some("from the log"), &[]).message;
+    assert!(told.contains("it said: from the log") && !told.contains("no route"), "{told}");
+}
+
+/// What the fold itself says.
+#[test]
+fn reasons_status_during_uninstall_is_deleting() {
+    let report = Report {
+        generation: Some(1),
+        deleting: true,
+        ..Report::default()
+    };
+    let now = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::UNIX_EPOCH);
+    let status = fold(&VDOConfigStatus::default(), &report, &now);
+    let found: BTreeMap<&str, &str> = status.conditions.iter().map(|c| (c.type_.as_str(), c.reason.as_str())).collect();
+    assert_eq!(found["Ready"], "Deleting");
+    assert_eq!(found["MatrixFresh"], "NotChecked");
+    assert_eq!(
+        Conditions::find(&status.conditions, ConditionType::Stalled).map(|c| c.reason.as_str()),
+        Some("Idle")
+    );
+}

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# Runs the test binaries and says at the end what took long and what was skipped. `make test`, `make test-all` and `make check` call it.
+#
+#   tests/run.sh check   unit tests and the binary `pure`
+#   tests/run.sh         everything
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export VDO_SEED=${VDO_SEED:-$((RANDOM * 32768 + RANDOM))}
+CARGO=${CARGO:-cargo}
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+
+step() { printf '== %s\n' "$1"; step_name=$1; step_start=$SECONDS; }
+steps=()
+step_done() { steps+=("$(printf '%5d s  %s' $((SECONDS - step_start)) "$step_name")"); }
+
+step "compile the tests"
+targets=(--workspace)
+[[ ${1:-} == check ]] && targets=(--package vdo --lib --test pure)
+"$CARGO" test "${targets[@]}" --no-run 2>&1 | tee "$logs/compile" | grep -E '^(warning|error)|Compiling vdo' || true
+grep -q 'Finished' "$logs/compile" || { cat "$logs/compile"; exit 1; }
+step_done
+
+# Lines such as: Executable tests/pure/main.rs (target/debug/deps/pure-0123456789abcdef)
+declare -A program
+while read -r name file; do program[$name]=$file; done < <(
+    sed -nE 's|^ *Executable (unittests )?(.*) \((.*)\)$|\2 \3|p' "$logs/compile" |
+        sed -E 's|^tests/([a-z]+)/main\.rs |\1 |; s|^src/lib\.rs (.*/vdo_testbed-)|unit-testbed \1|; s|^src/lib\.rs |unit |; s|^src/.* |main-\0|')
+
+# Time per test is shown by an unstable flag of the test harness; only the harness is told that it may be used.
+run() { # name, more arguments
+    local name=$1
+    shift
+    [[ -n ${program[$name]:-} ]] || { echo "test binary $name was not built" >&2; return 1; }
+    printf '   Running %s\n' "$name"
+    RUSTC_BOOTSTRAP=1 "${program[$name]}" -Zunstable-options --report-time "$@"
+}
+
+also() { # name, more arguments
+    local name=$1
+    run "$@" 2>&1 | tee "$logs/also-$name.log" || failed+=("$name $3")
+}
+
+failed=()
+whole() { # name, more arguments
+    step "$1"
+    run "$@" 2>&1 | tee "$logs/$1.log" | sed -u '/^took /d' || failed+=("$1")
+    step_done
+}
+
+whole unit
+whole pure
+if [[ ${1:-} != check ]]; then
+    for name in unit-testbed charts cli vcenter; do whole "$name"; done
+    # Both wait more than they work, so they run side by side; what faults says is shown when cluster is done. In cluster there are more
+    # threads than control planes, so that each has a test that waits for it.
+    run faults --test-threads=1 >"$logs/faults.log" 2>&1 &
+    faults=$!
+    whole cluster --test-threads=8
+    step "faults, beside cluster"
+    wait "$faults" || failed+=(faults)
+    cat "$logs/faults.log"
+    step_done
+    # What is skipped otherwise, where the environment names what it needs.
+    [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also cluster --ignored adoption_of_upstream
+    [[ -z ${VDO_TEST_VCENTER:-} ]] || also vcenter --ignored real_vcenter
+fi
+
+echo
+echo "== steps"
+printf '%s\n' "${steps[@]}"
+echo "== ten slowest tests"
+{
+    # In `cluster` a test may wait for its control plane; it says itself how long it took.
+    sed -nE 's/^.*took ([0-9.]+ s  cluster .*)$/\1/p' "$logs"/*.log
+    for log in "$logs"/*.log; do
+        name=$(basename "$log" .log)
+        [[ $name == cluster ]] || sed -nE "s/^test (.*) \.\.\. (ok|FAILED) <([0-9.]+)s>\$/\3 s  $name \1/p" "$log"
+    done
+} | sort -rn | head -n 10
+echo "== seed of the samples: VDO_SEED=$VDO_SEED"
+echo "== skipped"
+skipped=$(sed -nE 's/^test (.*) \.\.\. ignored, (needs .*[^>])( <[0-9.]+s>)?$/SKIPPED: \2 (\1)/p' "$logs"/*.log)
+printf '%s\n' "${skipped:-none}"
+passed=$(sed -nE 's/^test result: .* ([0-9]+) passed.*/\1/p' "$logs"/*.log | awk '{n += $1} END {print n + 0}')
+broken=$(sed -nE 's/^test result: .* ([0-9]+) failed.*/\1/p' "$logs"/*.log | awk '{n += $1} END {print n + 0}')
+printf '%d passed, %d failed\n' "$passed" "$broken"
+if ((${#failed[@]})); then
+    sed -nE '/^failures:$/,/^test result/ s/^    ([a-z_:0-9]+)$/FAILED: \1/p' "$logs"/*.log | sort -u
+    echo "failed: ${failed[*]}" >&2
+    exit 1
+fi

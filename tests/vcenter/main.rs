@@ -1,0 +1,11 @@
+//! What is asked of a vCenter, against sockets that misbehave and a simulated vCenter.
+#![allow(missing_docs, reason = "tests")]
+
+mod confusion;
+mod probe;
+mod real_vcenter;
+mod report;
+mod session;
+mod testbed_oracle;
+mod testbed_soap;
+mod testbed_vcenter;

@@ -1,0 +1,152 @@
+//! The same checks of a real vCenter, for what a simulated one cannot prove. Environment variables name it; docs/testing.md lists them
+//! and what to prepare there. Without them the tests are skipped and listed as such.
+#![cfg(feature = "io")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
+
+use anyhow::{Context, Result, ensure};
+use vdo::api::{ConditionType, Reason};
+use vdo::facts::{Credentials, Feature, Needs};
+use vdo::health::ConnectionReport;
+use vdo::reconcile::connection::{Question, examine};
+use vdo::types::{CPI, CSI, Secret, Thumbprint, Trust};
+use vdo::vcenter::Endpoint;
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test has no argument parser; the page on testing lists the variables"
+)]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(format!("VDO_TEST_{name}")).ok().filter(|value| !value.is_empty())
+}
+
+/// The vCenter that the environment names.
+fn vcenter() -> Result<Endpoint> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let address = variable("VCENTER").context("VDO_TEST_VCENTER")?;
+    let (server, port) = match address.rsplit_once(':').filter(|(host, _)| !host.contains(':')) {
+        Some((server, port)) => (server.to_owned(), port.parse()?),
+        None => (address, 443),
+    };
+    let trust = match (variable("CA_FILE"), variable("THUMBPRINT")) {
+        (Some(file), _) => Trust::CaBundle(std::fs::read_to_string(file)?),
+        (None, Some(print)) => Trust::Thumbprint(print.parse()?),
+        (None, None) => Trust::SystemRoots,
+    };
+    Ok(Endpoint { server, port, trust })
+}
+
+/// A user and the file with the password, by the names of their variables.
+fn account(user: &str, file: &str) -> Result<Credentials> {
+    let path = variable(file).with_context(|| format!("VDO_TEST_{file}"))?;
+    let text = std::fs::read_to_string(path)?;
+    Ok(Credentials {
+        user: variable(user).with_context(|| format!("VDO_TEST_{user}"))?,
+        password: Secret::new(text.trim_end_matches(['\r', '\n'])),
+    })
+}
+
+async fn look(endpoint: &Endpoint, credentials: &Credentials) -> ConnectionReport {
+    let question = Question {
+        server: endpoint.server.clone(),
+        datacenters: variable("DATACENTERS")
+            .map(|names| names.split(',').map(str::to_owned).collect())
+            .unwrap_or_default(),
+        needs: Needs {
+            drivers: [CPI, CSI].map(Into::into).into(),
+            features: [Feature::CloudProvider, Feature::Block].into(),
+            ..Needs::default()
+        },
+        alone: true,
+        ..Question::default()
+    };
+    let report = examine(endpoint, credentials, question, jiff::Timestamp::UNIX_EPOCH).await;
+    for stage in &report.stages {
+        println!(
+            "  {:<20} {:?} {} {}",
+            stage.kind.as_str(),
+            stage.status,
+            stage.reason,
+            stage.message
+        );
+    }
+    report
+}
+
+fn holds(report: &ConnectionReport, kind: ConditionType) -> Option<bool> {
+    report.stage(kind).and_then(|stage| stage.status)
+}
+
+/// An account with the documented roles and nothing else passes every stage: enforcement by a real vCenter agrees with what is asked of it.
+#[tokio::test]
+#[ignore = "needs a real vCenter: VDO_TEST_VCENTER, VDO_TEST_USER and VDO_TEST_PASSWORD_FILE"]
+async fn real_vcenter_documented_roles_pass_every_stage() -> Result<()> {
+    let endpoint = vcenter()?;
+    let report = look(&endpoint, &account("USER", "PASSWORD_FILE")?).await;
+    for stage in &report.stages {
+        ensure!(stage.status == Some(true) || stage.kind == ConditionType::NodesFound, "{stage:?}");
+    }
+    ensure!(report.privileges.missing.is_empty(), "{:?}", report.privileges.missing);
+    Ok(())
+}
+
+/// An account that may only read is told what it lacks, and nothing is said to be there that is not.
+#[tokio::test]
+#[ignore = "needs a real vCenter: VDO_TEST_VCENTER, VDO_TEST_READONLY_USER and VDO_TEST_READONLY_PASSWORD_FILE"]
+async fn real_vcenter_readonly_account_reports_missing_privileges() -> Result<()> {
+    let endpoint = vcenter()?;
+    let report = look(&endpoint, &account("READONLY_USER", "READONLY_PASSWORD_FILE")?).await;
+    let stage = report.stage(ConditionType::Authorized).context("a stage")?;
+    ensure!(
+        (stage.status, stage.reason) == (Some(false), Reason::PrivilegesMissing),
+        "{stage:?}"
+    );
+    for privilege in ["Cns.Searchable", "StorageProfile.View", "Datastore.FileManagement"] {
+        ensure!(
+            report.privileges.missing.iter().any(|lack| lack.privilege == privilege),
+            "{privilege} is not said to be missing"
+        );
+    }
+    Ok(())
+}
+
+/// A wrong password, once, for an account that is meant for it: the words of a real vCenter are understood.
+#[tokio::test]
+#[ignore = "needs a real vCenter: VDO_TEST_VCENTER and VDO_TEST_WRONG_USER"]
+async fn real_vcenter_wrong_password_is_invalid_credentials() -> Result<()> {
+    let endpoint = vcenter()?;
+    let credentials = Credentials {
+        user: variable("WRONG_USER").context("a user")?,
+        password: Secret::new("this is not the password"),
+    };
+    let report = look(&endpoint, &credentials).await;
+    let stage = report.stage(ConditionType::Authenticated).context("a stage")?;
+    ensure!(
+        (stage.status, stage.reason) == (Some(false), Reason::InvalidCredentials),
+        "{stage:?}"
+    );
+    Ok(())
+}
+
+/// An account that has been locked before the test is told apart from one with a wrong password. Nothing here locks it.
+#[tokio::test]
+#[ignore = "needs a real vCenter: VDO_TEST_VCENTER, VDO_TEST_LOCKED_USER and VDO_TEST_LOCKED_PASSWORD_FILE"]
+async fn real_vcenter_locked_account_is_account_locked() -> Result<()> {
+    let endpoint = vcenter()?;
+    let report = look(&endpoint, &account("LOCKED_USER", "LOCKED_PASSWORD_FILE")?).await;
+    let stage = report.stage(ConditionType::Authenticated).context("a stage")?;
+    ensure!((stage.status, stage.reason) == (Some(false), Reason::AccountLocked), "{stage:?}");
+    Ok(())
+}
+
+/// Another certificate than the one that is named ends the look before a login.
+#[tokio::test]
+#[ignore = "needs a real vCenter: VDO_TEST_VCENTER, VDO_TEST_USER and VDO_TEST_PASSWORD_FILE"]
+async fn real_vcenter_other_thumbprint_stops_before_login() -> Result<()> {
+    let mut endpoint = vcenter()?;
+    endpoint.trust = Trust::Thumbprint(Thumbprint::sha256(b"another certificate"));
+    let report = look(&endpoint, &account("USER", "PASSWORD_FILE")?).await;
+    ensure!(holds(&report, ConditionType::Connected) == Some(true));
+    ensure!(report.first_failure().map(|stage| stage.reason) == Some(Reason::ThumbprintMismatch));
+    ensure!(holds(&report, ConditionType::Authenticated).is_none());
+    Ok(())
+}
