@@ -4,10 +4,10 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use vdo::facts::Credentials;
 use vdo::types::{Secret, Trust};
-use vdo::vcenter::{Endpoint, Session};
+use vdo::vcenter::{Budget, Endpoint, Session};
 use vdo_testbed::soap::{SoapOptions, SoapProxy};
 use vdo_testbed::{Vcenter, VcenterOptions};
 
@@ -75,8 +75,9 @@ async fn look(input: &Value) -> Result<()> {
         password: Secret::new(text("password")),
     };
     let (before, started) = (peak()?, Instant::now());
-    let session = Session::open(endpoint, credentials, Duration::from_secs(60)).await?;
-    let inventory = session.inventory().await?;
+    let budget = Budget::default();
+    let session = Session::open(endpoint, credentials, &budget).await?;
+    let inventory = session.inventory(&budget).await?;
     session.close().await;
     let (seconds, after) = (started.elapsed().as_secs_f64(), peak()?);
     println!(

@@ -13,17 +13,21 @@ mod answer;
 mod approve;
 pub mod args;
 mod chart;
+mod children;
 mod completion;
 mod diff;
 mod doctor;
 mod exit;
 mod explain;
 mod failure;
+mod foreign;
 mod matrix;
 mod plan;
 mod planned;
 mod printer;
+mod prompt;
 mod render;
+mod save;
 mod session;
 mod status;
 mod style;
@@ -35,29 +39,74 @@ pub use failure::CliError;
 
 use args::{Cli, Verb};
 use clap::FromArgMatches as _;
+use clap::builder::Styles;
 use printer::Printer;
 use std::ffi::OsString;
 use std::future::Future;
+use std::io;
+use std::mem::ManuallyDrop;
 use std::process::ExitCode;
+use std::thread;
+use tokio::runtime::{Handle, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+
+/// As much as a main thread has.
+const STACK: usize = 8 << 20;
 
 /// Runs one command line to its end.
-pub async fn main(line: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let parsed = args::command()
-        .try_get_matches_from(line)
-        .and_then(|matches| Cli::from_arg_matches(&matches));
-    let cli = match parsed {
+pub fn main(line: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let line: Vec<OsString> = line.into_iter().collect();
+    let parse = |command: clap::Command| {
+        command
+            .try_get_matches_from(&line)
+            .and_then(|matches| Cli::from_arg_matches(&matches))
+    };
+    let cli = match parse(args::command()) {
         Ok(cli) => cli,
-        Err(error) => return Printer::auto().usage(&error).into(),
+        Err(painted) => {
+            let bare = parse(args::command().styles(Styles::plain())).err();
+            return Printer::auto().usage(&painted, bare.as_ref().unwrap_or(&painted)).into();
+        }
     };
     let mut printer = Printer::new(cli.global.color);
-    let exit = tokio::select! {
-        // The signals are caught before anything is begun.
-        biased;
-        exit = interrupted() => exit,
-        exit = run(&cli, &mut printer) => exit,
+    // Never dropped: that would wait for whatever still works.
+    let exit = match Runtime::new().map(ManuallyDrop::new) {
+        Ok(runtime) => runtime
+            .block_on(to_the_end(cli, printer.clone()))
+            .unwrap_or_else(|error| printer.failure(&CliError::internal(&error))),
+        Err(error) => printer.failure(&CliError::internal(&error)),
     };
+    children::end();
     exit.into()
+}
+
+/// Runs the verb until it ends or the process is told to stop. The verb has a thread of its own, so that a signal is heard
+/// whatever the verb is at: what computes, or waits for a file, does not let go.
+async fn to_the_end(cli: Cli, mut printer: Printer) -> io::Result<Exit> {
+    // The signals are caught before anything is begun.
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let quiet = printer.clone();
+    let (tell, told) = oneshot::channel();
+    let here = Handle::current();
+    let work = move || {
+        let _ = tell.send(here.block_on(run(&cli, &mut printer)));
+    };
+    let verb = thread::Builder::new().name("verb".into()).stack_size(STACK).spawn(work)?;
+    let stopped = tokio::select! {
+        biased;
+        _ = interrupt.recv() => Exit::Interrupted,
+        _ = terminate.recv() => Exit::Terminated,
+        exit = told => return match exit {
+            Ok(exit) => Ok(exit),
+            // It has said nothing: a defect, which has been told where it happened.
+            Err(_) => verb.join().map_or_else(|defect| std::panic::resume_unwind(defect), |()| Ok(Exit::Refused)),
+        },
+    };
+    quiet.silence();
+    prompt::end();
+    save::give_up();
+    Ok(stopped)
 }
 
 async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
@@ -88,16 +137,5 @@ async fn within(global: &args::Global, verb: impl Future<Output = Result<Answer,
     match tokio::time::timeout(global.timeout, verb).await {
         Ok(result) => result,
         Err(_) => Err(CliError::timed_out(global.timeout)),
-    }
-}
-
-/// Ends when the process is told to stop.
-async fn interrupted() -> Exit {
-    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => Exit::Interrupted,
-        _ = terminate.recv() => Exit::Terminated,
     }
 }

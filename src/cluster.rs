@@ -5,6 +5,7 @@
 mod again;
 mod alive;
 mod answers;
+mod believed;
 mod cache;
 mod client;
 mod error;

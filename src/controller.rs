@@ -18,12 +18,13 @@ use crate::reconcile::{Evidence, Rehearsals, Renders, World};
 use crate::runtime::admin::{Admin, ListenError, Readiness};
 use crate::runtime::args::Args;
 use crate::runtime::metrics::Metrics;
+use crate::runtime::metrics_access::MetricsAccess;
 use crate::types::{KubernetesVersion, ObjectId};
 use events::Announcer;
 use futures::{Stream, StreamExt, stream};
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::jiff::Timestamp;
 use kube::runtime::controller::{self, Config};
-use kube::runtime::reflector;
 use kube::runtime::{Controller, watcher};
 use kube::{Api, Client};
 use logins::Logins;
@@ -31,6 +32,7 @@ use memory::Memory;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, watch};
+use tokio::task::JoinSet;
 
 /// The operator cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +47,9 @@ pub enum StartError {
 
 /// Changes that come in one breath are acted upon once.
 const DEBOUNCE: Duration = Duration::from_millis(30);
+
+/// As many objects at once as there are.
+const UNBOUNDED: u16 = 0;
 
 /// How long a version of the API server is believed: it changes with an upgrade of the cluster only.
 const VERSION_AGE: Duration = Duration::from_secs(300);
@@ -62,7 +67,8 @@ struct Context {
     memory: Memory,
     logins: Logins,
     version: Mutex<Option<(Instant, KubernetesVersion)>>,
-    configs: std::sync::OnceLock<reflector::Store<VDOConfig>>,
+    /// The only one in which VDOConfigs, connections and their Secrets are read.
+    namespace: String,
     resync: Duration,
     connection_interval: Duration,
     deletion_patience: Duration,
@@ -84,6 +90,9 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
         ..KubeOptions::default()
     };
     let (client, config) = connect(&options).await?;
+    // In a task of its own, so that a probe is answered while the API server hangs and while a reconcile computes.
+    let mut port = JoinSet::new();
+    port.spawn(admin.run(MetricsAccess::new(args.metrics_auth, &client)));
     tracing::info!(server = %config.cluster_url, version = env!("CARGO_PKG_VERSION"), "starting");
 
     let (changed, changes) = watch::channel(());
@@ -105,7 +114,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
         memory: Memory::default(),
         logins: Logins::default(),
         version: Mutex::default(),
-        configs: std::sync::OnceLock::new(),
+        namespace: args.namespace.clone(),
         resync: args.resync_interval,
         connection_interval: args.connection_interval,
         deletion_patience: args.deletion_patience,
@@ -115,10 +124,10 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
         Ok(version) => tracing::info!(kubernetes = %version, "the API server answers"),
         Err(error) => tracing::warn!(error = %crate::api::chain(&error), "the API server does not answer yet"),
     }
-    let drivers = controller::<VDOConfig>(&client, &changes);
-    let connections = controller::<VsphereCloudConfig>(&client, &changes);
+    let drivers = controller::<VDOConfig>(&client, &args.namespace, &changes, 4);
+    // A vCenter that is slow keeps its own connections only: `Inspections` says how many are inspected at once.
+    let connections = controller::<VsphereCloudConfig>(&client, &args.namespace, &changes, UNBOUNDED);
     let (config_store, connection_store) = (drivers.store(), connections.store());
-    let _ = context.configs.set(config_store.clone());
     let both = futures::future::join(
         drivers
             .run(drivers::reconcile, |_, error, _| match *error {}, context.clone())
@@ -141,7 +150,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
             tokio::select! {
                 _ = both => tracing::info!("stopped"),
                 () = ready => {}
-                () = admin.run() => {}
+                _ = port.join_next() => {}
                 () = election.run(|| changed.send_replace(())) => {}
             }
         });
@@ -214,13 +223,19 @@ fn identity(args: &Args) -> String {
     })
 }
 
-/// A loop over all objects of a kind that is also woken by the cache.
-fn controller<K>(client: &Client, changes: &watch::Receiver<()>) -> Controller<K>
+/// A loop over all objects of a kind in a namespace that is also woken by the cache.
+fn controller<K>(client: &Client, namespace: &str, changes: &watch::Receiver<()>, at_once: u16) -> Controller<K>
 where
-    K: kube::Resource<DynamicType = ()> + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
+    K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + serde::de::DeserializeOwned
+        + std::fmt::Debug
+        + Send
+        + Sync
+        + 'static,
 {
-    Controller::new(Api::<K>::all(client.clone()), watcher::Config::default())
-        .with_config(Config::default().concurrency(4).debounce(DEBOUNCE))
+    Controller::new(Api::<K>::namespaced(client.clone(), namespace), watcher::Config::default())
+        .with_config(Config::default().concurrency(at_once).debounce(DEBOUNCE))
         .reconcile_all_on(wakes(changes.clone()))
 }
 

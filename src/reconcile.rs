@@ -52,7 +52,7 @@ pub use attached::hold_attached;
 pub use desired::Renders;
 pub use error::ReconcileError;
 pub use evidence::Evidence;
-pub use gather::{Found, connection_objects, connections_watch, inventory_name, nodes, vcenter_version};
+pub use gather::{Found, configs, connection_objects, connections_watch, inventory_name, neighbours, nodes, vcenter_version};
 pub use prepare::{Prepared, policy, prepare};
 pub use rehearsals::{Refusal, Rehearsals};
 pub use rehearse::{Rehearsal, Scope, rehearse};
@@ -99,7 +99,7 @@ pub struct World {
 pub struct Occasion<'a> {
     /// The object.
     pub config: &'a VDOConfig,
-    /// The name of the VDOConfig that acts in this cluster.
+    /// The name of the VDOConfig that acts.
     pub acting: &'a str,
     /// The version of the API server.
     pub kubernetes: KubernetesVersion,
@@ -122,8 +122,7 @@ pub async fn reconcile(occasion: &Occasion<'_>, world: &World) -> Report {
         generation: config.metadata.generation,
         ..Report::default()
     };
-    let own = format!("{}/{}", config.namespace().unwrap_or_default(), config.name_any());
-    if own != occasion.acting {
+    if config.name_any() != occasion.acting {
         report.troubles.push(Trouble {
             reason: Reason::NotActive,
             class: Class::Wait,
@@ -267,12 +266,12 @@ async fn set_finalizers(config: &VDOConfig, writer: &Writer, finalizers: &[Strin
     Ok(())
 }
 
-/// The VDOConfig that acts in a cluster, of all there are: the oldest, and of equally old ones the first by name.
+/// The VDOConfig that acts, of all in the operator's namespace: the oldest, and of equally old ones the first by name.
 #[must_use]
 pub fn acting<'a>(configs: impl IntoIterator<Item = &'a VDOConfig>) -> Option<&'a VDOConfig> {
     configs
         .into_iter()
-        .min_by_key(|c| (c.creation_timestamp().map(|t| t.0), c.namespace().unwrap_or_default(), c.name_any()))
+        .min_by_key(|c| (c.creation_timestamp().map(|t| t.0), c.name_any()))
 }
 
 /// The id of a VDOConfig.

@@ -3,4 +3,6 @@
 pub mod admin;
 pub mod args;
 pub mod metrics;
+pub mod metrics_access;
+pub mod process;
 pub mod telemetry;

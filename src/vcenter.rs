@@ -5,19 +5,28 @@
 //! it cannot lock an account.
 //!
 //! Guarantees: nothing is sent before the certificate is accepted, unless the trust is
-//! [`Trust::Insecure`](crate::types::Trust); redirects are not followed; an answer is cut off at
-//! [`MAX_ANSWER`] bytes while it is read; the whole walk ends by the deadline. `HTTPS_PROXY` and `NO_PROXY` are honoured,
-//! never for loopback addresses.
+//! [`Trust::Insecure`](crate::types::Trust); redirects are not followed; an answer before the login is cut off at
+//! [`MAX_ANSWER`] bytes while it is read; everything that is read counts against the [`Budget`] of the inspection, and ends in time.
+//! Answers are read on threads of their own. `HTTPS_PROXY` and `NO_PROXY` are honoured, never for loopback addresses.
 
+mod budget;
 mod caller;
 mod certificate;
+mod echo;
 mod error;
 mod exchange;
+#[doc(hidden)]
+pub mod fuzz;
+mod gathered;
+mod inspections;
 mod inventory;
+mod kept;
 mod method;
+mod offload;
 mod policies;
 mod privileges;
 mod refusal;
+mod response;
 mod session;
 mod soap;
 mod tags;
@@ -25,13 +34,14 @@ mod tls;
 mod wire;
 mod xml;
 
+pub use budget::{Budget, Excess, Limits, Pool};
 pub use certificate::CertificateFacts;
 pub use error::{ProbeError, Stage};
+pub use inspections::Inspections;
 pub use refusal::SessionError;
 pub use session::Session;
 
 use crate::types::{Trust, VcenterVersion};
-use std::time::Duration;
 
 /// An answer to an anonymous question is a few kilobytes; one that grows past this is not from a vCenter.
 pub const MAX_ANSWER: usize = 1 << 20;
@@ -82,20 +92,24 @@ pub struct VcenterFacts {
 ///
 /// # Errors
 /// One variant per way in which this can fail; [`ProbeError::stage`] tells how far it got.
-pub async fn facts(endpoint: &Endpoint, deadline: Duration) -> Result<VcenterFacts, ProbeError> {
-    let clock = wire::Clock::start(endpoint, deadline);
+pub async fn facts(endpoint: &Endpoint, budget: &Budget) -> Result<VcenterFacts, ProbeError> {
+    let clock = wire::Clock::start(endpoint, budget);
     let config = tls::Config::new(endpoint)?;
     let stream = wire::connect(endpoint, &clock).await?;
     let (stream, certificate) = tls::handshake(endpoint, &clock, config, stream).await?;
+    let bounds = exchange::Bounds {
+        answer: MAX_ANSWER,
+        budget,
+    };
     let answer = clock
         .within(Stage::IsVcenter, async {
             exchange::Pipe::open(endpoint, stream)
                 .await?
-                .post(endpoint, &method::VIM, soap::RETRIEVE_SERVICE_CONTENT, None, MAX_ANSWER)
+                .post(endpoint, &method::VIM, soap::RETRIEVE_SERVICE_CONTENT, None, bounds)
                 .await
         })
         .await??;
-    let about = soap::about(endpoint, &answer)?;
+    let (about, _) = soap::about(endpoint, budget, answer).await?;
     Ok(VcenterFacts {
         version: about.version,
         build: about.build,

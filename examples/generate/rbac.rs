@@ -129,10 +129,6 @@ fn collect() -> Result<Rights, Failure> {
 /// What the operator needs for itself, whatever the charts contain.
 fn own(rights: &mut Rights) {
     let cluster = rights.written.entry(String::new()).or_default();
-    cluster.add("vdo.vmware.com", "vdoconfigs", &[], &["list", "watch", "patch"]);
-    cluster.add("vdo.vmware.com", "vspherecloudconfigs", &[], &["list", "watch"]);
-    cluster.add("vdo.vmware.com", "vdoconfigs/status", &[], &["patch"]);
-    cluster.add("vdo.vmware.com", "vspherecloudconfigs/status", &[], &["patch"]);
     cluster.add("", "nodes", &[], &["list", "watch"]);
     cluster.add("storage.k8s.io", "csinodes", &[], &["list", "watch"]);
     cluster.add("", "namespaces", &["kube-system"], &["list", "watch"]);
@@ -174,6 +170,10 @@ fn own(rights: &mut Rights) {
         &["list", "watch", "create", "delete", "patch"],
     );
     let home = rights.written.entry(NAMESPACE.to_owned()).or_default();
+    home.add("vdo.vmware.com", "vdoconfigs", &[], &["list", "watch", "patch"]);
+    home.add("vdo.vmware.com", "vspherecloudconfigs", &[], &["list", "watch"]);
+    home.add("vdo.vmware.com", "vdoconfigs/status", &[], &["patch"]);
+    home.add("vdo.vmware.com", "vspherecloudconfigs/status", &[], &["patch"]);
     home.add("", "secrets", &[], &["list", "watch"]);
     // The state of the webhook's certificate.
     home.add("", "secrets", &[vdo::reconcile::webhook::SECRET], &["create", "patch"]);

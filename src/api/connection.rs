@@ -43,7 +43,7 @@ pub struct VsphereCloudConfigSpec {
     /// The name of a Secret of type kubernetes.io/basic-auth with the keys username and password.
     #[x_kube(validation = Rule::new("size(self) > 0").message("write the name of the Secret that holds username and password"))]
     pub credentials: String,
-    /// The namespace of that Secret; default: the namespace of this object, then kube-system.
+    /// The namespace of that Secret: that of this object, or kube-system; default: the one, then the other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials_namespace: Option<String>,
     /// The datacenters to look for machines in, by name or inventory path; empty means all.

@@ -63,6 +63,10 @@ reasons! {
     ConnectionNotReady,
     /// The Secret with the credentials does not exist.
     SecretNotFound,
+    /// The Secret with the credentials is in a namespace from which none is read.
+    SecretElsewhere,
+    /// The Secret with the credentials names other servers as those it may be sent to.
+    ServerNotNamed,
     /// The Secret with the credentials is not of type kubernetes.io/basic-auth.
     SecretWrongType,
     /// The Secret lacks a user name or a password, or one of them is empty.

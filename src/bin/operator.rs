@@ -5,7 +5,7 @@ use clap::Parser;
 use std::process::ExitCode;
 use vdo::api::chain;
 use vdo::runtime::args::Args;
-use vdo::runtime::telemetry;
+use vdo::runtime::{process, telemetry};
 
 /// One thread computes, another one answers probes meanwhile. As many as the machine has cores would cost memory on large machines,
 /// and the operator waits nearly all the time.
@@ -17,6 +17,8 @@ fn main() -> ExitCode {
         eprintln!("vdo-operator: {}", chain(&error));
         return ExitCode::from(2);
     }
+    process::keep_memory_private();
+    process::raise_descriptor_limit();
     // kube and the vCenter client share one provider; with several compiled in, neither would choose by itself.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
+    vdo::runtime::process::keep_memory_private();
     // With several crypto providers compiled in, none would be chosen by itself.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    vdo::cli::main(std::env::args_os()).await
+    vdo::cli::main(std::env::args_os())
 }

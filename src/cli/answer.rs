@@ -5,11 +5,26 @@ use serde_json::{Map, Value};
 /// The `apiVersion` of everything that is printed for programs.
 const API_VERSION: &str = "vdoctl/v1";
 
+/// Whom the data is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// People: styled text. It loses its styles where they are not wanted, and what in it would command a terminal is escaped.
+    Text,
+    /// Programs: JSON.
+    Json,
+    /// Programs: YAML.
+    Yaml,
+    /// A file.
+    Bytes,
+}
+
 /// What a verb has to say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// For stdout, as it is; styled text loses its styles where they are not wanted.
+    /// For stdout.
     pub data: Vec<u8>,
+    /// Whom the data is for.
+    pub form: Form,
     /// Lines for stderr.
     pub talk: Vec<String>,
     /// The exit code.
@@ -17,23 +32,34 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Text for stdout.
-    pub fn text(text: impl Into<String>) -> Self {
+    fn new(form: Form, data: Vec<u8>) -> Self {
         Self {
-            data: text.into().into_bytes(),
+            data,
+            form,
             talk: Vec::new(),
             exit: Exit::Ok,
         }
     }
 
-    /// Bytes for stdout.
+    /// Text for people.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new(Form::Text, text.into().into_bytes())
+    }
+
+    /// The bytes of a file.
     #[must_use]
     pub fn bytes(data: Vec<u8>) -> Self {
-        Self {
-            data,
-            talk: Vec::new(),
-            exit: Exit::Ok,
-        }
+        Self::new(Form::Bytes, data)
+    }
+
+    /// A JSON document.
+    pub(super) fn json(document: &Value) -> Self {
+        Self::new(Form::Json, format!("{document:#}\n").into_bytes())
+    }
+
+    /// YAML documents.
+    pub(super) fn yaml(documents: String) -> Self {
+        Self::new(Form::Yaml, documents.into_bytes())
     }
 
     /// With a line for stderr.
@@ -57,8 +83,8 @@ impl Answer {
     pub(super) fn formatted(format: Format, document: impl FnOnce() -> Value, text: impl FnOnce() -> String) -> Result<Self, CliError> {
         Ok(match format {
             Format::Table | Format::Wide => Self::text(text()),
-            Format::Json => Self::text(format!("{:#}\n", document())),
-            Format::Yaml => Self::text(crate::yaml::dump(&document()).map_err(|error| CliError::internal(&error))?),
+            Format::Json => Self::json(&document()),
+            Format::Yaml => Self::yaml(crate::yaml::dump(&document()).map_err(|error| CliError::internal(&error))?),
         })
     }
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     let session = Session::open(global).await?;
     let config = match session.deployed().await? {
-        Deployed::Config(config, _) => config,
+        Deployed::Config(config) => config,
         other => return Err(session.missing(&other)),
     };
     let name = id(&config);

@@ -9,7 +9,7 @@ mod values;
 
 use super::answer::document;
 use super::args::{Chart as Args, ChartPackage, ChartRender, ChartVerb, ChartWith, Format, Global};
-use super::{Answer, CliError, Exit, style};
+use super::{Answer, CliError, Exit, save, style};
 use crate::chart::{self, Chart};
 use crate::plan;
 use crate::types::KubernetesVersion;
@@ -36,8 +36,8 @@ async fn render(args: &ChartRender, global: &Global) -> Result<Answer, CliError>
 /// Objects as YAML documents, as a List, or as a table of their names.
 pub(super) fn objects_answer(format: Format, objects: &[Value]) -> Result<Answer, CliError> {
     Ok(match format {
-        Format::Yaml => Answer::text(yaml::dump_all(objects)),
-        Format::Json => Answer::text(format!("{:#}\n", json!({"apiVersion": "v1", "kind": "List", "items": objects}))),
+        Format::Yaml => Answer::yaml(yaml::dump_all(objects)),
+        Format::Json => Answer::json(&json!({"apiVersion": "v1", "kind": "List", "items": objects})),
         Format::Table | Format::Wide => {
             let text = |object: &Value, pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
             let row = |o: &Value| {
@@ -91,7 +91,7 @@ async fn package(args: &ChartPackage) -> Result<Answer, CliError> {
     if args.output == Path::new("-") {
         return Ok(Answer::bytes(opened.bytes).say(line));
     }
-    std::fs::write(&args.output, &opened.bytes).map_err(|error| {
+    save::write(&args.output, &opened.bytes).map_err(|error| {
         CliError::new(
             Exit::Refused,
             format!("{} cannot be written: {error}", args.output.display()),

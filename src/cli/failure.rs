@@ -148,6 +148,15 @@ impl From<ClientError> for CliError {
                 format!("kubeconfig {} cannot be read: {cause}", path.display()),
                 "Name another with --kubeconfig or KUBECONFIG.",
             ),
+            ClientError::NotText { path } => Self::new(
+                Exit::Cluster,
+                format!("kubeconfig {} is not UTF-8 text", path.display()),
+                "Save it as UTF-8, or name another with --kubeconfig or KUBECONFIG.",
+            ),
+            ClientError::TimedOut { .. } => {
+                let slow = Self::of(Exit::TimedOut, &error);
+                Self::new(slow.exit, slow.what, format!("{}\nOr give it longer with --timeout.", slow.remedy))
+            }
             ClientError::Missing(_) => Self::new(Exit::Cluster, NO_CLUSTER, "Name a kubeconfig with --kubeconfig or KUBECONFIG."),
             _ => Self::of(Exit::Cluster, &error),
         }

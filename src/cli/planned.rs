@@ -42,9 +42,9 @@ pub(super) struct Planned {
 impl Planned {
     /// Decides, and has the whole plan tried on the server. Who may not write gets the plain comparison, and is told so.
     pub(super) async fn of(session: &Session) -> Result<Self, CliError> {
-        let (config, acting) = session.acting().await?;
+        let config = session.acting().await?;
         if is_uninstalled(&config) {
-            return Self::of_removal(session, &config, &acting).await;
+            return Self::of_removal(session, &config).await;
         }
         let decided = session.decide().await?;
         let mut notes: Vec<String> = decided.other_matrix().into_iter().collect();
@@ -102,8 +102,8 @@ impl Planned {
     }
 
     /// What goes, and what it waits for, where the drivers are being uninstalled.
-    async fn of_removal(session: &Session, config: &VDOConfig, acting: &str) -> Result<Self, CliError> {
-        let (survey, plan) = session.removal(config, acting).await?;
+    async fn of_removal(session: &Session, config: &VDOConfig) -> Result<Self, CliError> {
+        let (survey, plan) = session.removal(config).await?;
         let name = id(config);
         let deleted = config.metadata.deletion_timestamp.is_some();
         let orphaned = deleted && config.spec.deletion_policy == DeletionPolicy::Orphan;

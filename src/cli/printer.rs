@@ -1,13 +1,22 @@
-//! The one mouth: nothing else in `vdoctl` writes to stdout or stderr.
+//! The one mouth: nothing else in `vdoctl` writes to stdout or stderr. What goes through it commands no terminal: text for
+//! people is escaped always, also in a pipe, because somebody reads it in the end; data for programs stays what it is.
 
+use super::answer::Form;
 use super::args::Color;
-use super::{Answer, CliError, Exit, style};
+use super::{Answer, CliError, Exit, foreign, style};
+use anstream::stream::{AsLockedWrite, RawStream};
 use anstream::{AutoStream, ColorChoice};
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Writes answers and failures, and says how the process ends.
+#[derive(Clone)]
 pub struct Printer {
     color: ColorChoice,
+    /// Of all copies.
+    silent: Arc<AtomicBool>,
 }
 
 impl Printer {
@@ -19,7 +28,10 @@ impl Printer {
             Color::Always => ColorChoice::Always,
             Color::Never => ColorChoice::Never,
         };
-        Self { color }
+        Self {
+            color,
+            silent: Arc::default(),
+        }
     }
 
     /// A printer for what goes wrong before `--color` is known.
@@ -28,30 +40,47 @@ impl Printer {
         Self::new(Color::Auto)
     }
 
+    /// Says nothing more: whoever is told to stop does not complain that it could not finish.
+    pub fn silence(&self) {
+        self.silent.store(true, Ordering::Relaxed);
+    }
+
     /// Writes an answer: data to stdout, talk to stderr.
     pub fn answer(&mut self, answer: &Answer) -> Exit {
-        let written = self.write(io::stdout(), &answer.data);
-        for line in &answer.talk {
-            self.talk(&format!("{line}\n"));
+        if answer.form == Form::Bytes && io::stdout().is_terminal() && std::str::from_utf8(&answer.data).is_err() {
+            return self.failure(&CliError::new(
+                Exit::Refused,
+                "a terminal cannot show a package",
+                "Name a file with -o, or send the output into a pipe or a file.",
+            ));
         }
+        let written = self.write(answer.form, &answer.data);
+        self.talk_of(answer);
         written.err().map_or(answer.exit, |error| self.unwritable(&error))
     }
 
     /// Replaces what is on the terminal by this answer. On a pipe it is written below the last one, and only when it is new.
-    pub fn redraw(&mut self, answer: &Answer, new: bool, again: bool) -> io::Result<()> {
-        const CLEAR: &[u8] = b"\x1b[H\x1b[2J\x1b[3J";
-        let mut data = Vec::new();
-        if io::stdout().is_terminal() {
-            io::stdout().write_all(CLEAR)?;
-        } else if !new {
+    ///
+    /// # Errors
+    /// With how the process ends, when nobody can read any more of it.
+    pub fn redraw(&mut self, answer: &Answer, new: bool, again: bool) -> Result<(), Exit> {
+        let terminal = io::stdout().is_terminal();
+        if !terminal && !new {
             return Ok(());
-        } else if again && !answer.data.is_empty() {
-            data.push(b'\n');
         }
-        data.extend(&answer.data);
-        self.write(io::stdout(), &data)?;
-        answer.talk.iter().for_each(|line| self.talk(&format!("{line}\n")));
+        self.drawn(answer, terminal, again).map_err(|error| self.unwritable(&error))?;
+        self.talk_of(answer);
         Ok(())
+    }
+
+    fn drawn(&self, answer: &Answer, terminal: bool, again: bool) -> io::Result<()> {
+        const CLEAR: &[u8] = b"\x1b[H\x1b[2J\x1b[3J";
+        if terminal {
+            io::stdout().write_all(CLEAR)?;
+        } else if again && !answer.data.is_empty() {
+            io::stdout().write_all(b"\n")?;
+        }
+        self.write(answer.form, &answer.data)
     }
 
     /// Writes a failure to stderr.
@@ -64,33 +93,57 @@ impl Printer {
         error.exit
     }
 
-    /// Writes what the argument parser has to say: help and version are data, all else is talk.
-    pub fn usage(&mut self, error: &clap::Error) -> Exit {
-        let text = error.render().ansi().to_string();
-        if error.use_stderr() {
-            self.talk(&text);
+    /// Writes what the argument parser has to say: help and version are data, all else is talk. The parser paints in its own
+    /// way and repeats what was typed, so it comes a second time without any paint: if it then holds nothing that would command
+    /// a terminal, the paint is all there is.
+    pub fn usage(&mut self, painted: &clap::Error, bare: &clap::Error) -> Exit {
+        let bare = bare.render().ansi().to_string();
+        let harmless = foreign::shown(&bare);
+        let text = if bare == harmless {
+            painted.render().ansi().to_string()
+        } else {
+            harmless
+        };
+        if painted.use_stderr() {
+            let _ = self.paint(io::stderr(), &text);
             return Exit::Usage;
         }
-        self.write(io::stdout(), text.as_bytes())
-            .err()
-            .map_or(Exit::Ok, |error| self.unwritable(&error))
+        let written = self.paint(io::stdout(), &text);
+        written.err().map_or(Exit::Ok, |error| self.unwritable(&error))
     }
 
-    fn write(&self, stream: io::Stdout, data: &[u8]) -> io::Result<()> {
-        // Only text has styles to lose; a package must arrive as it is.
-        if std::str::from_utf8(data).is_err() {
-            let mut raw = stream.lock();
-            raw.write_all(data)?;
-            return raw.flush();
-        }
-        let mut stream = AutoStream::new(stream, self.color).lock();
-        stream.write_all(data)?;
+    fn write(&self, form: Form, data: &[u8]) -> io::Result<()> {
+        let mut stdout = io::stdout();
+        let text = || String::from_utf8_lossy(data);
+        let raw = match form {
+            Form::Text => return self.paint(stdout, &foreign::shown(&text())),
+            Form::Json => Cow::Owned(foreign::json(&text()).into_bytes()),
+            // There is no simple way to write the same YAML in other letters. On a terminal nobody but a person reads it.
+            Form::Yaml if stdout.is_terminal() => Cow::Owned(foreign::shown(&text()).into_bytes()),
+            Form::Yaml | Form::Bytes => Cow::Borrowed(data),
+        };
+        stdout.write_all(&raw)?;
+        stdout.flush()
+    }
+
+    /// Writes text with its styles, or without them where they are not wanted.
+    fn paint<S: RawStream + AsLockedWrite>(&self, stream: S, text: &str) -> io::Result<()> {
+        let mut stream = AutoStream::new(stream, self.color);
+        stream.write_all(text.as_bytes())?;
         stream.flush()
+    }
+
+    fn talk_of(&self, answer: &Answer) {
+        for line in &answer.talk {
+            self.talk(&format!("{line}\n"));
+        }
     }
 
     /// That nobody listens is no failure of the verb.
     fn talk(&self, text: &str) {
-        let _ = AutoStream::new(io::stderr(), self.color).lock().write_all(text.as_bytes());
+        if !self.silent.load(Ordering::Relaxed) {
+            let _ = self.paint(io::stderr(), &foreign::shown(text));
+        }
     }
 
     fn unwritable(&self, error: &io::Error) -> Exit {

@@ -5,7 +5,7 @@ use super::failure::sentence;
 use super::matrix::library;
 use super::{CliError, Exit};
 use crate::api::{MatrixStatus, VDOConfig};
-use crate::cluster::{ClusterError, KubeOptions, Reader, Select, Watch, Writer, connect, list, server_version};
+use crate::cluster::{ClusterError, KubeOptions, Reader, Select, Watch, Writer, list, server_version};
 use crate::fetch::{Library, Store};
 use crate::manifest::Object;
 use crate::plan::{History, Plan};
@@ -14,7 +14,6 @@ use crate::status::Report;
 use crate::types::KubernetesVersion;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
-use kube::config::Kubeconfig;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
@@ -40,8 +39,8 @@ pub(super) enum Deployed {
     Nothing,
     /// The definitions, but no VDOConfig in the namespace; those of other namespaces are named.
     NoConfig(Vec<String>),
-    /// A VDOConfig, and the namespace/name of the one that acts for the cluster.
-    Config(Box<VDOConfig>, String),
+    /// The VDOConfig that acts.
+    Config(Box<VDOConfig>),
 }
 
 /// Everything that was decided for a cluster.
@@ -81,10 +80,13 @@ impl Session {
             kubeconfig: global.kubeconfig.clone(),
             context: global.context.clone(),
             impersonate: global.impersonate.clone(),
+            // Before the time of the verb is over: this error says more than that one.
+            patience: Some(global.timeout * 9 / 10),
         };
-        let (client, config) = connect(&options).await?;
-        let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
-        let name = name(global);
+        let found = options.connect().await?;
+        let server = found.config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        let client = found.client;
+        let name = found.context.unwrap_or_else(|| "in-cluster".into());
         let kubernetes = server_version(&client).await.map_err(|error| match &error {
             ClusterError::Unavailable { source, .. } => out_of_reach(&name, &server, &sentence(source.as_ref())),
             ClusterError::TimedOut { after, .. } => out_of_reach(&name, &server, &format!("no answer within {} s", after.as_secs())),
@@ -127,7 +129,7 @@ impl Session {
         };
         let here = acting(all.iter().filter(|c| c.namespace().as_deref() == Some(self.namespace.as_str())));
         Ok(match here {
-            Some(config) => Deployed::Config(Box::new(config.clone()), acting(&all).map(id).unwrap_or_default()),
+            Some(config) => Deployed::Config(Box::new(config.clone())),
             None => Deployed::NoConfig(all.iter().map(id).collect()),
         })
     }
@@ -144,9 +146,9 @@ impl Session {
 
     /// Runs the pipeline up to the plan, for the VDOConfig that acts.
     pub(super) async fn decide(&self) -> Result<Decided, CliError> {
-        let (config, acting) = self.acting().await?;
+        let config = self.acting().await?;
         let mut report = Report::default();
-        let (survey, prepared) = self.prepare(&config, &acting, &mut report).await?;
+        let (survey, prepared) = self.prepare(&config, &mut report).await?;
         Ok(Decided {
             config,
             survey,
@@ -155,34 +157,25 @@ impl Session {
         })
     }
 
-    /// The VDOConfig that acts, and its name.
-    pub(super) async fn acting(&self) -> Result<(VDOConfig, String), CliError> {
-        let (config, acting) = match self.deployed().await? {
-            Deployed::Config(config, acting) => (*config, acting),
-            other => return Err(self.missing(&other)),
-        };
-        if id(&config) != acting {
-            let (namespace, _) = acting.split_once('/').unwrap_or_default();
-            return Err(CliError::new(
-                Exit::Refused,
-                format!("VDOConfig {} does not act for this cluster: {acting} is older", id(&config)),
-                format!("Look at the other one with -n {namespace}, or delete one of the two."),
-            ));
+    /// The VDOConfig that acts.
+    pub(super) async fn acting(&self) -> Result<VDOConfig, CliError> {
+        match self.deployed().await? {
+            Deployed::Config(config) => Ok(*config),
+            other => Err(self.missing(&other)),
         }
-        Ok((config, acting))
     }
 
     /// Every delete that the removal of the drivers leads to.
-    pub(super) async fn removal(&self, config: &VDOConfig, acting: &str) -> Result<(Survey, Plan), ReconcileError> {
-        reconcile::removal(&self.occasion(config, acting), &self.world).await
+    pub(super) async fn removal(&self, config: &VDOConfig) -> Result<(Survey, Plan), ReconcileError> {
+        reconcile::removal(&self.occasion(config), &self.world).await
     }
 
-    fn occasion<'a>(&self, config: &'a VDOConfig, acting: &'a str) -> Occasion<'a> {
+    fn occasion<'a>(&self, config: &'a VDOConfig) -> Occasion<'a> {
         static NO_SUSPECTS: BTreeSet<String> = BTreeSet::new();
         static NO_HISTORY: LazyLock<History> = LazyLock::new(History::default);
         Occasion {
             config,
-            acting,
+            acting: config.metadata.name.as_deref().unwrap_or_default(),
             kubernetes: self.kubernetes.clone(),
             now: now(),
             suspect: &NO_SUSPECTS,
@@ -193,14 +186,9 @@ impl Session {
     }
 
     /// The pipeline up to the plan. What it finds on the way is in the report, however far it comes.
-    pub(super) async fn prepare(
-        &self,
-        config: &VDOConfig,
-        acting: &str,
-        report: &mut Report,
-    ) -> Result<(Survey, Prepared), ReconcileError> {
+    pub(super) async fn prepare(&self, config: &VDOConfig, report: &mut Report) -> Result<(Survey, Prepared), ReconcileError> {
         let survey = reconcile::survey(&self.world.reader, config, self.kubernetes.clone()).await?;
-        let prepared = reconcile::prepare(&self.occasion(config, acting), &self.world, &survey, report).await?;
+        let prepared = reconcile::prepare(&self.occasion(config), &self.world, &survey, report).await?;
         Ok((survey, prepared))
     }
 
@@ -226,7 +214,10 @@ impl Session {
             Deployed::NoConfig(others) => CliError::new(
                 Exit::NotFound,
                 format!("there is no VDOConfig in namespace {} of cluster {}", self.namespace, self.name),
-                format!("There is {}; name its namespace with -n.", others.join(" and ")),
+                format!(
+                    "There is {}. An operator reads only its own namespace: name another with -n if one runs there.",
+                    others.join(" and ")
+                ),
             ),
             Deployed::Config(..) => CliError::new(Exit::Ok, "", ""),
         }
@@ -244,19 +235,6 @@ fn out_of_reach(name: &str, server: &str, cause: &str) -> CliError {
         format!("cluster {name} at {server} cannot be reached: {cause}"),
         "Check that it runs and that this machine may connect to it, or choose another with --kubeconfig or --context.",
     )
-}
-
-/// The context in use. That it cannot be told is no failure: the cluster itself has been found.
-fn name(global: &Global) -> String {
-    let file = match &global.kubeconfig {
-        Some(path) => Kubeconfig::read_from(path),
-        None => Kubeconfig::read(),
-    };
-    global
-        .context
-        .clone()
-        .or_else(|| file.ok()?.current_context)
-        .unwrap_or_else(|| "in-cluster".into())
 }
 
 /// The time, at the edge where it enters.

@@ -35,8 +35,8 @@ pub(super) async fn watch(args: &Args, global: &Global, printer: &mut Printer) -
             Err(_) => silent(CliError::timed_out(global.timeout).what),
         };
         let new = last.as_ref() != Some(&state);
-        if printer.redraw(&answer, new, last.is_some()).is_err() {
-            return Ok(Answer::text(""));
+        if let Err(exit) = printer.redraw(&answer, new, last.is_some()) {
+            return Ok(Answer::text("").exit(exit));
         }
         last = Some(state);
         tokio::time::sleep(PACE).await;
@@ -51,7 +51,7 @@ async fn look(session: &Session, args: &Args, global: &Global) -> Result<(Answer
     let state = picture.json();
     let answer = Answer::formatted(format, || state.clone(), || screen::draw(&picture, format, now()))?;
     let answer = match &deployed {
-        Deployed::Config(config, _) => {
+        Deployed::Config(config) => {
             let health = config.status.as_ref().and_then(|status| status.health);
             answer.exit(match health {
                 Some(Health::Healthy | Health::Progressing) => Exit::Ok,

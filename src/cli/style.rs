@@ -1,33 +1,50 @@
 //! How text looks: a few styles, a table, relative times. Styles are always in the text; the printer takes them out where
 //! they are not wanted.
 
+use super::foreign;
 pub use crate::types::nearest;
 use k8s_openapi::jiff::Timestamp;
-use owo_colors::OwoColorize as _;
+use owo_colors::Style;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::LazyLock;
+
+/// How every style of ours begins: as a control sequence, with a number that is drawn anew in every process. Foreign text
+/// cannot know it, so the printer tells our styles from what others would like to look like.
+pub fn mark() -> &'static str {
+    static MARK: LazyLock<String> = LazyLock::new(|| format!("\x1b[{};", RandomState::new().hash_one("style")));
+    &MARK
+}
+
+fn styled(style: Style, text: &str) -> String {
+    let ours = |sequence: String| sequence.replacen("\x1b[", mark(), 1);
+    let begin = ours(style.prefix_formatter().to_string());
+    let end = ours(style.suffix_formatter().to_string());
+    format!("{begin}{text}{end}")
+}
 
 /// Something is wrong.
 pub fn bad(text: &str) -> String {
-    text.red().bold().to_string()
+    styled(Style::new().red().bold(), text)
 }
 
 /// Something is as it should be.
 pub fn good(text: &str) -> String {
-    text.green().to_string()
+    styled(Style::new().green(), text)
 }
 
 /// Something is under way, or should be known.
 pub fn warn(text: &str) -> String {
-    text.yellow().to_string()
+    styled(Style::new().yellow(), text)
 }
 
 /// A heading.
 pub fn head(text: &str) -> String {
-    text.bold().to_string()
+    styled(Style::new().bold(), text)
 }
 
 /// Something of less interest.
 pub fn faint(text: &str) -> String {
-    text.dimmed().to_string()
+    styled(Style::new().dimmed(), text)
 }
 
 /// Rows under a heading, in columns two blanks apart. Nothing is cut or wrapped: lines stay greppable.
@@ -55,7 +72,7 @@ pub fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
 
 /// How many characters of a styled text are seen.
 pub fn width(text: &str) -> usize {
-    anstream::adapter::strip_str(text).to_string().chars().count()
+    anstream::adapter::strip_str(&foreign::shown(text)).to_string().chars().count()
 }
 
 /// How long ago: `12s`, `5m`, `3h`, `9d`.
@@ -80,6 +97,16 @@ mod tests {
             &[vec![good("healthy"), "x".into()], vec!["no".into(), String::new()]],
         );
         assert_eq!(anstream::adapter::strip_str(&text).to_string(), "A        LONG\nhealthy  x\nno\n");
+    }
+
+    #[test]
+    fn table_foreign_control_characters_keep_columns() {
+        let text = table(
+            &["A", "B"],
+            &[vec!["x\u{1b}[8m".into(), "1".into()], vec!["longer than that".into(), "2".into()]],
+        );
+        let shown = anstream::adapter::strip_str(&foreign::shown(&text)).to_string();
+        assert_eq!(shown, "A                 B\nx\\u{1b}[8m        1\nlonger than that  2\n");
     }
 
     #[test]

@@ -1,4 +1,5 @@
 use super::alive::Alive;
+use super::believed::{Written, buried, corrected, version};
 use super::kept::Kept;
 use super::pauses::Pauses;
 use super::read::typed;
@@ -50,23 +51,11 @@ impl Drop for Running {
     }
 }
 
-/// What was written and may not have come back through a watch yet.
-struct Written {
-    object: Object,
-    /// It was deleted; until the watch shows it gone, it is shown with a deletion time.
-    deleted: bool,
-    version: u64,
-    at: Instant,
-}
-
 /// How many objects of a list are taken in at once: whole nodes are large, and what is kept of them is not.
 const PAGE: u32 = 100;
 
 /// How long a refusal counts. A refused watch is tried again at least every twenty seconds, and says nothing when it is let in.
 const REFUSED: Duration = Duration::from_secs(25);
-
-/// How long a write is believed although no watch has shown it: somebody may have undone it in between.
-const BELIEVE: Duration = Duration::from_secs(10);
 
 /// How long it is believed that something holds an object which nobody wants any more.
 const HELD: Duration = Duration::from_secs(60);
@@ -81,6 +70,8 @@ pub struct Cache {
     client: Client,
     watches: Mutex<BTreeMap<Watch, Running>>,
     written: Mutex<HashMap<ObjectId, Written>>,
+    /// What a watch has shown to be deleted a short while ago, and at which version.
+    gone: Arc<Mutex<HashMap<ObjectId, (u64, Instant)>>>,
     settled: Settled,
     pub(super) alive: Alive,
     /// The inventory that was read last, and what it was read from.
@@ -107,6 +98,7 @@ impl Cache {
             client,
             watches: Mutex::default(),
             written: Mutex::default(),
+            gone: Arc::default(),
             settled: Settled::default(),
             alive: Alive::default(),
             inventory: Mutex::default(),
@@ -216,10 +208,14 @@ impl Cache {
         let config = config.page_size(PAGE);
         let api = api(&self.client, &watch.api_version, &watch.kind, &watch.namespace);
         let (changed, arrived, state, watch) = (self.changed.clone(), self.arrived.clone(), content.clone(), watch.clone());
+        let gone = self.gone.clone();
         let id = watch.id();
         let task = tokio::spawn(async move {
             let mut events = watcher::watcher(api, config).backoff(Pauses::default()).boxed();
             while let Some(event) = events.next().await {
+                if let Ok(Event::Delete(found)) = &event {
+                    buried(&mut lock(&gone), &watch, found);
+                }
                 let matters = take_in(&mut lock(&state), &watch, event);
                 arrived.notify_waiters();
                 if matters {
@@ -245,7 +241,7 @@ impl Cache {
                 .filter(|running| covers(&running.id, id))
                 .find_map(|running| lock(&running.content).objects.get(id)?.object())
         };
-        corrected(&mut lock(&self.written), id, shown)
+        corrected(&mut lock(&self.written), &lock(&self.gone), id, shown)
     }
 
     /// The objects of these ids, as [`Self::get`] gives each: thousands of them, looked for at once.
@@ -253,7 +249,7 @@ impl Cache {
     pub fn all<'a>(&self, ids: impl IntoIterator<Item = &'a ObjectId>) -> ById<Object> {
         let watches = lock(&self.watches);
         let contents: Vec<_> = watches.values().map(|running| (&running.id, lock(&running.content))).collect();
-        let mut written = lock(&self.written);
+        let (mut written, gone) = (lock(&self.written), lock(&self.gone));
         let (mut found, mut covering, mut last) = (ById::default(), Vec::new(), None::<&ObjectId>);
         for id in ids {
             // Neighbours are mostly of one kind in one namespace, which the same watches show.
@@ -264,7 +260,7 @@ impl Cache {
             }
             let named = covering.iter().filter(|(own, _)| own.name.is_empty() || own.name == id.name);
             let shown = named.clone().find_map(|(_, content)| content.objects.get(id)?.object());
-            if let Some(object) = corrected(&mut written, id, shown) {
+            if let Some(object) = corrected(&mut written, &gone, id, shown) {
                 found.insert(id.clone(), object);
             }
         }
@@ -389,22 +385,6 @@ impl Cache {
             );
         }
     }
-}
-
-/// What was written by us and is not shown yet goes before what is shown.
-fn corrected(written: &mut HashMap<ObjectId, Written>, id: &ObjectId, shown: Option<Object>) -> Option<Object> {
-    let Some(own) = written.get(id) else { return shown };
-    let caught_up = shown.as_ref().map_or(own.deleted, |o| version(o) >= own.version);
-    if caught_up || own.at.elapsed() > BELIEVE {
-        written.remove(id);
-        return shown;
-    }
-    Some(own.object.clone())
-}
-
-/// Resource versions of one server are numbers that grow.
-fn version(object: &Object) -> u64 {
-    object.resource_version().parse().unwrap_or(0)
 }
 
 /// A number that no content of any watch had before, also of one that was ended and started again.

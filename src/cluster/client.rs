@@ -1,9 +1,14 @@
 use super::again::AskAgain;
 use super::answers::Answers;
 use kube::client::ClientBuilder;
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
 use tower::buffer::BufferLayer;
 use tower::retry::RetryLayer;
 
@@ -16,6 +21,21 @@ pub struct KubeOptions {
     pub context: Option<String>,
     /// A user to impersonate.
     pub impersonate: Option<String>,
+    /// How long files and commands of the kubeconfig may take; default: [`PATIENCE`].
+    pub patience: Option<Duration>,
+}
+
+/// Long enough for a command that asks somebody for a login.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A cluster that can be spoken to.
+pub struct Connection {
+    /// The client.
+    pub client: Client,
+    /// What it was made from.
+    pub config: Config,
+    /// The context of the kubeconfig; none in a pod.
+    pub context: Option<String>,
 }
 
 /// The cluster cannot be spoken to.
@@ -24,12 +44,28 @@ pub enum ClientError {
     /// The kubeconfig is unusable.
     #[error("the kubeconfig cannot be used; name another with --kubeconfig or KUBECONFIG")]
     Kubeconfig(#[source] KubeconfigError),
+    /// The kubeconfig is no text.
+    #[error("kubeconfig {} is not UTF-8 text; name another with --kubeconfig or KUBECONFIG", path.display())]
+    NotText {
+        /// The file.
+        path: PathBuf,
+    },
     /// There is neither a kubeconfig nor a service account.
     #[error("no cluster is configured; name a kubeconfig with --kubeconfig or KUBECONFIG")]
     Missing(#[source] kube::config::InferConfigError),
     /// The client cannot be made from the configuration.
     #[error("no client can be made from the kubeconfig")]
     Client(#[source] kube::Error),
+    /// A file or a command takes too long.
+    #[error("{what} has not answered within {} s; {remedy}", after.as_secs_f64())]
+    TimedOut {
+        /// The file or the command.
+        what: String,
+        /// How long it was waited for.
+        after: Duration,
+        /// What to do.
+        remedy: &'static str,
+    },
 }
 
 /// Finds the configuration and makes a client.
@@ -37,24 +73,126 @@ pub enum ClientError {
 /// # Errors
 /// When there is no usable configuration. Nothing is sent to the cluster yet.
 pub async fn connect(options: &KubeOptions) -> Result<(Client, Config), ClientError> {
-    let named = KubeConfigOptions {
-        context: options.context.clone(),
-        ..KubeConfigOptions::default()
-    };
-    let mut config = match &options.kubeconfig {
-        Some(path) => {
-            let file = Kubeconfig::read_from(path).map_err(ClientError::Kubeconfig)?;
-            Config::from_custom_kubeconfig(file, &named)
-                .await
-                .map_err(ClientError::Kubeconfig)?
+    let connection = options.connect().await?;
+    Ok((connection.client, connection.config))
+}
+
+impl KubeOptions {
+    /// Finds the configuration, with the name of its context, and makes a client.
+    ///
+    /// # Errors
+    /// When there is no usable configuration. Nothing is sent to the cluster yet.
+    pub async fn connect(&self) -> Result<Connection, ClientError> {
+        let after = self.patience.unwrap_or(PATIENCE);
+        let deadline = Instant::now() + after;
+        let (options, here) = (self.clone(), Handle::current());
+        let found = aside(deadline, move || here.block_on(options.find())).await;
+        let (mut config, context) = found.ok_or_else(|| ClientError::TimedOut {
+            what: "the kubeconfig".into(),
+            after,
+            remedy: "check that its file can be read",
+        })??;
+        if let Some(user) = &self.impersonate {
+            config.auth_info.impersonate = Some(user.clone());
         }
-        None if options.context.is_some() => Config::from_kubeconfig(&named).await.map_err(ClientError::Kubeconfig)?,
-        None => Config::infer().await.map_err(ClientError::Missing)?,
-    };
-    if let Some(user) = &options.impersonate {
-        config.auth_info.impersonate = Some(user.clone());
+        let settings = config.clone();
+        let client = aside(deadline, move || from_config(settings)).await;
+        let client = client.ok_or_else(|| ClientError::TimedOut {
+            what: command(&config.auth_info),
+            after,
+            remedy: "run it by hand to see what it waits for",
+        })??;
+        Ok(Connection { client, config, context })
     }
-    Ok((from_config(config.clone())?, config))
+
+    async fn find(&self) -> Result<(Config, Option<String>), ClientError> {
+        match self.read_config().await {
+            // Nobody has named anything: this may be a pod.
+            Err(ClientError::Kubeconfig(_)) if self.kubeconfig.is_none() && self.context.is_none() => {
+                Ok((Config::infer().await.map_err(ClientError::Missing)?, None))
+            }
+            result => result,
+        }
+    }
+
+    async fn read_config(&self) -> Result<(Config, Option<String>), ClientError> {
+        let file = self.read()?;
+        let context = self.context.clone().or_else(|| file.current_context.clone());
+        let named = KubeConfigOptions {
+            context: context.clone(),
+            ..KubeConfigOptions::default()
+        };
+        let config = Config::from_custom_kubeconfig(file, &named).await;
+        Ok((config.map_err(ClientError::Kubeconfig)?, context))
+    }
+
+    /// The file that is named, else those that `KUBECONFIG` lists, else the one in the home directory.
+    fn read(&self) -> Result<Kubeconfig, ClientError> {
+        if let Some(path) = &self.kubeconfig {
+            return read(path);
+        }
+        #[expect(clippy::disallowed_methods, reason = "KUBECONFIG means here what it means for kubectl")]
+        let listed = std::env::var_os("KUBECONFIG").unwrap_or_default();
+        let paths: Vec<PathBuf> = std::env::split_paths(&listed).filter(|path| !path.as_os_str().is_empty()).collect();
+        if paths.is_empty() {
+            let home = std::env::home_dir().ok_or(ClientError::Kubeconfig(KubeconfigError::FindPath))?;
+            return read(&home.join(".kube/config"));
+        }
+        paths.iter().try_fold(Kubeconfig::default(), |all, path| {
+            all.merge(read(path)?).map_err(ClientError::Kubeconfig)
+        })
+    }
+}
+
+/// Reads one file. kube's own reader takes paths in the file as being beside it, but it does not survive every content.
+fn read(path: &Path) -> Result<Kubeconfig, ClientError> {
+    let unreadable = |error| ClientError::Kubeconfig(KubeconfigError::ReadConfig(error, path.to_owned()));
+    let bytes = std::fs::read(path).map_err(unreadable)?;
+    let text = text(&bytes).ok_or_else(|| ClientError::NotText { path: path.to_owned() })?;
+    // A pipe can be read only once, and nothing is beside it.
+    let file = if path.is_file() {
+        Kubeconfig::read_from(path)
+    } else {
+        Kubeconfig::from_yaml(&text)
+    };
+    file.map_err(ClientError::Kubeconfig)
+}
+
+/// UTF-8; or UTF-16 as some shells write it, with its mark.
+fn text(bytes: &[u8]) -> Option<String> {
+    let wide = |bytes: &[u8], number: fn([u8; 2]) -> u16| {
+        let (pairs, rest) = bytes.as_chunks::<2>();
+        let text = String::from_utf16(&pairs.iter().copied().map(number).collect::<Vec<_>>()).ok();
+        text.filter(|_| rest.is_empty())
+    };
+    match bytes {
+        [0xff, 0xfe, bytes @ ..] => wide(bytes, u16::from_le_bytes),
+        [0xfe, 0xff, bytes @ ..] => wide(bytes, u16::from_be_bytes),
+        [0xef, 0xbb, 0xbf, bytes @ ..] | bytes => String::from_utf8(bytes.to_vec()).ok(),
+    }
+}
+
+/// The command that gives the credentials, for messages; its arguments may hold secrets.
+fn command(user: &AuthInfo) -> String {
+    let exec = user.exec.as_ref().and_then(|exec| exec.command.as_ref());
+    let provider = || user.auth_provider.as_ref().and_then(|provider| provider.config.get("cmd-path"));
+    match exec.or_else(provider) {
+        Some(command) => format!("the command {command:?}, which the kubeconfig names for the credentials,"),
+        None => "what the kubeconfig names for the credentials".into(),
+    }
+}
+
+/// Runs what lets nobody interrupt it on a thread of its own, and waits for it until the deadline. It is left to itself then;
+/// a thread of the runtime would be waited for at the end.
+async fn aside<T: Send + 'static>(deadline: Instant, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (tell, told) = oneshot::channel();
+    let here = Handle::current();
+    let work = move || {
+        let _inside = here.enter();
+        let _ = tell.send(work());
+    };
+    thread::Builder::new().name("connect".into()).spawn(work).ok()?;
+    timeout_at(deadline, told).await.ok()?.ok()
 }
 
 /// Requests that may wait for their turn.
@@ -72,4 +210,72 @@ pub fn from_config(mut config: Config) -> Result<Client, ClientError> {
     // One service for all clones: a pause that the server asks for is kept by everybody.
     let one = builder.with_layer(&Answers::default()).with_layer(&BufferLayer::new(QUEUE));
     Ok(one.with_layer(&RetryLayer::new(again)).build())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kubeconfig_text_is_read_in_every_encoding_of_kubectl() {
+        let plain = "kind: Config # Füße";
+        let wide = |mark: [u8; 2], number: fn(u16) -> [u8; 2]| [mark.to_vec(), plain.encode_utf16().flat_map(number).collect()].concat();
+        for bytes in [
+            plain.as_bytes().to_vec(),
+            [b"\xef\xbb\xbf", plain.as_bytes()].concat(),
+            wide([0xff, 0xfe], u16::to_le_bytes),
+            wide([0xfe, 0xff], u16::to_be_bytes),
+        ] {
+            assert_eq!(text(&bytes).as_deref(), Some(plain), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn kubeconfig_bytes_that_are_no_text_are_none() {
+        for bytes in [
+            &b"\xff\xfe\x00"[..],
+            b"\xfe\xff\x00",
+            b"\xff\xfe\x00\xd8",
+            b"a\xff",
+            b"\xef\xbb\xbf\xff",
+            b"\x80",
+        ] {
+            assert_eq!(text(bytes), None, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn kubeconfig_pipe_is_read_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("pipe");
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+        let writer = path.clone();
+        let written = thread::spawn(move || std::fs::write(writer, "current-context: here\n"));
+        assert_eq!(read(&path).expect("a kubeconfig").current_context.as_deref(), Some("here"));
+        written.join().expect("it ends").expect("written");
+    }
+
+    #[tokio::test]
+    async fn client_that_takes_too_long_names_its_command_and_not_its_arguments() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("config");
+        let exec = r#"{"apiVersion": "client.authentication.k8s.io/v1", "command": "sleep", "args": ["30"], "interactiveMode": "Never"}"#;
+        let text = format!(
+            r#"{{"current-context": "c", "contexts": [{{"name": "c", "context": {{"cluster": "c", "user": "u"}}}}],
+            "clusters": [{{"name": "c", "cluster": {{"server": "http://127.0.0.1:1"}}}}],
+            "users": [{{"name": "u", "user": {{"exec": {exec}}}}}]}}"#
+        );
+        std::fs::write(&path, text).expect("written");
+        let options = KubeOptions {
+            kubeconfig: Some(path),
+            patience: Some(Duration::from_millis(300)),
+            ..KubeOptions::default()
+        };
+        let error = connect(&options).await.err().expect("it takes too long").to_string();
+        assert_eq!(
+            error,
+            "the command \"sleep\", which the kubeconfig names for the credentials, has not answered within 0.3 s; \
+             run it by hand to see what it waits for"
+        );
+    }
 }

@@ -32,6 +32,8 @@ pub(super) fn trim(object: &Object) -> Option<Object> {
             "/status/conditions",
         ],
         "CSINode" => &["/spec/drivers"],
+        // Its status is written by the operator, which need not be woken by it.
+        "VDOConfig" => &["/spec"],
         "PersistentVolume" => &["/spec/csi", "/spec/vsphereVolume", "/spec/claimRef", "/spec/accessModes"],
         "VolumeAttachment" => &["/spec/attacher", "/spec/nodeName", "/spec/source"],
         _ => return None,

@@ -2,12 +2,12 @@
 
 use super::memory::{Asking, Connection, newest};
 use super::{Context, logins, now};
-use crate::api::{ConditionType, Conditions, CredentialStatus, VsphereCloudConfig, VsphereCloudConfigStatus};
+use crate::api::{ConditionType, Conditions, CredentialStatus, VDOConfig, VsphereCloudConfig, VsphereCloudConfigStatus};
 use crate::cluster::ClusterError;
 use crate::facts::{Needs, Node};
 use crate::manifest::merge_patch;
 use crate::reconcile::connection::{self, Inputs, Login, Look, Probe, Question};
-use crate::reconcile::{acting, connection_objects, nodes};
+use crate::reconcile::{acting, configs, neighbours, nodes};
 use crate::status::notes;
 use crate::vcenter::VcenterFacts;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -87,16 +87,22 @@ fn second(time: Timestamp) -> Timestamp {
 
 /// What is around a connection in the cluster.
 struct Around {
-    connections: Vec<VsphereCloudConfig>,
+    connections: Vec<Arc<VsphereCloudConfig>>,
     nodes: Vec<Arc<Node>>,
     needs: Needs,
 }
 
 async fn around(context: &Context, object: &VsphereCloudConfig) -> Option<Around> {
     let reader = &context.world.reader;
-    match futures::try_join!(connection_objects(reader, ""), nodes(reader)) {
-        Ok((connections, nodes)) => {
-            let needs = needs(context, &object.namespace().unwrap_or_default(), &object.name_any(), &connections);
+    let own = async {
+        Ok(futures::try_join!(
+            neighbours(reader, &context.namespace),
+            configs(reader, &context.namespace)
+        )?)
+    };
+    match futures::try_join!(own, nodes(reader)) {
+        Ok(((connections, configs), nodes)) => {
+            let needs = needs(&configs, &context.namespace, &object.name_any(), &connections);
             Some(Around { connections, nodes, needs })
         }
         Err(error) => {
@@ -142,7 +148,6 @@ async fn ask(
     asking: &Asking,
     around: Option<Around>,
 ) -> Look {
-    let namespace = object.namespace().unwrap_or_default();
     let mut question = Question {
         server: object.spec.vc_ip.clone(),
         datacenters: object.spec.datacenters.clone(),
@@ -151,14 +156,15 @@ async fn ask(
     };
     let mut others = None;
     if let Some(around) = around {
-        let own = around.connections.iter().filter(|o| o.namespace().unwrap_or_default() == namespace);
-        question.alone = own.count() < 2;
+        question.alone = around.connections.len() < 2;
         (question.needs, question.nodes) = (around.needs, around.nodes);
         others = Some(around.connections);
     }
+    let server = connection::endpoint(object, inputs).map_or_else(|| object.spec.vc_ip.clone(), |endpoint| endpoint.address());
+    let budget = context.logins.inspections.begin(&server).await;
     let mut look = Look {
         question,
-        probe: connection::probe(object, inputs).await,
+        probe: connection::probe(object, inputs, &budget).await,
         login: Login::NotTried,
     };
     if let Probe::Asked(answer) = &look.probe {
@@ -173,7 +179,7 @@ async fn ask(
                 }
                 // Without knowing what others have tried, nothing is tried.
                 if let Some(others) = others {
-                    look.login = logins::look(context, object, inputs, facts, memory, &others, &look.question).await;
+                    look.login = logins::look(context, object, inputs, facts, memory, &others, &look.question, &budget).await;
                 }
             }
             Err(error) => {
@@ -194,17 +200,10 @@ async fn ask(
     look
 }
 
-/// What the VDOConfig that acts asks of a connection of its namespace.
-fn needs(context: &Context, namespace: &str, connection: &str, all: &[VsphereCloudConfig]) -> Needs {
-    let configs = context
-        .configs
-        .get()
-        .map(kube::runtime::reflector::Store::state)
-        .unwrap_or_default();
-    let acting = acting(configs.iter().map(AsRef::as_ref)).filter(|config| config.namespace().unwrap_or_default() == namespace);
-    let own = all.iter().filter(|other| other.namespace().unwrap_or_default() == namespace);
-    let existing = own.map(ResourceExt::name_any).collect();
-    acting.map_or_else(Needs::default, |config| {
+/// What the VDOConfig that acts asks of a connection.
+fn needs(configs: &[Arc<VDOConfig>], namespace: &str, connection: &str, all: &[Arc<VsphereCloudConfig>]) -> Needs {
+    let existing = all.iter().map(|other| other.name_any()).collect();
+    acting(configs.iter().map(AsRef::as_ref)).map_or_else(Needs::default, |config| {
         connection::needs(&config.spec, namespace, &existing, connection)
     })
 }

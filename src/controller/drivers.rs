@@ -4,8 +4,9 @@ use super::events::Told;
 use super::memory::newest;
 use super::{Context, now};
 use crate::api::{Class, Reason, VDOConfig, VDOConfigStatus, chain};
+use crate::cluster::ClusterError;
 use crate::plan::Drift;
-use crate::reconcile::{self, Next, Occasion};
+use crate::reconcile::{self, Next, Occasion, configs};
 use crate::runtime::metrics::{ConditionValue, ReconcileResult};
 use crate::status::{Note, Report, Trouble, fold, notes, pace};
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -29,11 +30,12 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
     let last = newest(object.status.as_ref(), object.resource_version().as_deref(), memory.status.as_ref());
     let ill = last.drivers.iter().filter(|d| d.ready == "False").map(|d| d.name.clone()).collect();
     let suspect = memory.suspects(&ill, started);
-    let mut report = match context.version().await {
-        Ok(kubernetes) => {
+    let known = futures::try_join!(context.version(), acting(&context, &object));
+    let mut report = match known {
+        Ok((kubernetes, acting)) => {
             let occasion = Occasion {
                 config: &object,
-                acting: &acting(&context, &object),
+                acting: &acting,
                 kubernetes,
                 now: time,
                 suspect: &suspect,
@@ -141,15 +143,12 @@ async fn tell_drift(context: &Context, config: &VDOConfig, report: &Report) {
     }
 }
 
-/// The VDOConfig that acts in this cluster, as namespace/name.
-fn acting(context: &Context, own: &VDOConfig) -> String {
-    let all = context
-        .configs
-        .get()
-        .map(kube::runtime::reflector::Store::state)
-        .unwrap_or_default();
-    let first = reconcile::acting(all.iter().map(AsRef::as_ref).chain([own])).unwrap_or(own);
-    format!("{}/{}", first.namespace().unwrap_or_default(), first.name_any())
+/// The name of the VDOConfig that acts. The watch that shows them wakes all of them when one is made or deleted.
+async fn acting(context: &Context, own: &VDOConfig) -> Result<String, ClusterError> {
+    let all = configs(&context.world.reader, &context.namespace).await?;
+    Ok(reconcile::acting(all.iter().map(AsRef::as_ref).chain([own]))
+        .unwrap_or(own)
+        .name_any())
 }
 
 /// Up to a tenth later, so that many operators do not ask at the same instant. No randomness is needed for that.

@@ -7,26 +7,47 @@ use crate::api::{CredentialStatus, VsphereCloudConfig};
 use crate::reconcile::connection::{self, Inputs, Login, Question};
 use crate::reconcile::login::{self, Decision, Key, TagRefusals};
 use crate::runtime::metrics::OpenSession;
-use crate::vcenter::{Endpoint, Session, SessionError, VcenterFacts};
+use crate::vcenter::{Budget, Endpoint, Inspections, Session, SessionError, VcenterFacts};
 use futures::future::join_all;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Everything that is known of each login. Each has a lock of its own, so a vCenter that hangs delays its own connections only.
+/// Everything that is known of each login, and who is inspected now.
 #[derive(Default)]
-pub(super) struct Logins(Mutex<HashMap<Key, Arc<tokio::sync::Mutex<Entry>>>>);
+pub(super) struct Logins {
+    pub(super) inspections: Inspections,
+    entries: Mutex<HashMap<Key, Arc<Entry>>>,
+}
 
-/// What is known of one login.
+/// What is known of one login. Only one login is made at a time; a vCenter that is read slowly keeps nobody from reading another.
 #[derive(Default)]
 struct Entry {
     /// What came of it in this process, which is newer than what any watch shows.
-    record: Option<CredentialStatus>,
+    record: tokio::sync::Mutex<Option<CredentialStatus>>,
     /// Sessions by the way that leads there: the same vCenter may be trusted in several.
-    sessions: Vec<Open>,
+    sessions: Mutex<Vec<Arc<Open>>>,
     /// What came of logins at the service for tags.
-    tags: Option<TagRefusals>,
+    tags: Mutex<Option<TagRefusals>>,
+}
+
+impl Entry {
+    /// The session with this endpoint.
+    fn open(&self, endpoint: &Endpoint) -> Option<Arc<Open>> {
+        lock(&self.sessions).iter().find(|open| open.endpoint == *endpoint).cloned()
+    }
+
+    /// Takes it out; it ends when nobody uses it any more.
+    fn take(&self, endpoint: &Endpoint) -> Option<Arc<Open>> {
+        let mut sessions = lock(&self.sessions);
+        let at = sessions.iter().position(|open| open.endpoint == *endpoint)?;
+        Some(sessions.remove(at))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A session that is kept.
@@ -39,30 +60,23 @@ struct Open {
 }
 
 impl Logins {
-    fn entry(&self, key: &Key) -> Arc<tokio::sync::Mutex<Entry>> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.entry(key.clone()).or_default().clone()
+    fn entry(&self, key: &Key) -> Arc<Entry> {
+        lock(&self.entries).entry(key.clone()).or_default().clone()
     }
 
     /// Forgets a login that no connection uses any more. Its sessions end.
     pub(super) fn forget(&self, key: &Key) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        lock(&self.entries).remove(key);
     }
 
     /// Ends all sessions.
     pub(super) async fn close(&self) {
-        let all: Vec<_> = self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .drain()
-            .map(|(_, e)| e)
+        let entries: Vec<_> = lock(&self.entries).drain().map(|(_, entry)| entry).collect();
+        let open: Vec<_> = entries
+            .iter()
+            .flat_map(|entry| std::mem::take(&mut *lock(&entry.sessions)))
             .collect();
-        join_all(all.iter().map(|entry| async {
-            let entry = entry.lock().await;
-            join_all(entry.sessions.iter().map(|open| open.session.close())).await;
-        }))
-        .await;
+        join_all(open.iter().map(|open| open.session.close())).await;
     }
 }
 
@@ -72,34 +86,36 @@ pub(super) fn key(inputs: &Inputs, facts: &VcenterFacts) -> Option<Key> {
 }
 
 /// Reads what is asked for of a vCenter, in a session that is there or in a new one if that may be tried.
+#[expect(clippy::too_many_arguments, reason = "it is one step of an inspection")]
 pub(super) async fn look(
     context: &Context,
     object: &mut VsphereCloudConfig,
     inputs: &Inputs,
     facts: &VcenterFacts,
     memory: &mut Connection,
-    others: &[VsphereCloudConfig],
+    others: &[Arc<VsphereCloudConfig>],
     question: &Question,
+    budget: &Budget,
 ) -> Login {
     let (Some(key), Some(endpoint)) = (key(inputs, facts), connection::endpoint(object, inputs)) else {
         return Login::NotTried;
     };
     let entry = context.logins.entry(&key);
-    let mut entry = entry.lock().await;
     // The old session ends before the new one begins: there is never more than one.
-    let known = entry.sessions.iter().position(|open| open.endpoint == endpoint);
-    if let Some(at) = known.filter(|at| login::is_old(entry.sessions[*at].since, now())) {
-        entry.sessions.remove(at).session.close().await;
-    }
-    if !entry.sessions.iter().any(|open| open.endpoint == endpoint)
-        && let Some(told) = log_in(context, object, inputs, facts, memory, others, &key, &mut entry).await
+    if entry.open(&endpoint).is_some_and(|open| login::is_old(open.since, now()))
+        && let Some(old) = entry.take(&endpoint)
     {
-        return told;
+        old.session.close().await;
     }
-    let Some(at) = entry.sessions.iter().position(|open| open.endpoint == endpoint) else {
-        return Login::NotTried;
+    let open = match entry.open(&endpoint) {
+        Some(open) => open,
+        None => match log_in(context, object, inputs, facts, memory, others, &key, &entry, budget).await {
+            Ok(open) => open,
+            Err(told) => return told,
+        },
     };
-    let refusals = entry.tags.unwrap_or_else(|| {
+    let known = *lock(&entry.tags);
+    let refusals = known.unwrap_or_else(|| {
         let own = TagRefusals::recorded(&key, std::slice::from_ref(object), now());
         if own == TagRefusals::default() {
             TagRefusals::recorded(&key, others, now())
@@ -108,16 +124,16 @@ pub(super) async fn look(
         }
     });
     let may = refusals.allow(now());
-    let read = connection::read(&entry.sessions[at].session, question, may).await;
+    let read = connection::read(&open.session, question, may, budget).await;
     let refused = may && read.as_ref().is_ok_and(connection::Seen::tags_refused);
-    entry.tags = Some(if refused { refusals.and_one(now()) } else { refusals });
+    *lock(&entry.tags) = Some(if refused { refusals.and_one(now()) } else { refusals });
     match read {
         Ok(seen) => Login::In(Box::new(seen)),
         Err(error) => {
-            if error.is_rejection() || matches!(error, SessionError::Lost { .. }) {
-                entry.sessions.remove(at);
+            if error.is_rejection() || error.ends_inspection() || matches!(error, SessionError::Lost { .. }) {
+                entry.take(&endpoint);
             }
-            judged(&key, &mut entry, None, error)
+            judged(&key, &mut *entry.record.lock().await, None, error)
         }
     }
 }
@@ -130,62 +146,65 @@ async fn log_in(
     inputs: &Inputs,
     facts: &VcenterFacts,
     memory: &mut Connection,
-    others: &[VsphereCloudConfig],
+    others: &[Arc<VsphereCloudConfig>],
     key: &Key,
-    entry: &mut Entry,
-) -> Option<Login> {
+    entry: &Entry,
+    budget: &Budget,
+) -> Result<Arc<Open>, Login> {
     let (Ok(found), Some(endpoint)) = (&inputs.credentials, connection::endpoint(object, inputs)) else {
-        return Some(Login::NotTried);
+        return Err(Login::NotTried);
     };
-    let records = match &entry.record {
-        Some(record) => vec![record.clone()],
+    let mut record = entry.record.lock().await;
+    let records = match &*record {
+        Some(known) => vec![known.clone()],
         None => [key.records(std::slice::from_ref(object)), key.records(others)].concat(),
     };
     let claimed = match login::decide(key, &records, now()) {
-        Decision::Wait(record) => return Some(Login::Waits(record)),
+        Decision::Wait(known) => return Err(Login::Waits(known)),
         Decision::Again => None,
-        Decision::Claim(record) => {
-            if let Err(error) = claim(context, object, facts, &record, memory).await {
+        Decision::Claim(begun) => {
+            if let Err(error) = claim(context, object, facts, &begun, memory).await {
                 tracing::warn!(connection = %object.name_any(), error = %crate::api::chain(&error), "a login waits until it can be written down");
-                return Some(Login::NotTried);
+                return Err(Login::NotTried);
             }
-            entry.record = Some(record.clone());
-            Some(record)
+            *record = Some(begun.clone());
+            Some(begun)
         }
     };
-    match Session::open(endpoint.clone(), found.credentials.clone(), connection::DEADLINE).await {
+    match Session::open(endpoint.clone(), found.credentials.clone(), budget).await {
         Ok(session) => {
             tracing::info!(connection = %object.name_any(), user = key.user, "logged in");
-            entry.record = Some(CredentialStatus {
+            *record = Some(CredentialStatus {
                 verified: Some(key.version.clone()),
                 ..key.untried()
             });
-            entry.sessions.push(Open {
+            let open = Arc::new(Open {
                 endpoint,
                 session,
                 since: now(),
                 _counted: context.metrics.session(),
             });
-            None
+            lock(&entry.sessions).push(open.clone());
+            Ok(open)
         }
         Err(error) => {
             tracing::warn!(connection = %object.name_any(), user = key.user, error = %crate::api::chain(&error), "the login failed");
-            Some(judged(key, entry, claimed, error))
+            Err(judged(key, &mut record, claimed, error))
         }
     }
 }
 
 /// Keeps what the vCenter has decided about the credentials.
-fn judged(key: &Key, entry: &mut Entry, claimed: Option<CredentialStatus>, error: SessionError) -> Login {
+fn judged(key: &Key, record: &mut Option<CredentialStatus>, claimed: Option<CredentialStatus>, error: SessionError) -> Login {
     if error.is_rejection() {
-        let mut record = claimed.unwrap_or_else(|| login::begun(key, None, now()));
-        record.refused = Some(login::reason(&error).as_str().to_owned());
-        entry.record = Some(record.clone());
-        return Login::Waits(record);
+        let mut refused = claimed.unwrap_or_else(|| login::begun(key, None, now()));
+        refused.refused = Some(login::reason(&error).as_str().to_owned());
+        *record = Some(refused.clone());
+        return Login::Waits(refused);
     }
     match claimed {
         // It may have been counted there: it is not tried again at once.
-        Some(record) => Login::Waits(record),
+        Some(begun) => Login::Waits(begun),
         None => Login::Failed(error),
     }
 }

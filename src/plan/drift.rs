@@ -144,6 +144,11 @@ impl fmt::Display for Fight {
     }
 }
 
+/// Whether a time is not further ahead than any pause is long. One that is was written down before the clock was set back.
+fn is_near(time: Timestamp, now: Timestamp) -> bool {
+    time.duration_since(now) <= LONGEST
+}
+
 impl History {
     /// The history with a repair in it. The repair that makes it a fight begins a pause, and so does each that follows a pause.
     pub fn repaired(&mut self, drift: &Drift, now: Timestamp) {
@@ -162,11 +167,11 @@ impl History {
     fn forget(&mut self, now: Timestamp) {
         self.0.retain(|_, rounds| {
             let over = rounds.until.or(rounds.repaired.last().copied());
-            over.is_some_and(|over| now.duration_since(over) < WINDOW)
+            over.is_some_and(|over| now.duration_since(over) < WINDOW && is_near(over, now))
         });
         for rounds in self.0.values_mut() {
             if rounds.until.is_none() {
-                rounds.repaired.retain(|at| now.duration_since(*at) < WINDOW);
+                rounds.repaired.retain(|at| now.duration_since(*at) < WINDOW && *at <= now);
             }
         }
     }
@@ -181,7 +186,7 @@ impl History {
                     id: id.clone(),
                     path: path.clone(),
                     manager: rounds.manager.clone(),
-                    until: rounds.until.filter(|until| *until > now)?,
+                    until: rounds.until.filter(|until| *until > now && is_near(*until, now))?,
                 })
             })
             .collect()
@@ -337,6 +342,19 @@ mod tests {
             assert_eq!(history.fights(time(minute)), [], "after minute {minute}");
         }
         assert_eq!(history.0.len(), 1, "it does not grow");
+    }
+
+    /// A pause that the clock has put a day ahead is over, and what was repaired then counts no more.
+    #[test]
+    fn drift_clock_set_back_ends_pauses() {
+        const DAY: i64 = 24 * 60;
+        let mut history = History::default();
+        (DAY..DAY + 3).for_each(|minute| history.repaired(&slip("tuner"), time(minute)));
+        assert_eq!((history.fights(time(DAY + 3)).len(), history.fights(time(3)).len()), (1, 0));
+        (3..5).for_each(|minute| history.repaired(&slip("tuner"), time(minute)));
+        assert_eq!(history.fights(time(5)).len(), 0);
+        history.repaired(&slip("tuner"), time(5));
+        assert_eq!(history.fights(time(6)).len(), 1);
     }
 
     #[test]

@@ -35,14 +35,10 @@ pub use crate::health::Coverage;
 use crate::health::{Among, ConnectionReport, absent, datacenters_of, distinct_stage, storage_among};
 use crate::matrix::Index;
 use crate::types::Trust;
-use crate::vcenter::{self, Endpoint, ProbeError, SessionError, VcenterFacts};
+use crate::vcenter::{self, Budget, Endpoint, ProbeError, SessionError, VcenterFacts};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How long a vCenter may take to answer.
-pub const DEADLINE: Duration = Duration::from_secs(15);
 
 /// What a connection needs from the cluster, read without asking the vCenter.
 pub struct Inputs {
@@ -118,9 +114,9 @@ pub struct Look {
 }
 
 /// Asks the vCenter of a connection who it is.
-pub async fn probe(object: &VsphereCloudConfig, inputs: &Inputs) -> Probe {
+pub async fn probe(object: &VsphereCloudConfig, inputs: &Inputs, budget: &Budget) -> Probe {
     match (endpoint(object, inputs), &inputs.trust) {
-        (Some(endpoint), _) => Probe::Asked(Box::new(vcenter::facts(&endpoint, DEADLINE).await)),
+        (Some(endpoint), _) => Probe::Asked(Box::new(vcenter::facts(&endpoint, budget).await)),
         (None, Err(error)) => Probe::NotAsked(crate::api::chain(error), crate::api::Failure::reason(error)),
         (None, Ok(_)) => Probe::NotAsked(String::new(), crate::api::Reason::NotChecked),
     }
@@ -129,9 +125,10 @@ pub async fn probe(object: &VsphereCloudConfig, inputs: &Inputs) -> Probe {
 /// One look at a vCenter from nothing but its address, an account and what is asked: no object in a cluster is read or
 /// written. The login is tried once.
 pub async fn examine(endpoint: &Endpoint, credentials: &Credentials, question: Question, now: Timestamp) -> ConnectionReport {
-    let answer = vcenter::facts(endpoint, DEADLINE).await;
+    let budget = Budget::default();
+    let answer = vcenter::facts(endpoint, &budget).await;
     let login = if answer.is_ok() {
-        read_once(endpoint.clone(), credentials.clone(), &question, true).await
+        read_once(endpoint.clone(), credentials.clone(), &question, true, &budget).await
     } else {
         Login::NotTried
     };

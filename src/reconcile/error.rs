@@ -44,6 +44,32 @@ pub enum ReconcileError {
         #[source]
         source: Option<ClusterError>,
     },
+    /// The Secret is in a namespace from which none is read.
+    #[error(
+        "vSphere connection {connection} names Secret {secret}, and Secrets are read in namespace {namespace} and in kube-system only; make the Secret there"
+    )]
+    SecretElsewhere {
+        /// The connection.
+        connection: String,
+        /// The Secret.
+        secret: String,
+        /// The namespace of the connection.
+        namespace: String,
+    },
+    /// The Secret is for other servers.
+    #[error(
+        "vSphere connection {connection} leads to {server}, and Secret {secret} may be sent to {servers:?} only, as its annotation vdo.vmware.com/servers says; correct the address, or add it to the annotation. Nothing was sent"
+    )]
+    ServerNotNamed {
+        /// The connection.
+        connection: String,
+        /// Where it leads.
+        server: String,
+        /// The Secret.
+        secret: String,
+        /// The servers that the Secret names.
+        servers: String,
+    },
     /// The Secret is of another type.
     #[error(
         "vSphere connection {connection} names Secret {secret}, which is of type {found:?}; make it anew with type kubernetes.io/basic-auth"
@@ -77,6 +103,20 @@ pub enum ReconcileError {
         place: String,
         /// The key.
         key: String,
+    },
+    /// The certificate authorities cannot be used.
+    #[error(
+        "vSphere connection {connection} takes its certificate authorities from key {key} of {place}, {found}; put PEM certificates there, and nothing else"
+    )]
+    CaBundleContent {
+        /// The connection.
+        connection: String,
+        /// The ConfigMap or Secret.
+        place: String,
+        /// The key.
+        key: String,
+        /// What was there instead.
+        found: String,
     },
     /// A field makes no sense.
     #[error("{field} of {object}: {problem}")]
@@ -139,9 +179,11 @@ impl Failure for ReconcileError {
             Self::ConnectionNotFound { .. } => Reason::ConnectionNotFound,
             Self::ConnectionNotReady { .. } => Reason::ConnectionNotReady,
             Self::SecretNotFound { .. } => Reason::SecretNotFound,
+            Self::SecretElsewhere { .. } => Reason::SecretElsewhere,
+            Self::ServerNotNamed { .. } => Reason::ServerNotNamed,
             Self::SecretWrongType { .. } => Reason::SecretWrongType,
             Self::SecretIncomplete { .. } => Reason::SecretIncomplete,
-            Self::CaBundle { .. } => Reason::CaBundleInvalid,
+            Self::CaBundle { .. } | Self::CaBundleContent { .. } => Reason::CaBundleInvalid,
             Self::InvalidSpec { .. } => Reason::InvalidSpec,
             Self::ForeignDriver { .. } => Reason::NotOurs,
             Self::NoClusterId => Reason::Forbidden,
@@ -165,7 +207,12 @@ impl Failure for ReconcileError {
             Self::NoConnections { .. } | Self::ConnectionNotReady { .. } | Self::SecretNotFound { .. } | Self::CaBundle { .. } => {
                 Class::Wait
             }
-            Self::SecretWrongType { .. } | Self::SecretIncomplete { .. } | Self::ForeignDriver { .. } => Class::Wait,
+            Self::CaBundleContent { .. }
+            | Self::SecretElsewhere { .. }
+            | Self::ServerNotNamed { .. }
+            | Self::SecretWrongType { .. }
+            | Self::SecretIncomplete { .. }
+            | Self::ForeignDriver { .. } => Class::Wait,
             Self::NoClusterId | Self::Fetch(_) | Self::Certificate(_) => Class::Retry,
             Self::Cluster(error) => error.class(),
             Self::ConnectionNotFound { .. }

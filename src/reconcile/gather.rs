@@ -1,15 +1,18 @@
 //! observe: everything that decisions are made from, read through one [`Reader`] (effect).
 
+mod ca_bundle;
+
 use super::error::ReconcileError;
 use super::node::{node, registers};
 use crate::api::{CertificateStatus, ConditionType, Conditions, VDOConfig, VsphereCloudConfig, VsphereCloudConfigStatus};
 use crate::cluster::{ClusterError, Reader, Select, View, Watch};
 use crate::facts::{Cluster, Connection, Credentials, Node};
 use crate::manifest::Object;
-use crate::types::{KubernetesVersion, Secret, Thumbprint, Trust, VcenterVersion};
+use crate::types::{KubernetesVersion, SERVERS, Secret, Thumbprint, Trust, VcenterVersion, names_server};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::ResourceExt;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -85,6 +88,14 @@ pub async fn nodes(reader: &Reader) -> Result<Vec<Arc<Node>>, ReconcileError> {
     Ok(view.facts(&nodes_watch(), always, |o| node(o, false)))
 }
 
+/// All VDOConfigs of a namespace; one of them acts.
+///
+/// # Errors
+/// When they cannot be read.
+pub async fn configs(reader: &Reader, namespace: &str) -> Result<Vec<Arc<VDOConfig>>, ClusterError> {
+    objects(reader, &Watch::new("vdo.vmware.com/v1alpha1", "VDOConfig", namespace, Select::All)).await
+}
+
 /// All connection objects of a namespace.
 ///
 /// # Errors
@@ -98,6 +109,29 @@ pub async fn connection_objects(reader: &Reader, namespace: &str) -> Result<Vec<
         .filter_map(|o| serde_json::from_value(o.into_value()).ok())
         .collect())
 }
+
+/// The same, as each connection looks at all others: an object is not parsed once for each of them, and a write of ours is seen when
+/// the watch shows it.
+///
+/// # Errors
+/// When they cannot be read.
+pub async fn neighbours(reader: &Reader, namespace: &str) -> Result<Vec<Arc<VsphereCloudConfig>>, ClusterError> {
+    objects(reader, &connections_watch(namespace)).await
+}
+
+async fn objects<T>(reader: &Reader, watch: &Watch) -> Result<Vec<Arc<T>>, ClusterError>
+where
+    T: DeserializeOwned + Send + Sync + 'static,
+{
+    let view = reader.load([watch.clone()]).await?;
+    let parsed = view.facts(watch, always, |object| {
+        Parsed(serde_json::from_value(object.clone().into_value()).ok().map(Arc::new))
+    });
+    Ok(parsed.iter().filter_map(|parsed: &Arc<Parsed<T>>| parsed.0.clone()).collect())
+}
+
+/// What an object says; `None` where it is not of its kind.
+struct Parsed<T>(Option<Arc<T>>);
 
 /// A connection with everything that it refers to.
 ///
@@ -198,7 +232,15 @@ pub struct Found {
 pub async fn credentials(reader: &Reader, object: &VsphereCloudConfig) -> Result<Found, ReconcileError> {
     let own = object.namespace().unwrap_or_default();
     let name = &object.spec.credentials;
+    // Whoever may write a connection must not thereby read the Secrets of others.
     let mut places = match &object.spec.credentials_namespace {
+        Some(namespace) if *namespace != own && namespace != KUBE_SYSTEM => {
+            return Err(ReconcileError::SecretElsewhere {
+                connection: object.name_any(),
+                secret: format!("{namespace}/{name}"),
+                namespace: own,
+            });
+        }
         Some(namespace) => vec![namespace.clone()],
         None => vec![own, KUBE_SYSTEM.into()],
     };
@@ -209,6 +251,7 @@ pub async fn credentials(reader: &Reader, object: &VsphereCloudConfig) -> Result
         match reader.load([watch.clone()]).await {
             Ok(view) => {
                 if let Some(secret) = view.one(&watch) {
+                    meant_for(&secret, object)?;
                     return read(&secret, &object.name_any());
                 }
             }
@@ -222,6 +265,25 @@ pub async fn credentials(reader: &Reader, object: &VsphereCloudConfig) -> Result
         name: name.clone(),
         places: places.join(" or "),
         source: refused,
+    })
+}
+
+/// Whether the Secret may be sent to the server of this connection. One that names no servers may be sent to all.
+fn meant_for(secret: &Object, object: &VsphereCloudConfig) -> Result<(), ReconcileError> {
+    let Some(servers) = texts(secret, "/metadata/annotations").remove(SERVERS) else {
+        return Ok(());
+    };
+    let (host, port) = (&object.spec.vc_ip, port(object));
+    let thumbprint = object.spec.thumbprint.as_deref().filter(|_| !object.spec.insecure);
+    let proven = thumbprint.and_then(|text| text.parse().ok());
+    if names_server(&servers, host, port, proven.as_ref()) {
+        return Ok(());
+    }
+    Err(ReconcileError::ServerNotNamed {
+        connection: object.name_any(),
+        server: format!("{host}:{port}"),
+        secret: format!("{}/{}", secret.namespace(), secret.name()),
+        servers,
     })
 }
 
@@ -294,13 +356,19 @@ pub async fn trust(reader: &Reader, object: &VsphereCloudConfig) -> Result<Trust
     } else {
         text
     };
-    text.filter(|pem| pem.contains("BEGIN CERTIFICATE"))
-        .map(Trust::CaBundle)
-        .ok_or_else(|| ReconcileError::CaBundle {
-            connection: object.name_any(),
-            place: format!("{kind} {namespace}/{name}"),
-            key: bundle.key.clone(),
-        })
+    let (connection, place, key) = (object.name_any(), format!("{kind} {namespace}/{name}"), bundle.key.clone());
+    let Some(text) = text else {
+        return Err(ReconcileError::CaBundle { connection, place, key });
+    };
+    match ca_bundle::certificates(&text) {
+        Ok(pem) => Ok(Trust::CaBundle(pem)),
+        Err(found) => Err(ReconcileError::CaBundleContent {
+            connection,
+            place,
+            key,
+            found,
+        }),
+    }
 }
 
 /// A map of texts inside an object.

@@ -8,6 +8,7 @@ use crate::api::{ConditionType, Conditions, CredentialStatus, Reason, VsphereClo
 use crate::vcenter::{SessionError, VcenterFacts};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use std::borrow::Borrow;
 
 /// How long the same refused credentials are not sent again, by the number of attempts.
 const REFUSED: [SignedDuration; 3] = [
@@ -46,8 +47,8 @@ impl Key {
 
     /// What other connections have written down about the same login.
     #[must_use]
-    pub fn records(&self, connections: &[VsphereCloudConfig]) -> Vec<CredentialStatus> {
-        let statuses = connections.iter().filter_map(|connection| connection.status.as_ref());
+    pub fn records(&self, connections: &[impl Borrow<VsphereCloudConfig>]) -> Vec<CredentialStatus> {
+        let statuses = connections.iter().filter_map(|connection| connection.borrow().status.as_ref());
         let same = statuses.filter(|status| status.about.as_ref().is_some_and(|about| about.instance_uuid == self.vcenter));
         same.filter_map(|status| status.credential.clone())
             .filter(|c| (&c.secret, &c.user, &c.version) == (&self.secret, &self.user, &self.version))
@@ -123,10 +124,10 @@ pub struct TagRefusals {
 impl TagRefusals {
     /// As these connections say it in their conditions. When it was is not known to the minute: it counts as now.
     #[must_use]
-    pub fn recorded(key: &Key, connections: &[VsphereCloudConfig], now: Timestamp) -> Self {
+    pub fn recorded(key: &Key, connections: &[impl Borrow<VsphereCloudConfig>], now: Timestamp) -> Self {
         let told = connections
             .iter()
-            .filter_map(|connection| connection.status.as_ref())
+            .filter_map(|connection| connection.borrow().status.as_ref())
             .any(|status| {
                 let credential = status.credential.as_ref();
                 // The version that was let in is the one that the conditions speak of; the newest may not have been tried yet.

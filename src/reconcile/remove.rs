@@ -6,8 +6,9 @@ use super::execute::{Place, execute};
 use super::lookups::answered;
 use super::rehearse::rightless;
 use super::survey::{Survey, survey};
-use super::{Occasion, World, keep, recover, set_finalizers, troubles};
+use super::{Occasion, World, erase, keep, recover, set_finalizers, troubles};
 use crate::api::{DeletionPolicy, FINALIZER};
+use crate::manifest::is_owned;
 use crate::plan::{self, Observed, Plan, Step};
 use crate::status::{Report, Trouble};
 use kube::ResourceExt;
@@ -57,7 +58,23 @@ pub(super) async fn remove(occasion: &Occasion<'_>, world: &World, report: &mut 
         report.troubles.extend(outcome.failures.iter().map(Trouble::from));
         return Ok(());
     }
+    release(world, &survey).await?;
     let_go(occasion, world, &survey, report).await
+}
+
+/// Takes our marks off what stays although everything is removed: nobody looks after it any more, and marks of nobody would keep others
+/// from taking it over.
+async fn release(world: &World, survey: &Survey) -> Result<(), ReconcileError> {
+    for (id, entry) in &survey.inventory.objects {
+        let live = survey
+            .live
+            .get(id)
+            .filter(|live| entry.is(live) && is_owned(live, &survey.apply_set));
+        if let Some(live) = live {
+            erase::release(world, &entry.api_version, id, live.uid()).await?;
+        }
+    }
+    Ok(())
 }
 
 /// The next increment of the removal, with what had to be looked up for it.

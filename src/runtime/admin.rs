@@ -1,25 +1,33 @@
 //! The port for probes and scrapes: `/healthz`, `/readyz`, `/metrics`, and nothing else.
 //!
-//! It shows no object, no configuration and no secret, so it needs no authentication.
+//! A probe is always answered, whatever other clients do: connections are short, one request each; when there are too many the oldest
+//! ends; and scrapes, whose answers are large, have a few slots of their own.
+
+mod connections;
 
 use super::metrics::{CONTENT_TYPE, Metrics};
+use super::metrics_access::{MetricsAccess, Refusal};
+use connections::{Connections, Listener};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode, header};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode, header};
+use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// A kubelet and a few scrapers; whoever opens more connections waits.
-const MAX_CONNECTIONS: usize = 64;
-/// A client that sends no request for this long is dropped.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Answers with metrics that may be under way at the same time.
+const MAX_SCRAPES: usize = 4;
+/// How long a connection lasts at most: a request that does not come and an answer that is not read end with it.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// A request with its headers, of which a token is the largest; hyper accepts nothing below 8 KiB.
+const MAX_HEAD: usize = 16 * 1024;
 
 /// Whether the operator is ready: its caches are filled, or it waits for its turn as a leader. Cheap to clone and share.
 #[derive(Debug, Clone, Default)]
@@ -53,6 +61,7 @@ pub struct Admin {
     listener: TcpListener,
     readiness: Readiness,
     metrics: Arc<Metrics>,
+    deadline: Duration,
 }
 
 impl Admin {
@@ -66,6 +75,7 @@ impl Admin {
             listener,
             readiness,
             metrics,
+            deadline: DEADLINE,
         })
     }
 
@@ -76,53 +86,95 @@ impl Admin {
     }
 
     /// Serves until it is dropped.
-    pub async fn run(self) {
-        let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-        let mut connections = tokio::task::JoinSet::new();
+    pub async fn run(self, access: MetricsAccess) {
+        let site = Arc::new(Site {
+            readiness: self.readiness,
+            metrics: self.metrics,
+            access,
+            scrapes: Arc::new(Semaphore::new(MAX_SCRAPES)),
+            deadline: self.deadline,
+        });
+        let mut listener = Listener::new(self.listener);
+        let mut connections = Connections::default();
         loop {
-            while connections.try_join_next().is_some() {}
-            let Ok(slot) = slots.clone().acquire_owned().await else { return };
-            let stream = match self.listener.accept().await {
-                Ok((stream, _)) => stream,
-                Err(error) => {
-                    // Out of file descriptors, most likely: waiting is all that helps.
-                    tracing::warn!(%error, "cannot accept a connection for probes and metrics");
-                    tokio::time::sleep(Duration::from_secs(1)).await;
-                    continue;
-                }
-            };
-            let (readiness, metrics) = (self.readiness.clone(), self.metrics.clone());
-            connections.spawn(async move {
-                let answer = service_fn(|request| {
-                    let response = answer(&request, &readiness, &metrics);
-                    async { Ok::<_, Infallible>(response) }
-                });
-                let mut server = hyper::server::conn::http1::Builder::new();
-                server.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
-                if let Err(error) = server.serve_connection(TokioIo::new(stream), answer).await {
-                    tracing::debug!(%error, "a connection for probes and metrics ended early");
-                }
-                drop(slot);
-            });
+            let stream = listener.accept(&mut connections).await;
+            connections.serve(site.clone().serve(stream)).await;
         }
     }
 }
 
-fn answer(request: &Request<Incoming>, readiness: &Readiness, metrics: &Metrics) -> Response<Full<Bytes>> {
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        return respond(StatusCode::METHOD_NOT_ALLOWED, "text/plain", "only GET and HEAD\n".to_owned());
+/// What there is to show.
+struct Site {
+    readiness: Readiness,
+    metrics: Arc<Metrics>,
+    access: MetricsAccess,
+    scrapes: Arc<Semaphore>,
+    deadline: Duration,
+}
+
+impl Site {
+    /// Answers the one request of a connection.
+    async fn serve(self: Arc<Self>, stream: TcpStream) {
+        // Held until the answer is written, so that clients who do not read occupy no more than these.
+        let slot = OnceLock::new();
+        let (site, place) = (&self, &slot);
+        let answer = service_fn(async |request| Ok::<_, Infallible>(site.answer(request, place).await));
+        let mut server = http1::Builder::new();
+        server.keep_alive(false).max_buf_size(MAX_HEAD);
+        let served = server.serve_connection(TokioIo::new(stream), answer);
+        match tokio::time::timeout(self.deadline, served).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "a connection for probes and metrics ended early"),
+            Err(_) => tracing::debug!("a connection for probes and metrics took too long"),
+        }
     }
-    match request.uri().path() {
-        "/healthz" => respond(StatusCode::OK, "text/plain", "ok\n".to_owned()),
-        "/readyz" if readiness.get() => respond(StatusCode::OK, "text/plain", "ready\n".to_owned()),
-        "/readyz" => respond(StatusCode::SERVICE_UNAVAILABLE, "text/plain", "not ready\n".to_owned()),
-        "/metrics" => respond(StatusCode::OK, CONTENT_TYPE, metrics.encode()),
-        _ => respond(StatusCode::NOT_FOUND, "text/plain", "/healthz, /readyz or /metrics\n".to_owned()),
+
+    async fn answer(&self, request: Request<Incoming>, slot: &OnceLock<OwnedSemaphorePermit>) -> Response<Full<Bytes>> {
+        let (head, _) = request.into_parts();
+        if !matches!(head.method, Method::GET | Method::HEAD) {
+            return text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+        }
+        match head.uri.path() {
+            "/healthz" => text(StatusCode::OK, "ok\n"),
+            "/readyz" if self.readiness.get() => text(StatusCode::OK, "ready\n"),
+            "/readyz" => text(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
+            "/metrics" => self.scrape(&head.headers, slot).await,
+            _ => text(StatusCode::NOT_FOUND, "/healthz, /readyz or /metrics\n"),
+        }
+    }
+
+    async fn scrape(&self, headers: &HeaderMap, slot: &OnceLock<OwnedSemaphorePermit>) -> Response<Full<Bytes>> {
+        if let Err(refusal) = self.access.check(headers).await {
+            return refused(refusal);
+        }
+        let Ok(permit) = self.scrapes.clone().try_acquire_owned() else {
+            return text(StatusCode::SERVICE_UNAVAILABLE, "too many scrapes at once\n");
+        };
+        let _ = slot.set(permit);
+        respond(StatusCode::OK, CONTENT_TYPE, self.metrics.encode())
     }
 }
 
-fn respond(status: StatusCode, content_type: &'static str, body: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(body)));
+fn refused(refusal: Refusal) -> Response<Full<Bytes>> {
+    match refusal {
+        Refusal::Unauthenticated => {
+            let mut response = text(StatusCode::UNAUTHORIZED, "a bearer token is needed\n");
+            let bearer = header::HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
+            response
+        }
+        Refusal::Forbidden => text(StatusCode::FORBIDDEN, "this account may not get /metrics\n"),
+        Refusal::Busy => text(StatusCode::SERVICE_UNAVAILABLE, "too many tokens to review at once\n"),
+        Refusal::Unknown => text(StatusCode::SERVICE_UNAVAILABLE, "the API server did not review the token\n"),
+    }
+}
+
+fn text(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
+    respond(status, "text/plain", text)
+}
+
+fn respond(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
     *response.status_mut() = status;
     response
         .headers_mut()
@@ -131,59 +183,4 @@ fn respond(status: StatusCode, content_type: &'static str, body: String) -> Resp
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-
-    async fn get(address: SocketAddr, head: &str) -> String {
-        let mut stream = tokio::net::TcpStream::connect(address).await.expect("the port");
-        stream
-            .write_all(format!("{head} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes())
-            .await
-            .expect("sent");
-        let mut text = String::new();
-        stream.read_to_string(&mut text).await.expect("an answer");
-        text
-    }
-
-    #[tokio::test]
-    async fn admin_server_port_in_use_names_listen_flag() {
-        let admin = Admin::bind(([127, 0, 0, 1], 0).into(), Readiness::default(), Arc::new(Metrics::new()))
-            .await
-            .expect("a port");
-        let address = admin.address().expect("an address");
-        let taken = Admin::bind(address, Readiness::default(), Arc::new(Metrics::new()))
-            .await
-            .expect_err("the port is taken");
-        assert!(taken.to_string().contains("--listen"));
-    }
-
-    #[tokio::test]
-    async fn admin_server_health_ready_and_metrics_paths_answer() {
-        let readiness = Readiness::default();
-        let admin = Admin::bind(([127, 0, 0, 1], 0).into(), readiness.clone(), Arc::new(Metrics::new()))
-            .await
-            .expect("a port");
-        let address = admin.address().expect("an address");
-        let server = tokio::spawn(admin.run());
-        assert!(get(address, "GET /healthz").await.starts_with("HTTP/1.1 200"));
-        assert!(get(address, "GET /readyz").await.starts_with("HTTP/1.1 503"));
-        readiness.set(true);
-        assert!(get(address, "GET /readyz?verbose").await.starts_with("HTTP/1.1 200"));
-        let metrics = get(address, "GET /metrics").await;
-        assert!(
-            metrics.contains("vdo_build_info{version=") && metrics.ends_with("# EOF\n"),
-            "{metrics}"
-        );
-        assert!(metrics.contains(CONTENT_TYPE));
-        assert!(get(address, "POST /metrics").await.starts_with("HTTP/1.1 405"));
-        assert!(get(address, "GET /plan").await.starts_with("HTTP/1.1 404"));
-        assert!(get(address, "nonsense").await.starts_with("HTTP/1.1 400"));
-        server.abort();
-        let _ = server.await;
-        assert!(
-            tokio::net::TcpStream::connect(address).await.is_err(),
-            "still served after it was dropped"
-        );
-    }
-}
+mod tests;

@@ -20,6 +20,12 @@ pub struct Args {
     #[arg(long, env = "VDO_LISTEN", default_value = "0.0.0.0:8080")]
     pub listen: SocketAddr,
 
+    /// Whether /metrics needs a bearer token. The API server says whose it is and whether that user may get /metrics;
+    /// apply deploy/monitoring/metrics-auth.yaml for the rights. Probes never need one
+    #[arg(long, env = "VDO_METRICS_AUTH", value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set,
+        num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub metrics_auth: bool,
+
     /// What is logged: error, warn, info, debug, trace, or a filter such as info,vdo::vcenter=debug
     #[arg(long, env = "VDO_LOG_LEVEL", default_value = "info")]
     pub log_level: String,
@@ -107,6 +113,18 @@ mod tests {
             (args.resync_interval, args.connection_interval),
             (Duration::from_secs(600), Duration::from_secs(600))
         );
+    }
+
+    #[test]
+    fn metrics_auth_flag_is_off_unless_set() {
+        for (line, wanted) in [
+            (&["vdo-operator"][..], false),
+            (&["vdo-operator", "--metrics-auth"], true),
+            (&["vdo-operator", "--metrics-auth=false"], false),
+        ] {
+            let args = Args::try_parse_from(line).expect("a command line");
+            assert_eq!(args.metrics_auth, wanted, "{line:?}");
+        }
     }
 
     #[test]

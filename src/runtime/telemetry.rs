@@ -65,11 +65,12 @@ fn filter(level: &str) -> Result<EnvFilter, TelemetryError> {
     if !level.split(',').all(known) {
         return Err(wrong(None));
     }
-    // The client library wraps every line in a span of its own; whoever names targets decides for himself.
+    // The client library wraps every line in a span of its own, and its `builder` logs each failed request, which the caller reports as
+    // well: in an outage every line would be there twice. A level that names targets is left as it is.
     let quiet = if level.contains(['=', ',']) {
         String::new()
     } else {
-        ",kube_runtime=warn,kube_client=warn".into()
+        ",kube_runtime=warn,kube_client=warn,kube_client::client::builder=off".into()
     };
     EnvFilter::try_new(format!("{level}{quiet}")).map_err(|source| wrong(Some(source)))
 }

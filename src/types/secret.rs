@@ -1,15 +1,18 @@
 use std::fmt;
+use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 /// A value that must never be printed. `Debug` and `Display` show `******`; [`Secret::expose`] is the one way out,
-/// so a search for `expose` finds every place where a secret leaves its wrapper.
+/// so a search for `expose` finds every place where a secret leaves its wrapper. Its memory is wiped when it is dropped.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct Secret(String);
+pub struct Secret(Zeroizing<String>);
+
+impl ZeroizeOnDrop for Secret {}
 
 impl Secret {
     /// Wraps a value.
     #[must_use]
     pub fn new(value: impl Into<String>) -> Self {
-        Self(value.into())
+        Self(Zeroizing::new(value.into()))
     }
 
     /// The value itself. The caller takes care that it reaches no log, event, status or error.
@@ -21,7 +24,7 @@ impl Secret {
     /// A text of somebody else's, without this value: a server may repeat what it was sent.
     #[must_use]
     pub fn hidden_in(&self, text: &str) -> String {
-        let parts = [self.0.as_str(), self.0.trim()];
+        let parts = [self.expose(), self.expose().trim()];
         let parts = parts.into_iter().filter(|part| !part.is_empty());
         parts.fold(text.to_owned(), |text, part| text.replace(part, "******"))
     }
@@ -54,6 +57,16 @@ mod tests {
         let secret = Secret::new("hunter2");
         assert_eq!(format!("{secret} {secret:?} {:?}", Some(&secret)), "****** ****** Some(******)");
         assert_eq!(secret.expose(), "hunter2");
+    }
+
+    /// Freed memory cannot be read without unsafe code, so the types are compared instead.
+    #[test]
+    fn secret_dropped_is_wiped_by_its_type() {
+        fn wiped_on_drop<T: ZeroizeOnDrop>(_: &T) {}
+        let secret = Secret::new("hunter2");
+        let Secret(inner) = &secret;
+        wiped_on_drop(inner);
+        wiped_on_drop(&secret);
     }
 
     #[test]

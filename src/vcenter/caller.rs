@@ -1,21 +1,19 @@
-use super::exchange::{Answer, Pipe};
+use super::budget::Budget;
+use super::exchange::{Answer, Bounds, Pipe};
 use super::method::Method;
+use super::offload::{Unread, Work, offload};
 use super::session::{Live, Rest, Service, Session, open};
-use super::tags::{self, Call};
-use super::xml::Element;
+use super::tags::{self, Call, Json};
+use super::xml::{Element, Tree};
 use super::{ProbeError, SessionError, wire};
 use crate::facts::ManagedObject;
 use hyper::header::{self, HeaderName, HeaderValue};
-use serde_json::Value;
-use tokio::time::timeout;
-
-/// The inventory of a large vCenter comes in pages of a few megabytes; more than this is not from a vCenter.
-const MAX_PAGE: usize = 64 << 20;
 
 /// Makes calls within a session.
 pub(super) struct Caller<'a> {
     pub(super) session: &'a Session,
     pub(super) live: &'a mut Live,
+    pub(super) budget: &'a Budget,
 }
 
 impl Caller<'_> {
@@ -36,50 +34,73 @@ impl Caller<'_> {
     }
 
     /// One call.
-    pub(super) async fn call(&mut self, method: Method, this: &ManagedObject, arguments: &str) -> Result<Element, SessionError> {
-        self.call_each(method, this, arguments, &mut |_| {}).await
+    pub(super) async fn call(&mut self, method: Method, this: &ManagedObject, arguments: &str) -> Result<Tree, SessionError> {
+        let answer = self.ask(method, this, arguments).await?;
+        let read = self.session.response(method, answer, self.budget).await?;
+        read.map_err(|fault| fault.of_call(self.address(), &self.session.credentials.user, method.name()))
     }
 
-    /// One call of which the answer is a long list: its items go to `each`. A connection that an exchange did not leave clean is
-    /// not used again.
-    pub(super) async fn call_each(
+    /// One call of which the answer is a long list: its items go through `take` into `taken`.
+    pub(super) async fn call_each<T: Send + 'static>(
         &mut self,
         method: Method,
         this: &ManagedObject,
         arguments: &str,
-        each: &mut (dyn FnMut(Element) + Send),
-    ) -> Result<Element, SessionError> {
-        let (endpoint, deadline) = (&self.session.endpoint, self.session.deadline);
+        taken: T,
+        take: fn(&mut T, Element) -> Result<(), Unread>,
+    ) -> Result<(Tree, T), SessionError> {
+        let answer = self.ask(method, this, arguments).await?;
+        let read = self
+            .session
+            .response_each(method, method.list(), answer, self.budget, taken, take)
+            .await?;
+        read.map_err(|fault| fault.of_call(self.address(), &self.session.credentials.user, method.name()))
+    }
+
+    /// Work on what was read, off the threads on which everything else waits.
+    pub(super) async fn offload<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Work) -> Result<T, Unread> + Send + 'static,
+    ) -> Result<T, SessionError> {
+        Ok(offload(&self.session.endpoint, self.budget, work).await?)
+    }
+
+    /// What is read of one answer.
+    fn bounds(&self) -> Bounds<'_> {
+        Bounds {
+            answer: self.budget.limits().answer,
+            budget: self.budget,
+        }
+    }
+
+    /// A connection that an exchange did not leave clean is not used again.
+    async fn ask(&mut self, method: Method, this: &ManagedObject, arguments: &str) -> Result<Answer, SessionError> {
+        let (endpoint, budget) = (&self.session.endpoint, self.budget);
         let exchange = async {
             let mut pipe = self.pipe().await?;
             let request = method.envelope(this, arguments, &self.cookie());
             let answer = pipe
-                .post(endpoint, &method.place(), request, self.live.cookie.as_ref(), MAX_PAGE)
+                .post(endpoint, &method.place(), request, self.live.cookie.as_ref(), self.bounds())
                 .await?;
             self.live.pipe = Some(pipe);
             Ok::<_, ProbeError>(answer)
         };
-        let answer = timeout(deadline, exchange)
-            .await
-            .map_err(|_| self.session.passed(method.name()))??;
-        let user = &self.session.credentials.user;
-        self.session
-            .response(method, &answer, each)?
-            .map_err(|fault| fault.of_call(endpoint.address(), user, method.name()))
+        let answer = budget.within(endpoint, exchange).await?;
+        Ok(answer.ok_or_else(|| self.passed(method.name()))??)
     }
 
     /// One call of the REST service, which logs in there when there is no session or it has ended.
-    pub(super) async fn rest(&mut self, call: &Call<'_>) -> Result<Value, SessionError> {
+    pub(super) async fn rest(&mut self, call: &Call<'_>) -> Result<Json, SessionError> {
         if let Some(rest) = self.live.rest.clone() {
             match self.exchange(call, Some(&rest), rest.modern).await? {
                 answer if answer.status == 401 => self.live.rest = None,
-                answer => return self.content(call, &answer, rest.modern),
+                answer => return self.content(call, answer, rest.modern).await,
             }
         }
         let rest = self.rest_login().await?;
         self.live.rest = Some(rest.clone());
         let answer = self.exchange(call, Some(&rest), rest.modern).await?;
-        self.content(call, &answer, rest.modern)
+        self.content(call, answer, rest.modern).await
     }
 
     async fn rest_login(&mut self) -> Result<Rest, SessionError> {
@@ -93,12 +114,12 @@ impl Caller<'_> {
             let (address, user) = (self.address(), self.session.credentials.user.clone());
             return Err(SessionError::TagsRefused { address, user });
         }
-        let value = self.content(&Call::Login, &answer, modern)?;
-        tags::opened(&value, modern).ok_or_else(|| self.malformed("it gives no session".into()))
+        let value = self.content(&Call::Login, answer, modern).await?;
+        tags::opened(&value, modern).ok_or_else(|| self.session.malformed("it gives no session".into()).into())
     }
 
     async fn exchange(&mut self, call: &Call<'_>, rest: Option<&Rest>, modern: bool) -> Result<Answer, SessionError> {
-        let (credentials, deadline) = (&self.session.credentials, self.session.deadline);
+        let (endpoint, budget, credentials) = (&self.session.endpoint, self.budget, &self.session.credentials);
         let login = rest
             .is_none()
             .then(|| tags::basic(&credentials.user, credentials.password.expose()))
@@ -110,19 +131,21 @@ impl Caller<'_> {
         ];
         let exchange = async {
             let mut pipe = self.pipe().await?;
-            let (endpoint, path) = (&self.session.endpoint, call.path(modern));
-            let answer = pipe.send(endpoint, call.method(), &path, headers, call.body(), MAX_PAGE).await?;
+            let path = call.path(modern);
+            let answer = pipe
+                .send(endpoint, call.method(), &path, headers, call.body(), self.bounds())
+                .await?;
             self.live.pipe = Some(pipe);
             Ok::<_, ProbeError>(answer)
         };
-        let answer = timeout(deadline, exchange).await;
-        Ok(answer.map_err(|_| self.session.passed(call.name()))??)
+        let answer = budget.within(endpoint, exchange).await?;
+        Ok(answer.ok_or_else(|| self.passed(call.name()))??)
     }
 
-    fn content(&self, call: &Call<'_>, answer: &Answer, modern: bool) -> Result<Value, SessionError> {
+    async fn content(&self, call: &Call<'_>, answer: Answer, modern: bool) -> Result<Json, SessionError> {
         let (address, user) = (self.address(), self.session.credentials.user.clone());
         match answer.status {
-            200..=299 => tags::content(answer, modern).map_err(|because| self.malformed(because)),
+            200..=299 => self.offload(move |work| tags::content(&answer, modern, work)).await,
             // A session that was just begun, or had to be had again.
             401 => Err(SessionError::TagsRefused { address, user }),
             403 => Err(SessionError::Forbidden {
@@ -138,11 +161,8 @@ impl Caller<'_> {
         }
     }
 
-    fn malformed(&self, because: String) -> SessionError {
-        SessionError::Connection(ProbeError::Malformed {
-            address: self.address(),
-            because,
-        })
+    fn passed(&self, method: &'static str) -> SessionError {
+        self.session.passed(method, self.budget)
     }
 
     /// The connection, or a new one where the old one has ended.
@@ -151,7 +171,7 @@ impl Caller<'_> {
             Some(pipe) if !pipe.is_closed() => Ok(pipe),
             _ => {
                 let endpoint = &self.session.endpoint;
-                open(endpoint, &wire::Clock::start(endpoint, self.session.deadline)).await
+                open(endpoint, &wire::Clock::start(endpoint, self.budget)).await
             }
         }
     }

@@ -1,4 +1,4 @@
-use super::CertificateFacts;
+use super::{CertificateFacts, Excess};
 use crate::types::Thumbprint;
 use std::time::Duration;
 
@@ -189,6 +189,22 @@ pub enum ProbeError {
         /// The limit.
         limit: usize,
     },
+    /// More than a whole inspection may be.
+    #[error("{address} sent {excess}, and the rest was not read")]
+    TooMuch {
+        /// Host and port.
+        address: String,
+        /// Of what.
+        excess: Excess,
+    },
+    /// Each answer came in time, and all together did not.
+    #[error("{address} did not finish answering within {after:?}")]
+    Unfinished {
+        /// Host and port.
+        address: String,
+        /// The time for a whole inspection.
+        after: Duration,
+    },
     /// Not to be understood.
     #[error("the answer of {address} cannot be read: {because}")]
     Malformed {
@@ -220,6 +236,8 @@ impl ProbeError {
             | Self::NotVcenter { .. }
             | Self::EsxHost { .. }
             | Self::TooLarge { .. }
+            | Self::TooMuch { .. }
+            | Self::Unfinished { .. }
             | Self::Malformed { .. } => Stage::IsVcenter,
             Self::TimedOut { stage, .. } => *stage,
         }
@@ -281,6 +299,12 @@ impl ProbeError {
             Self::Status { .. } => "Check the health of the vCenter and that nothing in between answers for it.",
             Self::NotVcenter { .. } => "Check the address and the port of the vCenter.",
             Self::EsxHost { .. } => "Give the address of the vCenter that manages this host; the drivers do not work with a host alone.",
+            Self::TooMuch { .. } => {
+                "Check that the address is that of a vCenter and that nothing in between answers for it. Where the vCenter is that large, give the account rights on the datacenters of this cluster only: what it cannot see is not sent. It is asked again by itself."
+            }
+            Self::Unfinished { .. } => {
+                "Check the health and the load of the vCenter. Where it is large, give the account rights on the datacenters of this cluster only: what it cannot see is not sent. It is asked again by itself."
+            }
             Self::TooLarge { .. } | Self::Malformed { .. } => {
                 "Check that the address is that of a vCenter and that nothing in between answers for it."
             }

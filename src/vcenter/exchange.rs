@@ -1,10 +1,12 @@
 //! HTTP over a connection that was opened and judged before.
 
+use super::budget::{Budget, Held, refused};
+use super::echo::proof;
 use super::method::Place;
 use super::{Endpoint, ProbeError};
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
-use hyper::body::Bytes;
-use hyper::client::conn::http1::{SendRequest, handshake};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1::{Builder, SendRequest};
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -13,10 +15,21 @@ use tokio::task::JoinSet;
 /// What the endpoint answered.
 pub(super) struct Answer {
     pub(super) status: u16,
-    pub(super) body: Bytes,
+    pub(super) body: Vec<u8>,
     /// The first part of `Set-Cookie`, word for word, to be sent back.
     pub(super) cookie: Option<HeaderValue>,
+    _held: Held,
 }
+
+impl Answer {
+    /// The body as a text.
+    pub(super) fn text(&self) -> Result<&str, &'static str> {
+        std::str::from_utf8(&self.body).map_err(|_| "it is not UTF-8 text")
+    }
+}
+
+/// What is read ahead of an answer, and all that may stand in its head.
+const MAX_BUFFER: usize = 64 << 10;
 
 /// A connection for one exchange after the other. Dropping it closes it.
 pub(super) struct Pipe {
@@ -29,7 +42,11 @@ impl Pipe {
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|source| broken(endpoint, source))?;
+        let (sender, connection) = Builder::new()
+            .max_buf_size(MAX_BUFFER)
+            .handshake(TokioIo::new(stream))
+            .await
+            .map_err(|source| broken(endpoint, source))?;
         let mut driver = JoinSet::new();
         driver.spawn(connection);
         Ok(Self { sender, _driver: driver })
@@ -47,17 +64,17 @@ impl Pipe {
         place: &Place,
         body: impl Into<Bytes>,
         cookie: Option<&HeaderValue>,
-        limit: usize,
+        bounds: Bounds<'_>,
     ) -> Result<Answer, ProbeError> {
         let headers = [
             (header::CONTENT_TYPE, Some(HeaderValue::from_static("text/xml; charset=\"utf-8\""))),
             (HeaderName::from_static("soapaction"), Some(HeaderValue::from_static(place.action))),
             (header::COOKIE, cookie.cloned()),
         ];
-        self.send(endpoint, hyper::Method::POST, place.path, headers, body, limit).await
+        self.send(endpoint, hyper::Method::POST, place.path, headers, body, bounds).await
     }
 
-    /// One request. The answer is read up to `limit` bytes; a redirect is an answer like any other.
+    /// One request. The answer is read within its bounds; a redirect is an answer like any other.
     pub(super) async fn send(
         &mut self,
         endpoint: &Endpoint,
@@ -65,8 +82,9 @@ impl Pipe {
         path: &str,
         headers: impl IntoIterator<Item = (HeaderName, Option<HeaderValue>)>,
         body: impl Into<Bytes>,
-        limit: usize,
+        bounds: Bounds<'_>,
     ) -> Result<Answer, ProbeError> {
+        bounds.budget.go_on().map_err(|excess| refused(endpoint, excess))?;
         let malformed = |because: String| ProbeError::Malformed {
             address: endpoint.address(),
             because,
@@ -85,29 +103,46 @@ impl Pipe {
         self.sender.ready().await.map_err(|source| broken(endpoint, source))?;
         let response = self.sender.send_request(request).await.map_err(|source| broken(endpoint, source))?;
         let status = response.status().as_u16();
-        let cookie = response.headers().get(header::SET_COOKIE).and_then(|value| {
-            let first = value.as_bytes().split(|byte| *byte == b';').next()?;
-            let mut value = HeaderValue::from_bytes(first).ok()?;
-            value.set_sensitive(true);
-            Some(value)
-        });
-        let body = Limited::new(response.into_body(), limit)
-            .collect()
-            .await
-            .map_err(|error| match error.downcast::<hyper::Error>() {
-                Ok(error) => broken(endpoint, *error),
-                Err(error) if error.is::<LengthLimitError>() => ProbeError::TooLarge {
-                    address: endpoint.address(),
-                    limit,
-                },
-                Err(error) => malformed(error.to_string()),
-            })?;
+        let cookie = response
+            .headers()
+            .get(header::SET_COOKIE)
+            .and_then(|value| proof(value.as_bytes().split(|byte| *byte == b';').next()?));
+        let (body, held) = collect(endpoint, response.into_body(), bounds).await?;
         Ok(Answer {
             status,
-            body: body.to_bytes(),
+            body,
             cookie,
+            _held: held,
         })
     }
+}
+
+/// How much of an answer is read.
+#[derive(Clone, Copy)]
+pub(super) struct Bounds<'a> {
+    /// Of this answer, so many bytes.
+    pub(super) answer: usize,
+    /// Of all.
+    pub(super) budget: &'a Budget,
+}
+
+async fn collect(endpoint: &Endpoint, mut body: Incoming, bounds: Bounds<'_>) -> Result<(Vec<u8>, Held), ProbeError> {
+    let (mut all, mut held) = (Vec::new(), bounds.budget.hold());
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|source| broken(endpoint, source))?;
+        let Some(data) = frame.data_ref() else { continue };
+        if all.len() + data.len() > bounds.answer {
+            return Err(ProbeError::TooLarge {
+                address: endpoint.address(),
+                limit: bounds.answer,
+            });
+        }
+        // A vector that grows stands in memory twice.
+        let room = bounds.budget.receive(data.len()).and_then(|()| held.grow(2 * data.len()));
+        room.map_err(|excess| refused(endpoint, excess))?;
+        all.extend_from_slice(data);
+    }
+    Ok((all, held))
 }
 
 fn broken(endpoint: &Endpoint, source: hyper::Error) -> ProbeError {

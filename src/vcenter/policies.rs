@@ -1,9 +1,11 @@
 //! The storage policies, which a service of their own keeps.
 
+use super::SessionError;
 use super::caller::Caller;
-use super::method::{Method, element, reference};
+use super::echo::{identifier, name, reference};
+use super::method::{Method, element};
+use super::offload::Unread;
 use super::xml::Element;
-use super::{ProbeError, SessionError};
 use crate::facts::{ManagedObject, Policy};
 
 /// The data service that encrypts, by which the policies of a vCenter refer to it.
@@ -17,27 +19,36 @@ pub(super) async fn read(caller: &mut Caller<'_>) -> Result<Vec<Policy>, Session
     };
     let content = caller.call(Method::PbmRetrieveServiceContent, &service, "").await?;
     let manager = content.child("returnval").and_then(|content| content.child("profileManager"));
-    let manager = manager.map(reference).ok_or_else(|| {
-        SessionError::Connection(ProbeError::Malformed {
-            address: caller.address(),
-            because: "it does not say where its storage policies are".into(),
-        })
-    })?;
+    let manager = manager
+        .ok_or_else(|| "it does not say where its storage policies are".to_owned())
+        .and_then(reference)
+        .map_err(|because| caller.session.malformed(because))?;
+    drop(content);
     let kind = "<resourceType><resourceType>STORAGE</resourceType></resourceType><profileCategory>REQUIREMENT</profileCategory>";
     let found = caller.call(Method::PbmQueryProfile, &manager, kind).await?;
-    let ids: String = found
-        .all("returnval")
-        .map(|id| format!("<profileIds>{}</profileIds>", element("uniqueId", &id.text_of("uniqueId"))))
+    let ids = found.all("returnval").map(|id| identifier(&id.text_of("uniqueId")));
+    let ids: Result<String, String> = ids
+        .map(|id| Ok(format!("<profileIds>{}</profileIds>", element("uniqueId", &id?))))
         .collect();
+    let ids = ids.map_err(|because| caller.session.malformed(because))?;
+    drop(found);
     if ids.is_empty() {
         return Ok(vec![]);
     }
-    let profiles = caller.call(Method::PbmRetrieveContent, &manager, &ids).await?;
-    let policies = profiles.all("returnval").map(|profile| Policy {
-        name: profile.text_of("name"),
-        encrypts: encrypts(profile),
-    });
-    Ok(policies.collect())
+    let taken = (vec![], caller.budget.hold());
+    let (_, (policies, held)) = caller
+        .call_each(Method::PbmRetrieveContent, &manager, &ids, taken, |(policies, held), profile| {
+            let policy = Policy {
+                name: name(profile.text_of("name"))?,
+                encrypts: encrypts(&profile),
+            };
+            held.grow(2 * size_of::<Policy>() + policy.name.len())?;
+            policies.push(policy);
+            Ok::<(), Unread>(())
+        })
+        .await?;
+    held.keep();
+    Ok(policies)
 }
 
 fn encrypts(profile: &Element) -> bool {

@@ -1,12 +1,19 @@
 //! What the account of a session may do.
 
 use super::SessionError;
+use super::budget::Held;
 use super::caller::Caller;
-use super::method::{Method, element, refer, reference};
+use super::echo::reference;
+use super::method::{Method, element, refer};
+use super::offload::Unread;
+use super::xml::Element;
 use crate::facts::{Granted, ManagedObject};
 
 /// Objects in one question.
 const MANY: usize = 1000;
+
+/// What a privilege or an object costs in memory besides its text.
+const COST: usize = 128;
 
 /// Asks about the privileges of this very session: the name of the account does not matter. With `everything`, all privileges on
 /// each object are read as well, which needs the name as the vCenter spells it.
@@ -17,39 +24,56 @@ pub(super) async fn ask(
 ) -> Result<Granted, SessionError> {
     let manager = caller.service().authorization.clone();
     let (key, principal) = caller.owner();
-    let mut granted = Granted {
+    let granted = Granted {
         principal: principal.clone(),
         ..Granted::default()
     };
+    let mut taken = (granted, caller.budget.hold());
     for (objects, privileges) in questions {
         let privileges: String = privileges.iter().map(|privilege| element("privId", privilege)).collect();
         for some in objects.chunks(MANY) {
             let entities = |name: &str| some.iter().map(|object| refer(name, object)).collect::<String>();
             let arguments = entities("entity") + &element("sessionId", &key) + &privileges;
-            let answer = caller.call(Method::HasPrivilegeOnEntities, &manager, &arguments).await?;
-            for one in answer.all("returnval") {
-                let Some(object) = one.child("entity").map(reference) else {
-                    continue;
-                };
-                let held = one.all("privAvailability").filter(|p| p.text_of("isGranted") == "true");
-                granted
-                    .granted
-                    .entry(object.id)
-                    .or_default()
-                    .extend(held.map(|p| p.text_of("privId")));
-            }
+            let method = Method::HasPrivilegeOnEntities;
+            (_, taken) = caller.call_each(method, &manager, &arguments, taken, has).await?;
             if everything {
                 let arguments = entities("entities") + &element("userName", &principal);
-                let answer = caller.call(Method::FetchUserPrivilegeOnEntities, &manager, &arguments).await?;
-                for one in answer.all("returnval") {
-                    let Some(object) = one.child("entity").map(reference) else {
-                        continue;
-                    };
-                    let held = one.all("privileges").map(|privilege| privilege.text.trim().to_owned());
-                    granted.all.entry(object).or_default().extend(held);
-                }
+                let method = Method::FetchUserPrivilegeOnEntities;
+                (_, taken) = caller.call_each(method, &manager, &arguments, taken, has_in_all).await?;
             }
         }
     }
+    let (granted, held) = taken;
+    held.keep();
     Ok(granted)
+}
+
+/// Which of the privileges that were asked for are there.
+fn has((granted, held): &mut (Granted, Held), one: Element) -> Result<(), Unread> {
+    let Some(object) = one.child("entity").map(reference).transpose()? else {
+        return Ok(());
+    };
+    held.grow(COST + object.id.len())?;
+    let own = granted.granted.entry(object.id).or_default();
+    for privilege in one.all("privAvailability").filter(|p| p.text_of("isGranted") == "true") {
+        let privilege = privilege.text_of("privId");
+        held.grow(COST + privilege.len())?;
+        own.insert(privilege);
+    }
+    Ok(())
+}
+
+/// All privileges that are there.
+fn has_in_all((granted, held): &mut (Granted, Held), one: Element) -> Result<(), Unread> {
+    let Some(object) = one.child("entity").map(reference).transpose()? else {
+        return Ok(());
+    };
+    held.grow(COST + object.id.len())?;
+    let own = granted.all.entry(object).or_default();
+    for privilege in one.all("privileges") {
+        let privilege = privilege.text.trim().to_owned();
+        held.grow(COST + privilege.len())?;
+        own.insert(privilege);
+    }
+    Ok(())
 }

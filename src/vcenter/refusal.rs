@@ -111,6 +111,12 @@ impl SessionError {
         )
     }
 
+    /// Whether nothing more is asked in this inspection, and the session is given up.
+    #[must_use]
+    pub fn ends_inspection(&self) -> bool {
+        matches!(self, Self::Connection(ProbeError::TooMuch { .. } | ProbeError::Unfinished { .. }))
+    }
+
     /// What to do about it: one sentence or two.
     #[must_use]
     pub fn remedy(&self) -> &'static str {

@@ -1,7 +1,9 @@
 //! The one question that needs no login, and its answer.
 
+use super::budget::Budget;
 use super::exchange::Answer;
-use super::xml::{self, Element};
+use super::offload::offload;
+use super::xml::{self, Element, Tree};
 use super::{Endpoint, ProbeError, plain};
 use crate::types::VcenterVersion;
 
@@ -28,54 +30,64 @@ pub(super) struct About {
     pub(super) full_name: String,
 }
 
-/// Reads the answer.
-pub(super) fn about(endpoint: &Endpoint, answer: &Answer) -> Result<About, ProbeError> {
+/// Reads the answer: what the service says about itself, and all of its content.
+pub(super) async fn about(endpoint: &Endpoint, budget: &Budget, answer: Answer) -> Result<(About, Tree), ProbeError> {
     let address = || endpoint.address();
     let not_vcenter = |because: &str| ProbeError::NotVcenter {
         address: address(),
         because: because.to_owned(),
     };
-    let malformed = |because: String| ProbeError::Malformed {
-        address: address(),
-        because,
-    };
-    match answer.status {
-        200 => {}
+    let status = answer.status;
+    match status {
         300..=399 => return Err(not_vcenter("it redirects /sdk to another place, which is not followed")),
         404 | 405 | 410 | 501 => return Err(not_vcenter("it has nothing at /sdk")),
-        status => {
-            let fault = std::str::from_utf8(&answer.body)
-                .ok()
-                .and_then(|text| xml::parse(text).ok())
-                .and_then(|tree| fault(&tree));
-            return Err(ProbeError::Status {
-                address: address(),
-                status,
-                fault,
-            });
-        }
+        _ => {}
     }
-    let text = std::str::from_utf8(&answer.body).map_err(|_| malformed("it is not UTF-8 text".to_owned()))?;
-    if is_web_page(text) {
-        return Err(not_vcenter("it answers with a web page"));
+    let read = offload(endpoint, budget, move |work| {
+        let text = answer.text()?;
+        (!is_web_page(text)).then(|| xml::parse(text, work)).transpose()
+    });
+    let read = read.await;
+    if status != 200 {
+        let fault = read.ok().flatten().and_then(|tree| fault(&tree));
+        return Err(ProbeError::Status {
+            address: address(),
+            status,
+            fault,
+        });
     }
-    let tree = xml::parse(text).map_err(malformed)?;
+    let tree = read?.ok_or_else(|| not_vcenter("it answers with a web page"))?;
     if !tree.is(SOAP, "Envelope") {
         return Err(not_vcenter("its answer is not SOAP"));
     }
     if let Some(fault) = fault(&tree) {
         return Err(ProbeError::Status {
             address: address(),
-            status: 200,
+            status,
             fault: Some(fault),
         });
     }
-    let about = tree
-        .child("Body")
-        .and_then(|body| body.children.iter().find(|child| child.is(VIM, "RetrieveServiceContentResponse")))
-        .and_then(|response| response.child("returnval"))
-        .and_then(|content| content.child("about"))
-        .ok_or_else(|| not_vcenter("its SOAP answer says nothing about a vSphere service"))?;
+    let silent = || not_vcenter("its SOAP answer says nothing about a vSphere service");
+    let content = tree.map(|root| content(root).ok_or_else(silent))?;
+    let about = content.child("about").ok_or_else(silent)?;
+    let about = judged(endpoint, about)?;
+    Ok((about, content))
+}
+
+/// What the answer holds.
+fn content(root: Element) -> Option<Element> {
+    let body = root.children.into_iter().find(|child| child.name == "Body")?;
+    let mut parts = body.children.into_iter();
+    let response = parts.find(|child| child.is(VIM, "RetrieveServiceContentResponse"))?;
+    response.children.into_iter().find(|child| child.name == "returnval")
+}
+
+fn judged(endpoint: &Endpoint, about: &Element) -> Result<About, ProbeError> {
+    let address = || endpoint.address();
+    let not_vcenter = |because: String| ProbeError::NotVcenter {
+        address: address(),
+        because,
+    };
     let api_type = plain(&about.text_of("apiType"));
     match api_type.as_str() {
         "VirtualCenter" => {}
@@ -85,12 +97,15 @@ pub(super) fn about(endpoint: &Endpoint, answer: &Answer) -> Result<About, Probe
                 full_name: plain(&about.text_of("fullName")),
             });
         }
-        other => return Err(not_vcenter(&format!("it calls itself {:?}", other))),
+        other => return Err(not_vcenter(format!("it calls itself {other:?}"))),
     }
     let version = plain(&about.text_of("version"));
     let version = version
         .parse()
-        .map_err(|error: crate::types::ParseVersionError| malformed(error.to_string()))?;
+        .map_err(|error: crate::types::ParseVersionError| ProbeError::Malformed {
+            address: address(),
+            because: error.to_string(),
+        })?;
     Ok(About {
         version,
         build: plain(&about.text_of("build")),

@@ -1,9 +1,12 @@
 //! The tags of objects, which only the REST service knows. It has a login of its own, with the same account.
 
+use super::budget::{Held, refused};
 use super::caller::Caller;
+use super::echo::{name, proof, segment};
 use super::exchange::Answer;
+use super::offload::{Unread, Work};
 use super::session::Rest;
-use super::{ProbeError, SessionError, plain};
+use super::{ProbeError, SessionError};
 use crate::facts::{ManagedObject, Tagging};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,6 +14,7 @@ use hyper::Method;
 use hyper::header::HeaderValue;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 
 /// Objects in one question.
 const MANY: usize = 500;
@@ -75,12 +79,16 @@ impl Call<'_> {
     }
 }
 
+/// What a tag on an object costs in memory besides its text.
+const COST: usize = 160;
+
 /// Reads which of these categories exist and which of their tags are on these objects.
 pub(super) async fn read(caller: &mut Caller<'_>, categories: &BTreeSet<&str>, objects: &[ManagedObject]) -> Result<Tagging, SessionError> {
     let mut names: BTreeMap<String, String> = BTreeMap::new();
-    let ids = texts(&caller.rest(&Call::Categories).await?);
-    for id in ids.iter().take(MOST) {
-        let name = text(&caller.rest(&Call::Category(checked(caller, id)?)).await?, "name");
+    let ids = texts(&caller.rest(&Call::Categories).await?.value);
+    for id in &ids {
+        let answer = caller.rest(&Call::Category(checked(caller, segment(id))?)).await?;
+        let name = checked(caller, name(text(&answer, "name")))?;
         if categories.contains(name.as_str()) {
             names.insert(id.clone(), name);
         }
@@ -95,17 +103,21 @@ pub(super) async fn read(caller: &mut Caller<'_>, categories: &BTreeSet<&str>, o
     };
     for some in objects.chunks(MANY) {
         let attached = caller.rest(&Call::Attached(some)).await?;
-        for one in attached.as_array().into_iter().flatten() {
+        for one in attached.value.as_array().into_iter().flatten() {
             let Some(object) = one.pointer("/object_id/id").and_then(Value::as_str) else {
                 continue;
             };
             for id in texts(&one["tag_ids"]) {
                 if !tags.contains_key(&id) && tags.len() < MOST {
-                    let tag = caller.rest(&Call::Tag(checked(caller, &id)?)).await?;
+                    let tag = caller.rest(&Call::Tag(checked(caller, segment(&id))?)).await?;
+                    let own = checked(caller, name(text(&tag, "name")))?;
                     let of_ours = names.get(&text(&tag, "category_id"));
-                    tags.insert(id.clone(), of_ours.map(|category| (category.clone(), text(&tag, "name"))));
+                    tags.insert(id.clone(), of_ours.map(|category| (category.clone(), own)));
                 }
                 if let Some(Some(tag)) = tags.get(&id) {
+                    let cost = COST + object.len() + tag.0.len() + tag.1.len();
+                    let room = caller.budget.keep(cost);
+                    room.map_err(|excess| refused(&caller.session.endpoint, excess))?;
                     tagging.attached.entry(object.to_owned()).or_default().insert(tag.clone());
                 }
             }
@@ -114,44 +126,65 @@ pub(super) async fn read(caller: &mut Caller<'_>, categories: &BTreeSet<&str>, o
     Ok(tagging)
 }
 
-/// An identifier goes into a path: it must be one.
-fn checked<'a>(caller: &Caller<'_>, id: &'a str) -> Result<&'a str, SessionError> {
-    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '-' | '_' | '.');
-    if !id.is_empty() && id.len() < 200 && id.chars().all(good) {
-        return Ok(id);
-    }
-    Err(SessionError::Connection(ProbeError::Malformed {
-        address: caller.address(),
-        because: format!("it names a tag {:?}", plain(id)),
-    }))
+fn checked<T>(caller: &Caller<'_>, told: Result<T, String>) -> Result<T, ProbeError> {
+    told.map_err(|because| caller.session.malformed(because))
 }
 
-/// The strings of a list; there may be null in its place.
+/// The strings of a list, as many as are asked about; there may be null in its place.
 fn texts(list: &Value) -> Vec<String> {
     let all = list.as_array().into_iter().flatten();
-    all.filter_map(Value::as_str).map(str::to_owned).collect()
+    all.filter_map(Value::as_str).map(str::to_owned).take(MOST).collect()
 }
 
 fn text(value: &Value, key: &str) -> String {
     value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// What an answer holds, without the wrapping of the older paths.
-pub(super) fn content(answer: &Answer, modern: bool) -> Result<Value, String> {
-    let value: Value = serde_json::from_slice(&answer.body).map_err(|_| "it is not JSON".to_owned())?;
+/// What an answer holds, and the memory that it takes.
+#[derive(Debug)]
+pub(super) struct Json {
+    value: Value,
+    _held: Held,
+}
+
+impl Deref for Json {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        &self.value
+    }
+}
+
+/// Reads an answer, without the wrapping of the older paths.
+pub(super) fn content(answer: &Answer, modern: bool, work: &Work) -> Result<Json, Unread> {
+    let value = json(&answer.body, work)?;
     if modern {
         return Ok(value);
     }
+    let Json { value, _held } = value;
     match value {
-        Value::Object(mut fields) => fields.remove("value").ok_or_else(|| "it holds no value".to_owned()),
-        _ => Err("it holds no value".to_owned()),
+        Value::Object(mut fields) => {
+            let value = fields.remove("value").ok_or("it holds no value")?;
+            Ok(Json { value, _held })
+        }
+        _ => Err("it holds no value".into()),
     }
+}
+
+/// Reads JSON. It is known before how much it can be at most: each value but the first follows one of three characters.
+pub(super) fn json(text: &[u8], work: &Work) -> Result<Json, Unread> {
+    work.go_on()?;
+    let values = 1 + text.iter().filter(|c| matches!(c, b',' | b'[' | b'{')).count();
+    work.budget.elements(values)?;
+    let mut held = work.hold();
+    held.grow(values.saturating_mul(3 * size_of::<Value>()).saturating_add(text.len()))?;
+    let value = serde_json::from_slice(text).map_err(|_| "it is not JSON")?;
+    Ok(Json { value, _held: held })
 }
 
 /// The session that a login has opened.
 pub(super) fn opened(value: &Value, modern: bool) -> Option<Rest> {
-    let mut id = HeaderValue::from_str(value.as_str()?).ok()?;
-    id.set_sensitive(true);
+    let id = proof(value.as_str()?.as_bytes())?;
     Some(Rest { id, modern })
 }
 
@@ -164,6 +197,7 @@ pub(super) fn basic(user: &str, password: &str) -> Option<HeaderValue> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::budget::{Budget, Excess, Limits, Pool};
     use super::*;
 
     #[test]
@@ -194,6 +228,44 @@ mod tests {
         ] {
             let told = |modern| format!("{} {}", call.method(), call.path(modern));
             assert_eq!((told(false).as_str(), told(true).as_str()), (old, new));
+        }
+    }
+
+    #[test]
+    fn tag_answer_bomb_is_refused_before_it_is_read() {
+        let pool = Pool::new(4 << 20);
+        let told = |text: &str| {
+            let budget = Budget::new(Limits::default(), &pool);
+            json(text.as_bytes(), &Work::with(budget)).map(|json| json.value)
+        };
+        assert_eq!(told(r#"{"value": ["a,b"]}"#), Ok(json!({"value": ["a,b"]})));
+        for bomb in [
+            format!("[{}0]", "0,".repeat(500_000)),
+            format!("[{}0]", "[],".repeat(300_000)),
+            format!("[{}{{}}]", "{\"a\":{}},".repeat(100_000)),
+        ] {
+            assert_eq!((told(&bomb), pool.used()), (Err(Excess::Memory.into()), 0));
+        }
+        assert_eq!(told(&"[".repeat(1000)), Err("it is not JSON".into()));
+        let few = Limits {
+            elements: 100,
+            ..Limits::default()
+        };
+        let many = format!("[{}0]", "0,".repeat(100));
+        let told = json(many.as_bytes(), &Work::with(Budget::new(few, &pool))).map(|json| json.value);
+        assert_eq!(told, Err(Excess::Elements(100).into()));
+    }
+
+    #[test]
+    fn tag_session_that_is_no_header_is_refused() {
+        for (value, good) in [
+            (json!("52b8-72aa"), true),
+            (json!("a\r\nX: y"), false),
+            (json!(""), false),
+            (json!("x".repeat(5000)), false),
+            (json!(7), false),
+        ] {
+            assert_eq!(opened(&value, true).is_some(), good, "{value}");
         }
     }
 }

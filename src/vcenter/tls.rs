@@ -55,7 +55,7 @@ impl Config {
 /// Performs the handshake; the certificate was accepted when this succeeds.
 pub(super) async fn handshake(
     endpoint: &Endpoint,
-    clock: &Clock,
+    clock: &Clock<'_>,
     config: Config,
     stream: Stream,
 ) -> Result<(TlsStream<Stream>, CertificateFacts), ProbeError> {

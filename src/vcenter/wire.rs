@@ -1,11 +1,11 @@
 //! Name, port and proxy, each step against the same deadline.
 
+use super::budget::{Budget, refused};
 use super::{Endpoint, ProbeError, Stage};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -14,19 +14,19 @@ use tokio::time::{Instant, timeout, timeout_at};
 pub(super) type Stream = TcpStream;
 
 /// The deadline of one walk.
-pub(super) struct Clock {
-    address: String,
-    after: Duration,
+pub(super) struct Clock<'a> {
+    endpoint: &'a Endpoint,
+    budget: &'a Budget,
     until: Instant,
 }
 
-impl Clock {
+impl<'a> Clock<'a> {
     /// Starts now.
-    pub(super) fn start(endpoint: &Endpoint, after: Duration) -> Self {
+    pub(super) fn start(endpoint: &'a Endpoint, budget: &'a Budget) -> Self {
         Self {
-            address: endpoint.address(),
-            after,
-            until: Instant::now() + after,
+            endpoint,
+            budget,
+            until: budget.end_of_call(),
         }
     }
 
@@ -36,16 +36,19 @@ impl Clock {
     }
 
     fn passed(&self, stage: Stage) -> ProbeError {
-        ProbeError::TimedOut {
-            address: self.address.clone(),
-            stage,
-            after: self.after,
+        match self.budget.go_on() {
+            Err(excess) => refused(self.endpoint, excess),
+            Ok(()) => ProbeError::TimedOut {
+                address: self.endpoint.address(),
+                stage,
+                after: self.budget.limits().call,
+            },
         }
     }
 }
 
 /// Opens a connection, through the proxy of the environment where there is one for this address.
-pub(super) async fn connect(endpoint: &Endpoint, clock: &Clock) -> Result<Stream, ProbeError> {
+pub(super) async fn connect(endpoint: &Endpoint, clock: &Clock<'_>) -> Result<Stream, ProbeError> {
     match proxy_for(endpoint, &Matcher::from_env()) {
         None => dial(&endpoint.server, endpoint.port, clock).await,
         Some(proxy) => tunnel(endpoint, &proxy, clock).await,
@@ -61,7 +64,7 @@ fn proxy_for(endpoint: &Endpoint, matcher: &Matcher) -> Option<Intercept> {
     if loopback { None } else { matcher.intercept(&uri) }
 }
 
-async fn dial(host: &str, port: u16, clock: &Clock) -> Result<TcpStream, ProbeError> {
+async fn dial(host: &str, port: u16, clock: &Clock<'_>) -> Result<TcpStream, ProbeError> {
     let unresolvable = |source| ProbeError::Unresolvable {
         server: host.to_owned(),
         source,
@@ -89,17 +92,17 @@ async fn dial(host: &str, port: u16, clock: &Clock) -> Result<TcpStream, ProbeEr
         None => unresolvable(None),
         Some(Err(())) => clock.passed(Stage::Connected),
         Some(Ok(error)) if error.kind() == io::ErrorKind::ConnectionRefused => ProbeError::Refused {
-            address: clock.address.clone(),
+            address: clock.endpoint.address(),
         },
         Some(Ok(source)) => ProbeError::Unreachable {
-            address: clock.address.clone(),
+            address: clock.endpoint.address(),
             source,
         },
     })
 }
 
 /// Asks an HTTP proxy to connect us.
-async fn tunnel(endpoint: &Endpoint, proxy: &Intercept, clock: &Clock) -> Result<TcpStream, ProbeError> {
+async fn tunnel(endpoint: &Endpoint, proxy: &Intercept, clock: &Clock<'_>) -> Result<TcpStream, ProbeError> {
     let uri = proxy.uri();
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
     let failed = |because: String| ProbeError::Proxy {
@@ -213,7 +216,8 @@ mod tests {
                 port: 8443,
                 trust: Trust::SystemRoots,
             };
-            let clock = Clock::start(&endpoint, Duration::from_secs(10));
+            let budget = Budget::default();
+            let clock = Clock::start(&endpoint, &budget);
             let chosen = proxy_for(&endpoint, &Matcher::builder().https(proxy).build()).expect("a proxy");
             let outcome = tunnel(&endpoint, &chosen, &clock).await;
             assert!(

@@ -1,18 +1,24 @@
-//! A small element tree, read with suspicion: no DOCTYPE, so no entities of its own; bounded in depth and in elements; no character that
-//! XML 1.0 forbids, however it is written.
+//! A small element tree, read with suspicion: no DOCTYPE, so no entities of its own; bounded in depth, in elements, and by the budget of
+//! the inspection; no character that XML 1.0 forbids, however it is written.
 
+use super::budget::Held;
+use super::kept::Kept;
+use super::offload::{Unread, Work};
+use super::plain;
 use quick_xml::NsReader;
 use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::Event;
 use quick_xml::name::ResolveResult;
+use std::ops::Deref;
 
 const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
 
 /// SOAP answers are about ten deep.
 const MAX_DEPTH: usize = 64;
-/// How many elements are kept at once, about 10 MB of them. Items of a long list are handed over one by one and do not count together; a
-/// page has at most some thousand machines with a dozen values each.
-const MAX_ELEMENTS: usize = 50_000;
+/// What an element costs in memory besides its text: its place among others, of which up to half are empty, and its name.
+const COST: usize = 2 * size_of::<Element>() + 64;
+/// An element of SOAP has two or three. The reader compares each with all others.
+const MAX_ATTRIBUTES: usize = 32;
 /// What a namespace is called that is none of [`NAMESPACES`].
 const OTHER: &str = "(another namespace)";
 
@@ -47,9 +53,21 @@ impl Element {
         self.children.iter().filter(move |child| child.name == name)
     }
 
-    /// How many elements it is, itself included.
-    fn size(&self) -> usize {
-        1 + self.children.iter().map(Self::size).sum::<usize>()
+    /// How many elements it is, itself included, and the memory that they take.
+    fn size(&self) -> (usize, usize) {
+        let texts = self.name.len() + self.xsi_type.len() + self.kind.len() + self.text.len();
+        self.children
+            .iter()
+            .map(Self::size)
+            .fold((1, COST + texts), |all, one| (all.0 + one.0, all.1 + one.1))
+    }
+
+    fn adopt(&mut self, child: Self) {
+        // Most elements with children have one: a vector would begin with places for four.
+        if self.children.is_empty() {
+            self.children.reserve_exact(1);
+        }
+        self.children.push(child);
     }
 
     /// Whether this is that element of that namespace.
@@ -63,48 +81,80 @@ impl Element {
     }
 }
 
-/// Reads a document. The error is a phrase for people.
-pub(super) fn parse(text: &str) -> Result<Element, String> {
-    parse_each(text, "", &mut |_| {})
+/// A document, and the memory that it takes.
+#[derive(Debug)]
+pub(super) struct Tree {
+    pub(super) root: Element,
+    _held: Held,
+}
+
+impl Deref for Tree {
+    type Target = Element;
+
+    fn deref(&self) -> &Element {
+        &self.root
+    }
+}
+
+impl Tree {
+    /// The part of it that `pick` chooses.
+    pub(super) fn map<E>(self, pick: impl FnOnce(Element) -> Result<Element, E>) -> Result<Self, E> {
+        let root = pick(self.root)?;
+        Ok(Self { root, ..self })
+    }
+}
+
+/// Reads a document.
+pub(super) fn parse(text: &str, work: &Work) -> Result<Tree, Unread> {
+    parse_each(text, work, "", &mut (), |(), _| Ok(()))
 }
 
 /// The same, but elements of this local name are handed over one by one as they end, and are not kept: a long list takes no more
 /// memory than its longest item.
-pub(super) fn parse_each(text: &str, name: &str, each: &mut dyn FnMut(Element)) -> Result<Element, String> {
+pub(super) fn parse_each<T>(
+    text: &str,
+    work: &Work,
+    name: &str,
+    taken: &mut T,
+    take: fn(&mut T, Element) -> Result<(), Unread>,
+) -> Result<Tree, Unread> {
     let mut reader = NsReader::from_str(text);
     reader.config_mut().expand_empty_elements = true;
     let mut open: Vec<Element> = vec![];
-    let mut kept = 0;
+    let mut kept = Kept::new(work);
     loop {
-        let (namespace, event) = reader.read_resolved_event().map_err(|error| format!("it is not XML ({error})"))?;
+        kept.step()?;
+        let (namespace, event) = reader.read_resolved_event().map_err(bad("is not XML"))?;
         match event {
             Event::Start(start) => {
                 if open.len() == MAX_DEPTH {
-                    return Err(format!("it is nested deeper than {MAX_DEPTH} elements"));
-                }
-                kept += 1;
-                if kept > MAX_ELEMENTS {
-                    return Err(format!("it has more than {MAX_ELEMENTS} elements"));
+                    return Err(format!("it is nested deeper than {MAX_DEPTH} elements").into());
                 }
                 let namespace = match namespace {
                     ResolveResult::Bound(namespace) => known(namespace.into_inner()),
                     ResolveResult::Unbound => "",
-                    ResolveResult::Unknown(_) => return Err("it uses a namespace prefix that it does not declare".to_owned()),
+                    ResolveResult::Unknown(_) => return Err("it uses a namespace prefix that it does not declare".into()),
                 };
+                let name = start.local_name().into_inner().to_owned();
+                kept.element(COST + name.len())?;
                 let mut element = Element {
                     namespace,
-                    name: start.local_name().into_inner().to_owned(),
+                    name,
                     ..Element::default()
                 };
-                for attribute in start.attributes() {
-                    let attribute = attribute.map_err(|error| format!("it has a bad attribute ({error})"))?;
+                for (number, attribute) in start.attributes().enumerate() {
+                    if number == MAX_ATTRIBUTES {
+                        return Err(format!("it has an element with more than {MAX_ATTRIBUTES} attributes").into());
+                    }
+                    let attribute = attribute.map_err(bad("has a bad attribute"))?;
                     let (namespace, name) = reader.resolver().resolve_attribute(attribute.key);
                     if name.into_inner() != "type" {
                         continue;
                     }
+                    kept.text(attribute.value.len())?;
                     let value = attribute
                         .normalized_value(quick_xml::XmlVersion::Implicit1_0)
-                        .map_err(|error| format!("it has a bad attribute ({error})"))?;
+                        .map_err(bad("has a bad attribute"))?;
                     allowed(&value)?;
                     match namespace {
                         ResolveResult::Bound(namespace) if namespace.into_inner() == XSI => {
@@ -120,30 +170,38 @@ pub(super) fn parse_each(text: &str, name: &str, each: &mut dyn FnMut(Element)) 
                 let done = open.pop().ok_or("it closes an element that is not open")?;
                 match open.last_mut() {
                     Some(_) if done.name == name => {
-                        kept -= done.size();
-                        each(done);
+                        kept.handed_over(done.size());
+                        take(taken, done)?;
                     }
-                    Some(parent) => parent.children.push(done),
-                    None => return Ok(done),
+                    Some(parent) => parent.adopt(done),
+                    None => {
+                        return Ok(Tree {
+                            root: done,
+                            _held: kept.finish()?,
+                        });
+                    }
                 }
             }
-            Event::Text(part) => push(&mut open, &part)?,
-            Event::CData(part) => push(&mut open, &part)?,
+            Event::Text(part) => push(&mut open, &part, &mut kept)?,
+            Event::CData(part) => push(&mut open, &part, &mut kept)?,
             Event::GeneralRef(reference) => {
-                let character = reference
-                    .resolve_char_ref()
-                    .map_err(|error| format!("it refers to no character ({error})"))?;
+                let character = reference.resolve_char_ref().map_err(bad("refers to no character"))?;
                 match (character, resolve_predefined_entity(&reference)) {
-                    (Some(character), _) => push(&mut open, character.encode_utf8(&mut [0; 4]))?,
-                    (None, Some(text)) => push(&mut open, text)?,
-                    (None, None) => return Err("it refers to an entity that XML does not define".to_owned()),
+                    (Some(character), _) => push(&mut open, character.encode_utf8(&mut [0; 4]), &mut kept)?,
+                    (None, Some(text)) => push(&mut open, text, &mut kept)?,
+                    (None, None) => return Err("it refers to an entity that XML does not define".into()),
                 }
             }
-            Event::DocType(_) => return Err("it declares a DOCTYPE, which SOAP forbids".to_owned()),
-            Event::Eof => return Err("it ends in the middle".to_owned()),
+            Event::DocType(_) => return Err("it declares a DOCTYPE, which SOAP forbids".into()),
+            Event::Eof => return Err("it ends in the middle".into()),
             Event::Empty(_) | Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
         }
     }
+}
+
+/// What the reader says of a document may repeat any part of it.
+fn bad<E: std::fmt::Display>(what: &str) -> impl Fn(E) -> Unread {
+    move |error| format!("it {what} ({})", plain(&error.to_string())).into()
 }
 
 /// The namespace as it is known here.
@@ -157,26 +215,51 @@ pub(super) fn is_character(c: char) -> bool {
 }
 
 /// Control characters would be commands to a terminal that shows them.
-fn allowed(text: &str) -> Result<(), String> {
+fn allowed(text: &str) -> Result<(), Unread> {
     match text.chars().find(|c| !is_character(*c)) {
-        Some(c) => Err(format!("it contains the character U+{:04X}, which XML forbids", u32::from(c))),
+        Some(c) => Err(format!("it contains the character U+{:04X}, which XML forbids", u32::from(c)).into()),
         None => Ok(()),
     }
 }
 
-fn push(open: &mut [Element], text: &str) -> Result<(), String> {
+fn push(open: &mut [Element], text: &str, kept: &mut Kept<'_>) -> Result<(), Unread> {
     allowed(text)?;
     match open.last_mut() {
-        Some(element) => element.text.push_str(text),
+        Some(element) => {
+            kept.text(text.len())?;
+            element.text.push_str(text);
+        }
         None if text.trim().is_empty() => {}
-        None => return Err("it has text outside of any element".to_owned()),
+        None => return Err("it has text outside of any element".into()),
     }
     Ok(())
 }
 
+/// A document that is known to be right.
+#[cfg(test)]
+pub(super) fn whole(text: &str) -> Element {
+    parse(text, &Work::with(super::Budget::default())).expect("XML").root
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::budget::{Budget, Excess, Limits, Pool};
+    use super::super::kept::MAX_ELEMENTS;
     use super::*;
+
+    fn parse(text: &str) -> Result<Element, Unread> {
+        super::parse(text, &Work::with(Budget::default())).map(|tree| tree.root)
+    }
+
+    /// The texts of the items `o`, and what remains.
+    fn parse_each(text: &str, work: &Work) -> Result<(Vec<String>, Tree), Unread> {
+        let mut seen = vec![];
+        let tree = super::parse_each(text, work, "o", &mut seen, |seen: &mut Vec<String>, item| {
+            seen.push(item.text);
+            Ok(())
+        })?;
+        Ok((seen, tree))
+    }
 
     #[test]
     fn xml_parse_text_and_namespaces_are_read() {
@@ -201,13 +284,13 @@ mod tests {
         )
         .expect("XML");
         assert_eq!((tree.kind.as_str(), tree.xsi_type.as_str()), ("Folder", "ManagedObjectReference"));
-        assert!(parse("<a type='1' type='2'/>").expect_err("twice").contains("attribute"));
+        assert!(matches!(parse("<a type='1' type='2'/>"), Err(Unread::Malformed(because)) if because.contains("attribute")));
     }
 
     #[test]
     fn xml_parse_each_list_items_are_streamed() {
-        let mut seen = vec![];
-        let tree = parse_each("<r><o>1</o><token>t</token><o>2</o></r>", "o", &mut |item| seen.push(item.text)).expect("XML");
+        let work = Work::with(Budget::default());
+        let (seen, tree) = parse_each("<r><o>1</o><token>t</token><o>2</o></r>", &work).expect("XML");
         assert_eq!(
             (seen, tree.children.len(), tree.text_of("token")),
             (vec!["1".to_owned(), "2".into()], 1, "t".into())
@@ -219,6 +302,11 @@ mod tests {
         let deep = "<a>".repeat(100_000);
         let many = format!("<a>{}</a>", "<b/>".repeat(MAX_ELEMENTS));
         let in_an_item = format!("<a><o>{}</o></a>", "<b/>".repeat(MAX_ELEMENTS));
+        let attributes: String = (0..100_000).map(|i| format!(" a{i}=''")).collect();
+        let attributes = format!("<a{attributes}/>");
+        let prefixes: String = (0..100_000).map(|i| format!(" xmlns:a{i}='u'")).collect();
+        let prefixes = format!("<a{prefixes}/>");
+        let long_name = format!("<a></{}>", "b".repeat(1 << 20));
         for (text, reason) in [
             ("", "ends in the middle"),
             ("hello", "outside"),
@@ -237,9 +325,14 @@ mod tests {
             (&many, "more than 50000 elements"),
             (&in_an_item, "more than 50000 elements"),
             (&deep, "deeper"),
+            (&attributes, "more than 32 attributes"),
+            (&prefixes, "namespace"),
+            (&long_name, "not XML"),
         ] {
-            let error = parse_each(text, "o", &mut |_| {}).expect_err(reason);
-            assert!(error.contains(reason), "{error} does not say {reason:?}");
+            match parse_each(text, &Work::with(Budget::default())) {
+                Err(Unread::Malformed(error)) => assert!(error.contains(reason), "{error} does not say {reason:?}"),
+                other => panic!("{other:?} instead of {reason:?}"),
+            }
         }
     }
 
@@ -254,8 +347,37 @@ mod tests {
     #[test]
     fn xml_parse_long_list_is_not_limited_as_a_whole() {
         let text = format!("<r>{}</r>", "<o><v/></o>".repeat(2 * MAX_ELEMENTS));
-        let mut seen = 0;
-        parse_each(&text, "o", &mut |_| seen += 1).expect("XML");
-        assert_eq!(seen, 2 * MAX_ELEMENTS);
+        let (seen, _) = parse_each(&text, &Work::with(Budget::default())).expect("XML");
+        assert_eq!(seen.len(), 2 * MAX_ELEMENTS);
+    }
+
+    /// What is kept is held against the memory, and free again; what was handed over takes none.
+    #[test]
+    fn xml_parse_over_budget_is_refused() {
+        let pool = Pool::new(4 << 20);
+        let work = |limits: Limits| Work::with(Budget::new(limits, &pool));
+        let many = format!("<r>{}</r>", "<x/>".repeat(40_000));
+        let list = format!("<r>{}</r>", "<o/>".repeat(40_000));
+        let long = format!("<r>{}</r>", "x".repeat(3 << 20));
+        for text in [&many, &long] {
+            let told = super::parse(text, &work(Limits::default())).map(|tree| tree.root.children.len());
+            assert_eq!((told, pool.used()), (Err(Excess::Memory.into()), 0));
+        }
+        let (_, tree) = parse_each(&list, &work(Limits::default())).expect("a long list");
+        assert!((1..200_000).contains(&pool.used()), "{} bytes", pool.used());
+        drop(tree);
+        assert_eq!(pool.used(), 0);
+        let few = Limits {
+            elements: 30_000,
+            ..Limits::default()
+        };
+        let told = parse_each(&list, &work(few)).map(|(seen, _)| seen.len());
+        assert_eq!(told, Err(Excess::Elements(30_000).into()));
+        let short = Limits {
+            whole: std::time::Duration::ZERO,
+            ..Limits::default()
+        };
+        let told = parse_each(&list, &work(short)).map(|(seen, _)| seen.len());
+        assert_eq!(told, Err(Excess::Time(std::time::Duration::ZERO).into()));
     }
 }

@@ -50,6 +50,8 @@ pub struct Bed {
     pub cluster: Cluster,
     /// More flags for the operator.
     pub flags: Vec<(&'static str, &'static str)>,
+    /// More environment for the operator.
+    pub environment: Vec<(&'static str, String)>,
     token: PathBuf,
     direct: PathBuf,
     runs: usize,
@@ -83,6 +85,7 @@ impl Bed {
             vcenter,
             cluster,
             flags: Vec::new(),
+            environment: Vec::new(),
             direct: token.clone(),
             token,
             runs: 0,
@@ -156,6 +159,10 @@ impl Bed {
             .flag("listen", "127.0.0.1:0")
             .flag("log-format", "json");
         let launch = deployed_environment()?
+            .iter()
+            .fold(launch, |launch, (name, value)| launch.env(name, value));
+        let launch = self
+            .environment
             .iter()
             .fold(launch, |launch, (name, value)| launch.env(name, value));
         let launch = self.flags.iter().fold(launch, |launch, (flag, value)| launch.flag(flag, value));

@@ -1,10 +1,16 @@
 //! vdoctl as its users meet it: whole command lines, what they print where, and how they end. Nothing here needs a cluster.
 
+mod api_server;
 mod chart;
 mod compare;
 mod explain;
+mod full_disk;
+mod kubeconfig;
 mod matrix;
+mod own_process;
 mod process;
+mod stopping;
+mod terminal;
 
 use assert_cmd::Command;
 use insta::{assert_snapshot, with_settings};

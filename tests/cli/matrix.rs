@@ -338,3 +338,20 @@ fn matrix_file_not_utf8_is_rejected() {
         assert!(said.contains("not UTF-8 text"), "{said}");
     }
 }
+
+/// Quadratic work would take hours here.
+#[test]
+fn matrix_with_a_hundred_thousand_unknown_fields_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("index.json");
+    let fields: String = (0..150_000).map(|number| format!(",\"k{number}\":1")).collect();
+    let index = format!("{{\"apiVersion\":\"vdo.vmware.com/matrix/v1\",\"kind\":\"CompatibilityMatrix\"{fields}}}");
+    std::fs::write(&path, index).expect("written");
+    let file = path.to_str().expect("text");
+    let refused = seen(vdoctl(&["matrix", "list", "--matrix", file]));
+    assert!(
+        refused.starts_with("exit 4\n") && refused.contains("more than 100 fields that this version does not know"),
+        "{refused}"
+    );
+    assert!(seen(vdoctl(&["matrix", "lint", file])).starts_with("exit 1\n"));
+}

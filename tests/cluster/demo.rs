@@ -47,7 +47,7 @@ impl Demo {
             .join("\n")
     }
 
-    /// Processes that were started for this test bed: its folder is in their arguments or environment.
+    /// Processes that were started for this test bed: its folder is in their arguments, or in an environment that may be read.
     fn processes(&self) -> Vec<String> {
         let dir = self.dir.path().to_str().expect("a plain path").to_owned();
         let read =

@@ -190,7 +190,8 @@ impl Shared {
         // Three repairs of one object in ten minutes are a conflict with somebody; those of two tests are none.
         let drift = bed.status().await?["drift"].clone();
         let repaired = std::mem::replace(&mut self.drift, drift) != self.drift;
-        let as_wanted = !repaired && bed.operator_runs() && bed.flags == wanted.flags && !bed.is_led_through_a_proxy();
+        let as_wanted =
+            !repaired && bed.operator_runs() && bed.flags == wanted.flags && bed.environment.is_empty() && !bed.is_led_through_a_proxy();
         if !wanted.operator {
             stop(bed);
         } else if !as_wanted {
@@ -375,6 +376,7 @@ fn stop(bed: &mut Bed) {
     bed.kill_operator();
     bed.lead_directly();
     bed.flags.clear();
+    bed.environment.clear();
 }
 
 async fn restart(bed: &mut Bed, flags: &[(&'static str, &'static str)]) -> Result<()> {

@@ -179,9 +179,12 @@ fn inventory_lost_before_deletion_is_rebuilt_and_uninstalled() -> Result<()> {
         })
         .await?;
         let left: BTreeSet<String> = bed.owned().await?.iter().map(name).collect();
-        // Who made the namespace is not known any more, and the copy is not ours.
-        let expected = ["ClusterRole /copied", "Namespace /vmware-system-csi"].map(str::to_owned);
-        assert_eq!(left, BTreeSet::from(expected));
+        // The copy is not ours. Who made the namespace is not known any more, so it stays, and nobody's marks with it.
+        assert_eq!(left, BTreeSet::from(["ClusterRole /copied".to_owned()]));
+        ensure!(
+            bed.get("v1", "Namespace", "", CSI_NS).await? != Value::Null,
+            "the namespace is gone"
+        );
         ensure!(
             bed.get("v1", "ConfigMap", NS, MAP).await? == Value::Null,
             "the inventory outlived its VDOConfig"

@@ -250,12 +250,12 @@ fn secrets_of_every_shape_are_in_no_output() -> Result<()> {
         }
         for process in family(bed.operator.as_ref().context("an operator")?.group())? {
             for part in ["cmdline", "environ"] {
-                search.look(
-                    &scanner,
-                    "arguments and environment",
-                    &format!("{process}/{part}"),
-                    &std::fs::read(format!("/proc/{process}/{part}"))?,
-                );
+                let content = match std::fs::read(format!("/proc/{process}/{part}")) {
+                    // What nobody but root may read shows nothing to anybody.
+                    Err(error) if part == "environ" && error.kind() == std::io::ErrorKind::PermissionDenied => continue,
+                    content => content?,
+                };
+                search.look(&scanner, "arguments and environment", &format!("{process}/{part}"), &content);
             }
         }
         for arguments in [

@@ -14,5 +14,6 @@ mod matrix_lint;
 mod matrix_oracle;
 mod plan;
 mod reasons;
+mod security;
 mod status;
 mod yaml;

@@ -1,6 +1,7 @@
 //! What is asked of a vCenter, against sockets that misbehave and a simulated vCenter.
 #![allow(missing_docs, reason = "tests")]
 
+mod budget;
 mod confusion;
 mod probe;
 mod real_vcenter;

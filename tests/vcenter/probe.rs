@@ -2,7 +2,7 @@
 #![cfg(feature = "io")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-mod server;
+pub(crate) mod server;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
 use rustls::pki_types::PrivateKeyDer;
@@ -12,9 +12,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use vdo::types::{Thumbprint, Trust};
-use vdo::vcenter::{Endpoint, MAX_ANSWER, ProbeError, Stage, VcenterFacts, facts};
-
-const DEADLINE: Duration = Duration::from_secs(20);
+use vdo::vcenter::{Budget, Endpoint, Limits, MAX_ANSWER, Pool, ProbeError, Stage, VcenterFacts, facts};
 
 async fn ask(server: &str, port: u16, trust: Trust) -> Result<VcenterFacts, ProbeError> {
     facts(
@@ -23,7 +21,7 @@ async fn ask(server: &str, port: u16, trust: Trust) -> Result<VcenterFacts, Prob
             port,
             trust,
         },
-        DEADLINE,
+        &Budget::default(),
     )
     .await
 }
@@ -354,7 +352,11 @@ async fn probe_silent_server_hits_timeout() {
             port,
             trust: Trust::Insecure,
         };
-        let error = facts(&endpoint, Duration::from_millis(300)).await.unwrap_err();
+        let limits = Limits {
+            call: Duration::from_millis(300),
+            ..Limits::default()
+        };
+        let error = facts(&endpoint, &Budget::new(limits, &Pool::default())).await.unwrap_err();
         assert!(
             matches!(&error, ProbeError::TimedOut { stage: at, .. } if *at == stage),
             "{error:?}"

@@ -7,14 +7,13 @@ mod privileges;
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
 use std::sync::Arc;
-use std::time::Duration;
 use vdo::api::ConditionType::{self, NodesFound, StorageFound, TopologyConsistent};
 use vdo::api::Reason;
 use vdo::facts::{Credentials, Feature, Needs, Node, WantedDatastore, WantedPolicy};
 use vdo::health::ConnectionReport;
 use vdo::reconcile::connection::{Question, examine};
 use vdo::types::{CPI, CSI, Secret, Trust};
-use vdo::vcenter::{Endpoint, Session};
+use vdo::vcenter::{Budget, Endpoint, Session};
 use vdo_testbed::{Vcenter, VcenterOptions};
 
 const NODES: [(&str, &str); 3] = [("cp-1", "10.0.10.1"), ("w-1", "10.0.10.2"), ("w-2", "10.0.10.3")];
@@ -57,8 +56,9 @@ impl Bed {
             question: Question::default(),
         };
         let credentials = bed.credentials();
-        let session = Session::open(bed.endpoint(), credentials, Duration::from_secs(20)).await?;
-        let inventory = session.inventory().await?;
+        let budget = Budget::default();
+        let session = Session::open(bed.endpoint(), credentials, &budget).await?;
+        let inventory = session.inventory(&budget).await?;
         session.close().await;
         let uuid = |name: &str| {
             inventory

@@ -6,14 +6,15 @@ use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
 use vdo::facts::{Credentials, ManagedObject};
 use vdo::types::{Secret, Trust};
-use vdo::vcenter::{Endpoint, ProbeError, Session, SessionError};
+use vdo::vcenter::{Budget, Endpoint, ProbeError, Session, SessionError};
 use vdo_testbed::soap::{Act, Rule, SoapOptions, SoapProxy};
 use vdo_testbed::{Logins, Vcenter, VcenterOptions};
 
-const DEADLINE: Duration = Duration::from_secs(20);
+fn budget() -> Budget {
+    Budget::default()
+}
 
 fn endpoint(vcenter: &Vcenter) -> Endpoint {
     Endpoint {
@@ -28,7 +29,7 @@ async fn open(vcenter: &Vcenter, user: &str, password: &str) -> Result<Session, 
         user: user.into(),
         password: Secret::new(password),
     };
-    Session::open(endpoint(vcenter), credentials, DEADLINE).await
+    Session::open(endpoint(vcenter), credentials, &budget()).await
 }
 
 async fn logins(vcenter: &Vcenter, user: &str) -> Result<Logins> {
@@ -101,7 +102,7 @@ async fn session_untrusted_certificate_sends_no_password() -> Result<()> {
         user: vcenter.user().into(),
         password: Secret::new(vcenter.password()),
     };
-    let error = Session::open(wrong, credentials, DEADLINE).await.unwrap_err();
+    let error = Session::open(wrong, credentials, &budget()).await.unwrap_err();
     assert!(
         matches!(
             error,
@@ -122,7 +123,7 @@ async fn session_inventory_long_list_is_read_in_pages() -> Result<()> {
         .collect();
     let vcenter = Vcenter::start(VcenterOptions::with_vms(names.iter().map(|(n, a)| (n.as_str(), a.as_str())))).await?;
     let session = open(&vcenter, vcenter.user(), vcenter.password()).await?;
-    let found = session.inventory().await?;
+    let found = session.inventory(&budget()).await?;
     assert_eq!(found.datacenters, ["/DC0"]);
     assert_eq!(found.machines.len(), 600);
     for (machine, (name, address)) in found.machines.iter().zip(&names) {
@@ -136,7 +137,7 @@ async fn session_inventory_long_list_is_read_in_pages() -> Result<()> {
         (Some(true), true, "poweredOn")
     );
     assert!(first.uuid.len() == 36 && first.instance_uuid.len() == 36 && first.uuid != first.instance_uuid);
-    assert_eq!(session.inventory().await?, found, "the same question has the same answer");
+    assert_eq!(session.inventory(&budget()).await?, found, "the same question has the same answer");
     assert_eq!(logins(&vcenter, vcenter.user()).await?.succeeded, 1);
     Ok(())
 }
@@ -151,7 +152,7 @@ async fn session_ended_by_vcenter_is_renewed_by_one_login() -> Result<()> {
     let asking: Vec<_> = (0..8)
         .map(|_| {
             let session = session.clone();
-            tokio::spawn(async move { session.inventory().await.map(|found| found.machines.len()) })
+            tokio::spawn(async move { session.inventory(&budget()).await.map(|found| found.machines.len()) })
         })
         .collect();
     for one in asking {
@@ -169,9 +170,12 @@ async fn session_after_vcenter_restart_is_renewed() -> Result<()> {
     let session = open(&vcenter, vcenter.user(), vcenter.password()).await?;
     // A restart of the vCenter breaks the connection and forgets the session.
     vcenter.stop();
-    assert!(matches!(session.inventory().await.unwrap_err(), SessionError::Connection(_)));
+    assert!(matches!(
+        session.inventory(&budget()).await.unwrap_err(),
+        SessionError::Connection(_)
+    ));
     vcenter.resume().await?;
-    assert_eq!(session.inventory().await?.machines.len(), 1);
+    assert_eq!(session.inventory(&budget()).await?.machines.len(), 1);
     assert_eq!(logins(&vcenter, vcenter.user()).await?, Logins { succeeded: 1, failed: 0 });
     Ok(())
 }
@@ -184,8 +188,8 @@ async fn session_renewal_refused_is_not_retried() -> Result<()> {
     // The account has lost its right to log in: seen once.
     vcenter.fail_next("CreateContainerView", "NotAuthenticated", 1).await?;
     vcenter.fail_next("Login", "NoPermission", 1).await?;
-    assert!(session.inventory().await.unwrap_err().is_rejection());
-    assert!(matches!(session.inventory().await.unwrap_err(), SessionError::Lost { .. }));
+    assert!(session.inventory(&budget()).await.unwrap_err().is_rejection());
+    assert!(matches!(session.inventory(&budget()).await.unwrap_err(), SessionError::Lost { .. }));
     assert_eq!(logins(&vcenter, vcenter.user()).await?, Logins { succeeded: 1, failed: 0 });
     Ok(())
 }
@@ -196,7 +200,7 @@ async fn session_request_fault_is_reported_and_session_survives() -> Result<()> 
     let vcenter = Vcenter::start(VcenterOptions::with_vms([("vm-1", "10.0.0.1")])).await?;
     let session = open(&vcenter, vcenter.user(), vcenter.password()).await?;
     vcenter.fail_next("RetrievePropertiesEx", "NoPermission", 1).await?;
-    let error = session.inventory().await.unwrap_err();
+    let error = session.inventory(&budget()).await.unwrap_err();
     assert!(
         matches!(
             error,
@@ -208,12 +212,16 @@ async fn session_request_fault_is_reported_and_session_survives() -> Result<()> 
         "{error:?}"
     );
     vcenter.fail_next("RetrievePropertiesEx", "InvalidState", 1).await?;
-    let error = session.inventory().await.unwrap_err();
+    let error = session.inventory(&budget()).await.unwrap_err();
     assert!(
         matches!(&error, SessionError::Fault { kind, .. } if kind == "InvalidState"),
         "{error:?}"
     );
-    assert_eq!(session.inventory().await?.machines.len(), 1, "a fault does not harm the session");
+    assert_eq!(
+        session.inventory(&budget()).await?.machines.len(),
+        1,
+        "a fault does not harm the session"
+    );
     Ok(())
 }
 
@@ -237,7 +245,7 @@ async fn session_trace_log_contains_no_password() -> Result<()> {
     let vcenter = Vcenter::start(VcenterOptions::with_vms([("vm-1", "10.0.0.1")])).await?;
     let session = open(&vcenter, vcenter.user(), vcenter.password()).await?;
     vcenter.fail_next("CreateContainerView", "NotAuthenticated", 1).await?;
-    session.inventory().await?;
+    session.inventory(&budget()).await?;
     let shown = format!("{session:?}");
     let error = open(&vcenter, vcenter.user(), "hunter2-wrong").await.unwrap_err();
     session.close().await;
@@ -260,7 +268,7 @@ async fn session_privileges_policies_and_tags_are_read() -> Result<()> {
     })
     .await?;
     let session = open(&vcenter, vcenter.user(), vcenter.password()).await?;
-    let mut inventory = session.inventory().await?;
+    let mut inventory = session.inventory(&budget()).await?;
     assert_eq!((inventory.hosts.len(), inventory.datastores.len()), (2, 2));
     let datastore = inventory.datastores.first().context("a datastore")?;
     assert_eq!(
@@ -272,7 +280,7 @@ async fn session_privileges_policies_and_tags_are_read() -> Result<()> {
     let way: Vec<&str> = inventory.ancestry(&machine.host).iter().map(|id| inventory.name_of(id)).collect();
     assert_eq!(way[1..], ["/DC0/host/DC0_C0", "/DC0/host", "/DC0", "/"]);
     assert_eq!(machine.controllers, None);
-    session.look_into(&mut inventory, &[0]).await?;
+    session.look_into(&mut inventory, &[0], &budget()).await?;
     assert_eq!(
         inventory.machines[0].controllers,
         Some(vec!["ParaVirtualSCSIController".to_owned()])
@@ -284,10 +292,10 @@ async fn session_privileges_policies_and_tags_are_read() -> Result<()> {
     };
     let (first, second) = (machine(0), machine(1));
     let question = [(vec![first.clone(), second.clone()], vec!["A.B".to_owned(), "C.D".to_owned()])];
-    let principal = session.granted(&question, false).await?.principal;
+    let principal = session.granted(&question, false, &budget()).await?.principal;
     vcenter.deny(&principal, &["A.B"]).await?;
     vcenter.deny_on(&principal, &first.id, &["C.D"]).await?;
-    let granted = session.granted(&question, true).await?;
+    let granted = session.granted(&question, true, &budget()).await?;
     let has = |object: &ManagedObject, privilege: &str| granted.has(&object.id, privilege);
     assert_eq!(
         (has(&first, "A.B"), has(&first, "C.D"), has(&second, "A.B"), has(&second, "C.D")),
@@ -295,7 +303,7 @@ async fn session_privileges_policies_and_tags_are_read() -> Result<()> {
     );
     assert!(granted.all[&first].contains("System.Read"), "{granted:?}");
 
-    let policies = session.policies().await?;
+    let policies = session.policies(&budget()).await?;
     let encrypts = |name: &str| policies.iter().find(|policy| policy.name == name).map(|policy| policy.encrypts);
     assert_eq!(encrypts("vSAN Default Storage Policy"), Some(false));
     assert_eq!(encrypts("VM Encryption Policy"), Some(true));
@@ -309,7 +317,7 @@ async fn session_privileges_policies_and_tags_are_read() -> Result<()> {
         .context("a cluster")?;
     let objects = [cluster.object.clone(), inventory.root.clone()];
     for _ in 0..3 {
-        let tagging = session.tags(&["zone", "none"].into(), &objects).await?;
+        let tagging = session.tags(&["zone", "none"].into(), &objects, &budget()).await?;
         assert_eq!(tagging.categories, ["zone".to_owned()].into());
         assert_eq!(
             tagging.attached,
@@ -345,12 +353,12 @@ async fn tag_service_both_dialects_use_one_login() -> Result<()> {
                 user: vcenter.user().into(),
                 password: Secret::new(vcenter.password()),
             };
-            Session::open(endpoint, credentials, DEADLINE).await
+            Session::open(endpoint, credentials, &budget()).await
         };
         let calls = |what: &str| proxy.calls().get(&format!("{what} {session_path}")).copied().unwrap_or_default();
         let failed = || proxy.logins().values().map(|logins| logins.failed).sum::<u64>();
         let session = open().await?;
-        let inventory = session.inventory().await?;
+        let inventory = session.inventory(&budget()).await?;
         let cluster = inventory
             .places
             .values()
@@ -359,26 +367,30 @@ async fn tag_service_both_dialects_use_one_login() -> Result<()> {
         let objects = [cluster.object.clone()];
         let wanted = [(cluster.object.id.clone(), [("zone".to_owned(), "a".to_owned())].into())].into();
         for _ in 0..3 {
-            assert_eq!(session.tags(&["zone"].into(), &objects).await?.attached, wanted, "modern: {modern}");
+            assert_eq!(
+                session.tags(&["zone"].into(), &objects, &budget()).await?.attached,
+                wanted,
+                "modern: {modern}"
+            );
         }
         assert_eq!((calls("POST"), proxy.sessions().live), (1, 2));
         // All sessions end, as after an idle night: each is had again once.
         proxy.end_sessions();
-        assert_eq!(session.tags(&["zone"].into(), &objects).await?.attached, wanted);
+        assert_eq!(session.tags(&["zone"].into(), &objects, &budget()).await?.attached, wanted);
         assert_eq!((calls("POST"), failed()), (2, 0));
-        assert_eq!(session.inventory().await?.machines.len(), 1);
+        assert_eq!(session.inventory(&budget()).await?.machines.len(), 1);
         session.close().await;
         assert_eq!((calls("DELETE"), proxy.sessions().live), (1, 0), "{:?}", proxy.calls());
 
         let session = open().await?;
         let login = format!("POST {session_path}");
         proxy.rule(Rule::on(&login, Act::Status(401, vec![], "{}".into())));
-        let error = session.tags(&["zone"].into(), &objects).await.unwrap_err();
+        let error = session.tags(&["zone"].into(), &objects, &budget()).await.unwrap_err();
         assert!(
             matches!(error, SessionError::TagsRefused { .. }) && !error.is_rejection(),
             "{error:?}"
         );
-        assert_eq!((session.inventory().await?.machines.len(), failed()), (1, 1));
+        assert_eq!((session.inventory(&budget()).await?.machines.len(), failed()), (1, 1));
         proxy.no_more_rules();
         let listed = if modern {
             "GET /api/cis/tagging/category"
@@ -386,7 +398,7 @@ async fn tag_service_both_dialects_use_one_login() -> Result<()> {
             "GET /rest/com/vmware/cis/tagging/category"
         };
         proxy.rule(Rule::on(listed, Act::Status(403, vec![], "{}".into())));
-        let error = session.tags(&["zone"].into(), &objects).await.unwrap_err();
+        let error = session.tags(&["zone"].into(), &objects, &budget()).await.unwrap_err();
         assert!(matches!(error, SessionError::Forbidden { .. }), "{error:?}");
         session.close().await;
         assert_eq!(proxy.sessions().live, 0, "a session was left behind");
@@ -449,7 +461,7 @@ async fn session_inventory_large_vcenter_needs_few_requests() -> Result<()> {
     let session = open(&vcenter, vcenter.user(), vcenter.password()).await?;
     let before = vcenter.requests().await?;
     let (started, memory) = (std::time::Instant::now(), peak());
-    let inventory = session.inventory().await?;
+    let inventory = session.inventory(&budget()).await?;
     let (took, requests) = (started.elapsed(), vcenter.requests().await? - before);
     assert_eq!((inventory.machines.len(), inventory.datacenters.len()), (5000, 50));
     assert!(

@@ -1,6 +1,6 @@
 //! A password, from where nobody else can read it.
 
-use super::super::{CliError, Exit};
+use super::super::{CliError, Exit, prompt};
 use crate::types::Secret;
 use std::io::{IsTerminal as _, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -26,9 +26,7 @@ pub(super) fn password(file: Option<&Path>, user: &str) -> Result<(Secret, Optio
             }
             read(open, &name)?
         }
-        None if std::io::stdin().is_terminal() => {
-            rpassword::prompt_password(format!("Password for {user}: ")).map_err(|error| unreadable("the terminal", &error))?
-        }
+        None if std::io::stdin().is_terminal() => prompt::password(user).map_err(|error| unreadable("the terminal", &error))?,
         None => {
             return Err(CliError::new(
                 Exit::Usage,

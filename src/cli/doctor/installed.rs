@@ -18,7 +18,7 @@ use crate::reconcile::{self, Found, ReconcileError, connection_objects};
 use crate::status::{Report, fold};
 use futures::future::join_all;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::ResourceExt as _;
+use kube::ResourceExt;
 use std::sync::Arc;
 
 pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliError> {
@@ -26,25 +26,18 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
     // The server is asked nothing but what is there: who only looks rehearses nothing.
     session.world.rehearsals = None;
     let mut found = Findings::default();
-    let all = match connection_objects(&session.world.reader, "").await {
-        Err(ReconcileError::Cluster(ClusterError::Forbidden { .. })) => {
-            connection_objects(&session.world.reader, &global.namespace).await?
-        }
+    let own = match connection_objects(&session.world.reader, &global.namespace).await {
         Err(ReconcileError::Cluster(ClusterError::NotServed { .. })) => Vec::new(),
         result => result?,
     };
-    let own: Vec<&VsphereCloudConfig> = all
-        .iter()
-        .filter(|object| object.namespace().as_deref() == Some(global.namespace.as_str()))
-        .collect();
     let chosen: Vec<&VsphereCloudConfig> = match &args.what {
         Some(DoctorVerb::Connection { name }) => {
-            let one = own.iter().copied().find(|object| object.name_any() == *name);
-            let names: Vec<String> = own.iter().map(|object| object.name_any()).collect();
+            let one = own.iter().find(|object| object.name_any() == *name);
+            let names: Vec<String> = own.iter().map(ResourceExt::name_any).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             vec![one.ok_or_else(|| unknown("vSphere connection", name, &names))?]
         }
-        _ => own.clone(),
+        _ => own.iter().collect(),
     };
     if args.vcenter.password_file.is_some() && chosen.len() != 1 {
         return Err(CliError::new(
@@ -71,9 +64,9 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
                 .push("Before anything is installed: vdoctl doctor --pre --vcenter HOST --user NAME".into());
         }
     }
-    let names = own.iter().map(|object| object.name_any()).collect();
+    let names = own.iter().map(ResourceExt::name_any).collect();
     let spec = match &deployed {
-        Deployed::Config(config, _) => Some(&config.spec),
+        Deployed::Config(config) => Some(&config.spec),
         _ => None,
     };
     let index = known_index(&session.world.library).await;
@@ -90,7 +83,7 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
             surplus: args.surplus(),
             index: index.clone(),
         };
-        examine(args, &session, object, &all, question).await
+        examine(args, &session, object, &own, question).await
     }))
     .await;
     let looks: Vec<Examined> = looks.into_iter().collect::<Result<_, CliError>>()?;
@@ -182,7 +175,7 @@ async fn cluster(session: &Session, deployed: &Deployed, nodes: &[Arc<Node>], ex
             kubelet(nodes),
         ],
     }];
-    let Deployed::Config(config, acting) = deployed else {
+    let Deployed::Config(config) = deployed else {
         let missing = session.missing(deployed);
         exits.push(missing.exit);
         let check = Check::new("Deployed", Some(false), Reason::NotChecked, &missing.what, &missing.remedy);
@@ -196,18 +189,18 @@ async fn cluster(session: &Session, deployed: &Deployed, nodes: &[Arc<Node>], ex
         subject: "drivers",
         name: format!("VDOConfig {}", super::super::session::id(config)),
         about: Vec::new(),
-        checks: drivers(session, config, acting).await,
+        checks: drivers(session, config).await,
     });
     subjects
 }
 
 /// The conditions that the operator would publish now, worst news of the pipeline included.
-async fn drivers(session: &Session, config: &VDOConfig, acting: &str) -> Vec<Check> {
+async fn drivers(session: &Session, config: &VDOConfig) -> Vec<Check> {
     let mut report = Report {
         generation: config.metadata.generation,
         ..Report::default()
     };
-    if let Err(error) = session.prepare(config, acting, &mut report).await {
+    if let Err(error) = session.prepare(config, &mut report).await {
         report.troubles.insert(0, (&error).into());
     }
     let status = fold(&config.status.clone().unwrap_or_default(), &report, &Time(now()));

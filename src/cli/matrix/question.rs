@@ -246,7 +246,7 @@ async fn ask_cluster(
         warnings: Vec::new(),
     };
     let mut used = None;
-    if let Deployed::Config(config, _) = &deployed {
+    if let Deployed::Config(config) = &deployed {
         question.policy = reconcile::policy(config.spec.update_policy);
         let survey = reconcile::survey(reader, config, session.kubernetes.clone()).await?;
         question.installed = survey.versions();

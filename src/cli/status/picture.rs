@@ -39,8 +39,6 @@ pub(super) struct Operator {
 /// The VDOConfig.
 pub(super) struct Config {
     pub id: String,
-    /// Another one that acts instead.
-    pub overruled_by: Option<String>,
     /// Whether the status speaks of the newest specification.
     pub current: bool,
     pub deleting: bool,
@@ -71,9 +69,9 @@ impl Picture {
             defined: !matches!(deployed, Deployed::Nothing),
             connections: Vec::new(),
         };
-        if let Deployed::Config(config, acting) = deployed {
+        if let Deployed::Config(config) = deployed {
             picture.connections = reconcile::connection_objects(&session.world.reader, &global.namespace).await?;
-            picture.config = Some(Config::of(config, acting));
+            picture.config = Some(Config::of(config));
         }
         let counted = picture
             .config
@@ -137,11 +135,10 @@ impl Picture {
 }
 
 impl Config {
-    fn of(config: &VDOConfig, acting: &str) -> Self {
+    fn of(config: &VDOConfig) -> Self {
         let status = config.status.clone().unwrap_or_default();
         Self {
             id: id(config),
-            overruled_by: (id(config) != acting).then(|| acting.to_owned()),
             current: status.observed_generation == config.metadata.generation,
             deleting: config.metadata.deletion_timestamp.is_some(),
             status,
@@ -157,7 +154,6 @@ impl Config {
         let ready = Conditions::find(&self.status.conditions, ConditionType::Ready);
         json!({
             "name": self.id,
-            "overruledBy": self.overruled_by,
             "current": self.current,
             "deleting": self.deleting,
             "health": self.status.health,

@@ -178,12 +178,6 @@ fn versions(driver: &DriverStatus) -> String {
 /// What comes next: what the operator does, what somebody has to do, or what could be done.
 fn next(picture: &Picture, config: &Config, now: Timestamp) -> String {
     let mut lines = Vec::new();
-    if let Some(other) = &config.overruled_by {
-        lines.push(format!(
-            "VDOConfig {} does not act: {other} is older. Delete one of the two.",
-            config.id
-        ));
-    }
     if let Some(Operator {
         trouble: Some(trouble), ..
     }) = &picture.operator

@@ -1,10 +1,10 @@
 //! One look at a vCenter from beginning to end, for whoever keeps no session between looks.
 
-use super::{DEADLINE, Inputs, Login, Look, Probe, Question, endpoint, probe, read};
+use super::{Inputs, Login, Look, Probe, Question, endpoint, probe, read};
 use crate::api::VsphereCloudConfig;
 use crate::facts::Credentials;
 use crate::reconcile::login::{self, Decision, Key, TagRefusals};
-use crate::vcenter::{Endpoint, Session};
+use crate::vcenter::{Budget, Endpoint, Session};
 use jiff::Timestamp;
 
 /// Whether a login may be made.
@@ -19,12 +19,20 @@ pub enum Permission<'a> {
 
 /// Asks the vCenter of a connection everything, and leaves no session behind.
 pub async fn once(object: &VsphereCloudConfig, inputs: &Inputs, question: Question, permission: Permission<'_>) -> Look {
-    let probe = probe(object, inputs).await;
-    let login = log_in(object, inputs, &question, &probe, permission).await;
+    let budget = Budget::default();
+    let probe = probe(object, inputs, &budget).await;
+    let login = log_in(object, inputs, &question, &probe, permission, &budget).await;
     Look { question, probe, login }
 }
 
-async fn log_in(object: &VsphereCloudConfig, inputs: &Inputs, question: &Question, probe: &Probe, permission: Permission<'_>) -> Login {
+async fn log_in(
+    object: &VsphereCloudConfig,
+    inputs: &Inputs,
+    question: &Question,
+    probe: &Probe,
+    permission: Permission<'_>,
+    budget: &Budget,
+) -> Login {
     let Probe::Asked(answer) = probe else { return Login::NotTried };
     let (Ok(facts), Some(endpoint), Ok(found)) = (&**answer, endpoint(object, inputs), &inputs.credentials) else {
         return Login::NotTried;
@@ -39,16 +47,16 @@ async fn log_in(object: &VsphereCloudConfig, inputs: &Inputs, question: &Questio
             Decision::Claim(_) => return Login::NotTried,
         }
     }
-    read_once(endpoint, found.credentials.clone(), question, tags).await
+    read_once(endpoint, found.credentials.clone(), question, tags, budget).await
 }
 
 /// Logs in, reads, and logs out.
-pub(super) async fn read_once(endpoint: Endpoint, credentials: Credentials, question: &Question, tags: bool) -> Login {
-    let session = match Session::open(endpoint, credentials, DEADLINE).await {
+pub(super) async fn read_once(endpoint: Endpoint, credentials: Credentials, question: &Question, tags: bool, budget: &Budget) -> Login {
+    let session = match Session::open(endpoint, credentials, budget).await {
         Ok(session) => session,
         Err(error) => return Login::Failed(error),
     };
-    let seen = read(&session, question, tags).await;
+    let seen = read(&session, question, tags, budget).await;
     session.close().await;
     seen.map_or_else(Login::Failed, |seen| Login::In(Box::new(seen)))
 }

@@ -1,7 +1,7 @@
 use super::Question;
 use crate::facts::{Granted, Inventory, Policy, Tagging};
 use crate::health::{Demand, NodeReport, demands, match_machines, questions, taggable};
-use crate::vcenter::{Session, SessionError};
+use crate::vcenter::{Budget, Session, SessionError};
 
 /// What was read of a vCenter with a login. A part that nobody needs is empty; one that failed says why.
 #[derive(Debug)]
@@ -24,32 +24,32 @@ pub struct Seen {
 /// be made.
 ///
 /// # Errors
-/// When the inventory cannot be read, or the account is not let in any more.
-pub async fn read(session: &Session, question: &Question, tags: bool) -> Result<Seen, SessionError> {
+/// When the inventory cannot be read, the account is not let in any more, or the budget is spent.
+pub async fn read(session: &Session, question: &Question, tags: bool, budget: &Budget) -> Result<Seen, SessionError> {
     let needs = &question.needs;
-    let mut inventory = session.inventory().await?;
+    let mut inventory = session.inventory(budget).await?;
     let found = match_machines(&question.nodes, &inventory, &question.datacenters, needs);
     let machines: Vec<usize> = found.iter().filter_map(|node| node.at).collect();
     // A machine may have gone since the list was read: details are no reason to know nothing.
-    if let Err(error) = part(session.look_into(&mut inventory, &machines).await)? {
+    if let Err(error) = part(session.look_into(&mut inventory, &machines, budget).await)? {
         tracing::debug!(%error, "devices of machines could not be read");
     }
     let nodes = match_machines(&question.nodes, &inventory, &question.datacenters, needs);
     let policies = match needs.policies.is_empty() {
         true => Ok(vec![]),
-        false => part(session.policies().await)?,
+        false => part(session.policies(budget).await)?,
     };
     let encrypted = policies
         .iter()
         .flatten()
         .any(|policy| policy.encrypts && needs.names_policy(&policy.name));
     let demands = demands(needs, encrypted, &inventory, &nodes);
-    let granted = part(session.granted(&questions(&demands), question.surplus).await)?;
+    let granted = part(session.granted(&questions(&demands), question.surplus, budget).await)?;
     let categories = needs.all_categories();
     let tagging = match (categories.is_empty(), tags) {
         (true, _) => Ok(Tagging::default()),
         (false, false) => Err(session.tags_refused()),
-        (false, true) => part(session.tags(&categories, &taggable(&inventory, &nodes)).await)?,
+        (false, true) => part(session.tags(&categories, &taggable(&inventory, &nodes), budget).await)?,
     };
     Ok(Seen {
         inventory,
@@ -69,10 +69,10 @@ impl Seen {
     }
 }
 
-/// What only concerns one part stays in it; the end of the session concerns all.
+/// What only concerns one part stays in it; the end of the session and that of the inspection concern all.
 fn part<T>(read: Result<T, SessionError>) -> Result<Result<T, SessionError>, SessionError> {
     match read {
-        Err(error) if error.is_rejection() || matches!(error, SessionError::Lost { .. }) => Err(error),
+        Err(error) if error.is_rejection() || error.ends_inspection() || matches!(error, SessionError::Lost { .. }) => Err(error),
         other => Ok(other),
     }
 }

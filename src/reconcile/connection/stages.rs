@@ -113,7 +113,7 @@ pub fn reason(error: &ProbeError) -> Reason {
         ProbeError::NotAnAddress { .. } => Reason::InvalidSpec,
         ProbeError::Unresolvable { .. } => Reason::NameNotResolved,
         ProbeError::Refused { .. } | ProbeError::Unreachable { .. } | ProbeError::Proxy { .. } => Reason::Unreachable,
-        ProbeError::TimedOut { .. } => Reason::TimedOut,
+        ProbeError::TimedOut { .. } | ProbeError::Unfinished { .. } => Reason::TimedOut,
         ProbeError::UnknownIssuer { .. } | ProbeError::BadCertificate { .. } => Reason::CertificateUntrusted,
         ProbeError::Expired { .. } | ProbeError::NotYetValid { .. } => Reason::CertificateExpired,
         ProbeError::WrongName { .. } => Reason::CertificateNameMismatch,
@@ -163,6 +163,29 @@ mod tests {
                 .map(|rest| format!(" {rest}"))
                 .unwrap_or_default();
             assert_eq!((stage.status, format!("{}{rest}", stage.reason)), (Some(true), expected.to_owned()));
+        }
+    }
+
+    /// What was too much or took too long may have been an accident: it is tried again.
+    #[test]
+    fn probe_over_budget_is_retried_under_its_reason() {
+        let address = || "vc:443".to_owned();
+        let excess = vcenter::Excess::Bytes(256 << 20);
+        let after = std::time::Duration::from_secs(60);
+        for (error, expected) in [
+            (
+                ProbeError::TooMuch {
+                    address: address(),
+                    excess,
+                },
+                (Reason::BadAnswer, Class::Retry),
+            ),
+            (
+                ProbeError::Unfinished { address: address(), after },
+                (Reason::TimedOut, Class::Retry),
+            ),
+        ] {
+            assert_eq!((reason(&error), class(&error)), expected, "{error}");
         }
     }
 

@@ -35,7 +35,10 @@ pub(super) fn installation() -> Result<Vec<Value>> {
 /// The sample Secret, connection and VDOConfig; the connection leads to this vCenter.
 pub(super) fn samples(vcenter: &VcenterState) -> Result<Vec<Value>> {
     let samples = folder().join("samples");
-    let secret = read(&samples.join("secret.yaml"))?;
+    let mut secret = read(&samples.join("secret.yaml"))?;
+    for object in &mut secret {
+        object["metadata"]["annotations"]["vdo.vmware.com/servers"] = vcenter.host.clone().into();
+    }
     let password = std::fs::read_to_string(&vcenter.password_file).context("the vCenter's password")?;
     let fits = |object: &Value| object["stringData"] == json!({"username": vcenter.user, "password": password});
     ensure!(

@@ -121,7 +121,7 @@ impl Keeper {
         let address = format!("127.0.0.1:{}", self.port.number());
         let log = self.dir.join("operator.log");
         let launch = Launch::new("vdo-operator", &wanted.program, &log)
-            .env("VDO_KUBECONFIG", &wanted.kubeconfig.to_string_lossy())
+            .flag("kubeconfig", &wanted.kubeconfig)
             .env("VDO_IDENTITY", "vdo-operator-0")
             .flag("listen", &address);
         let started = launch.spawn();

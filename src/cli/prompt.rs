@@ -1,0 +1,50 @@
+//! Asking for a password on the terminal, which does not show what is typed meanwhile.
+
+use super::foreign;
+use std::fs::File;
+use std::io;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// How the terminal was set before it was asked to hide what is typed; only as long as it does.
+static HIDING: Mutex<Option<String>> = Mutex::new(None);
+
+/// Asks for the password of this user.
+pub(super) fn password(user: &str) -> io::Result<String> {
+    set(stty(&["-g"]));
+    let answer = rpassword::prompt_password(foreign::shown(&format!("Password for {user}: ")));
+    set(None);
+    if answer.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::Interrupted) {
+        // Ctrl-C: the signal is on its way and ends the process; until then nothing is to be said.
+        thread::sleep(Duration::from_secs(1));
+    }
+    answer
+}
+
+/// Lets the terminal show again what is typed, for an end in the middle of a question: whoever asked is not awaited.
+pub(super) fn end() {
+    if let Some(settings) = set(None) {
+        let _ = stty(&[settings.trim()]);
+    }
+}
+
+fn set(next: Option<String>) -> Option<String> {
+    std::mem::replace(&mut *HIDING.lock().unwrap_or_else(PoisonError::into_inner), next)
+}
+
+/// The terminal of this process, set or asked by the tool that every system with terminals has.
+fn stty(arguments: &[&str]) -> Option<String> {
+    let terminal = File::open("/dev/tty").ok()?;
+    let output = Command::new("stty")
+        .args(arguments)
+        .stdin(terminal)
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}

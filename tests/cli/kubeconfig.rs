@@ -1,0 +1,85 @@
+//! Kubeconfigs that are not as they should be.
+
+use crate::api_server::kubeconfig;
+use crate::stopping::hanging_plugin;
+use crate::{seen, vdoctl};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+fn status(kubeconfig: &str) -> assert_cmd::Command {
+    let mut command = vdoctl(&["status"]);
+    command.env("KUBECONFIG", kubeconfig);
+    command
+}
+
+#[test]
+fn kubeconfig_that_is_no_text_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(&path, bytes).expect("written");
+        path.display().to_string()
+    };
+    let good = file("good", kubeconfig("gone", "http://127.0.0.1:1").as_bytes());
+    for (number, bytes) in [&b"\xff\xfe\x00"[..], b"\xfe\xff\x00", b"\x80", b"kind: \xff", b"\xff\xfe\x00\xd8"]
+        .iter()
+        .enumerate()
+    {
+        let bad = file(&format!("bad{number}"), bytes);
+        let expected = format!(
+            "exit 5\n--- stdout\n--- stderr\nerror: kubeconfig {bad} is not UTF-8 text\n  \
+             Save it as UTF-8, or name another with --kubeconfig or KUBECONFIG.\n"
+        );
+        assert_eq!(seen(status(&bad)), expected);
+        assert_eq!(seen(status(&format!("{good}:{bad}"))), expected, "every file of the list is read");
+        assert_eq!(seen(vdoctl(&["status", "--kubeconfig", &bad])), expected);
+        assert_eq!(seen(vdoctl(&["status", "--context", "x", "--kubeconfig", &bad])), expected);
+        let home = file(".kube/config", bytes);
+        let mut at_home = vdoctl(&["status"]);
+        at_home.env("HOME", Path::new(&home).ancestors().nth(2).expect("a folder"));
+        assert_eq!(seen(at_home), expected.replace(&bad, &home));
+    }
+}
+
+#[test]
+fn kubeconfig_in_other_encodings_and_in_a_pipe_is_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = kubeconfig("gone", "http://127.0.0.1:1");
+    let wide: Vec<u8> = [0xff, 0xfe]
+        .into_iter()
+        .chain(text.encode_utf16().flat_map(u16::to_le_bytes))
+        .collect();
+    let path = folder.path().join("wide");
+    std::fs::write(&path, wide).expect("written");
+    let unreachable = "error: cluster gone at http://127.0.0.1:1 cannot be reached";
+    let said = seen(status(path.to_str().expect("text")));
+    assert!(said.contains(unreachable), "{said}");
+    let pipe = folder.path().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    let writer = pipe.clone();
+    let written = std::thread::spawn(move || std::fs::write(writer, text));
+    let said = seen(status(pipe.to_str().expect("text")));
+    written.join().expect("it ends").expect("written");
+    assert!(said.contains(unreachable), "{said}");
+}
+
+#[test]
+fn plugin_that_hangs_is_named_when_the_time_is_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = hanging_plugin(folder.path(), &folder.path().join("sign"));
+    for verb in [&["status"][..], &["doctor"], &["status", "--watch"]] {
+        let mut command = vdoctl(&[verb, &["--timeout", "2s", "--kubeconfig", &config]].concat());
+        command.env("PATH", "/usr/bin:/bin");
+        let begin = Instant::now();
+        // Ends only once nobody holds stderr any more, so that a hanging plugin is not left behind either.
+        let said = seen(command);
+        println!("{verb:?}: ended after {:?}", begin.elapsed());
+        assert!(begin.elapsed() < Duration::from_secs(300), "it was waited for");
+        assert_eq!(
+            said,
+            "exit 7\n--- stdout\n--- stderr\nerror: the command \"sh\", which the kubeconfig names for the credentials, has not answered \
+             within 1.8 s\n  Run it by hand to see what it waits for.\n  Or give it longer with --timeout.\n"
+        );
+    }
+}

@@ -1,0 +1,95 @@
+//! Far more VDOConfigs and connections than anybody has: all are answered, one that comes last does not wait for the others to end, and
+//! memory stays bounded.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
+
+use crate::bed::{Bed, NS, PATIENCE, condition};
+use crate::fixture::EMPTY;
+use anyhow::{Context, Result, ensure};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use serde_json::{Value, json};
+use std::path::Path;
+use vdo_testbed::{Probe, until};
+
+const VDO: &str = "vdo.vmware.com/v1alpha1";
+const CONFIGS: usize = 300;
+const CONNECTIONS: usize = 500;
+/// Less than the pod may use.
+const MEMORY: u64 = 256 << 20;
+
+async fn create(bed: &Bed, kind: &str, objects: Vec<Value>) -> Result<()> {
+    let api = bed.api(VDO, kind, NS);
+    stream::iter(objects)
+        .map(|object| {
+            let api = api.clone();
+            async move {
+                api.create(&kube::api::PostParams::default(), &serde_json::from_value(object)?)
+                    .await
+                    .map_err(anyhow::Error::from)
+            }
+        })
+        .buffer_unordered(16)
+        .try_for_each(async |_| Ok(()))
+        .await
+}
+
+/// Waits until all objects of the kind say something of themselves.
+async fn until_answered(bed: &Bed, kind: &str) -> Result<()> {
+    until(&format!("every {kind} to have a status"), PATIENCE, async || {
+        let all = bed.list(VDO, kind, "").await?;
+        let silent = all.iter().filter(|object| condition(object, "Ready").is_null()).count();
+        Ok(Probe::when(silent == 0, format!("{silent} of {} have none", all.len())))
+    })
+    .await
+}
+
+/// The most memory that any process of a group ever had.
+fn peak(group: u32) -> Result<u64> {
+    let read = |process: &Path, file: &str| std::fs::read_to_string(process.join(file)).unwrap_or_default();
+    let mut most = 0;
+    for process in std::fs::read_dir("/proc")?.flatten().map(|entry| entry.path()) {
+        let stat = read(&process, "stat");
+        let of = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(2)?.parse().ok());
+        let status = read(&process, "status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        if let Some(line) = line.filter(|_| of == Some(group)) {
+            most = most.max(line.trim().trim_end_matches(" kB").parse::<u64>()? << 10);
+        }
+    }
+    ensure!(most > 10 << 20, "no operator was measured");
+    Ok(most)
+}
+
+#[test]
+fn hundreds_of_configs_and_connections_are_answered_in_bounded_memory() -> Result<()> {
+    EMPTY.run(async |bed| {
+        bed.apply(&bed.secret(bed.vcenter.password())).await?;
+        let mut first = bed.config(json!({}));
+        first["metadata"]["name"] = "first".into();
+        bed.apply(&first).await?;
+        let config = |number| {
+            let mut config = bed.config(json!({}));
+            config["metadata"]["name"] = format!("config-{number}").into();
+            config
+        };
+        create(bed, "VDOConfig", (0..CONFIGS).map(config).collect()).await?;
+        // Nobody listens there.
+        let closed = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let connection = |number| {
+            let mut connection = bed.connection(&format!("connection-{number}"));
+            connection["spec"]["port"] = closed.into();
+            connection
+        };
+        create(bed, "VsphereCloudConfig", (0..CONNECTIONS).map(connection).collect()).await?;
+        bed.start_operator().await?;
+        until_answered(bed, "VDOConfig").await?;
+        until_answered(bed, "VsphereCloudConfig").await?;
+        bed.apply(&bed.connection("last")).await?;
+        bed.until_condition("VsphereCloudConfig", "last", "Ready", "Healthy").await?;
+        let peak = peak(bed.operator.as_ref().context("the operator")?.group())?;
+        println!("{CONFIGS} VDOConfigs and {CONNECTIONS} connections: peak {} MiB", peak >> 20);
+        ensure!(peak < MEMORY, "{} MiB", peak >> 20);
+        // The operator must not uninstall for hundreds of them while the fixture cleans up.
+        bed.kill_operator();
+        Ok(())
+    })
+}

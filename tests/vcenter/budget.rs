@@ -1,0 +1,292 @@
+//! Servers that answer slowly, without end, or with what takes a thousand times its size: each ends its own inspection, in time, within its
+//! memory, and delays nobody.
+#![cfg(feature = "io")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
+
+mod attacks;
+mod evil;
+mod seeds;
+mod together;
+
+use evil::{Evil, Reply, endpoint, machine, page, place, response};
+use hyper::body::Bytes;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use vdo::facts::{Credentials, Feature, Needs, Node, WantedPolicy};
+use vdo::reconcile::connection::{Question, Seen, read};
+use vdo::types::Secret;
+use vdo::vcenter::{Budget, Limits, Pool, Session, SessionError, facts};
+
+fn credentials() -> Credentials {
+    Credentials {
+        user: "u".into(),
+        password: Secret::new("p"),
+    }
+}
+
+/// Everything that can be asked of a vCenter.
+fn question() -> Question {
+    Question {
+        needs: Needs {
+            features: [Feature::CloudProvider, Feature::Block, Feature::Topology].into(),
+            zone_and_region: Some(("zone".into(), "region".into())),
+            policies: vec![WantedPolicy {
+                name: "gold".into(),
+                named_in: "the test".into(),
+            }],
+            ..Needs::default()
+        },
+        nodes: vec![Arc::new(Node {
+            name: "machine-of-somebody-000001".into(),
+            system_uuid: "42110001-0000-1111-2222-000000000001".into(),
+            ..Node::default()
+        })],
+        alone: true,
+        surplus: true,
+        ..Question::default()
+    }
+}
+
+/// One inspection, from the first question to the last answer.
+async fn inspect(port: u16, budget: &Budget) -> Result<Seen, SessionError> {
+    let endpoint = endpoint(port);
+    facts(&endpoint, budget).await?;
+    let session = Session::open(endpoint, credentials(), budget).await?;
+    read(&session, &question(), true, budget).await
+}
+
+async fn failure(server: &Evil, limits: Limits, pool: Pool) -> String {
+    let error = inspect(server.port, &Budget::new(limits, &pool)).await.unwrap_err();
+    assert!(error.remedy().ends_with('.'), "{error:?} has no remedy");
+    // What is read on a thread of its own lets go of its memory at its next step.
+    for _ in 0..500 {
+        if pool.used() == 0 {
+            return error.to_string();
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{} bytes are still held after {error}", pool.used());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn inspection_of_sound_server_finds_everything() {
+    let server = Evil::start([]).await;
+    let seen = inspect(server.port, &Budget::default()).await.unwrap();
+    assert_eq!(seen.inventory.machines.len(), 20);
+    assert_eq!(seen.inventory.machines[1].path, "/DC0/vm/machine-of-somebody-000001");
+    assert_eq!(seen.policies.unwrap()[0].name, "gold");
+    assert_eq!(seen.tagging.unwrap().categories.len(), 2);
+    assert_eq!(seen.nodes[0].at, Some(1));
+}
+
+/// The answer to one call takes the whole of what one answer may be, or of what it may become.
+#[tokio::test(flavor = "multi_thread")]
+async fn inspection_answer_of_empty_elements_is_refused() {
+    let call = "CreateContainerView";
+    for (elements, expected) in [
+        (15_000_000, "is larger than 16777216 bytes"),
+        (2_000_000, "it has more than 50000 elements"),
+    ] {
+        let bomb = Reply::Body(response(call, &"<x/>".repeat(elements)).into());
+        let server = Evil::start([(call, bomb)]).await;
+        let told = failure(&server, Limits::default(), Pool::default()).await;
+        assert!(told.contains(expected), "{told} does not say {expected:?}");
+        assert_eq!(server.calls("DestroyView"), 0);
+    }
+}
+
+/// A thousand pages, each within all limits of a page.
+#[tokio::test(flavor = "multi_thread")]
+async fn inspection_pages_without_end_are_refused() {
+    let (first, next) = ("RetrievePropertiesEx", "ContinueRetrievePropertiesEx");
+    let some: String = (0..1000).map(|i| machine(i, "group-d1")).collect();
+    let text = "n".repeat(5000);
+    let large = format!("<objects><obj type=\"Folder\">group-d2</obj><x>{text}</x></objects>").repeat(1000);
+    let small = "<objects><x/></objects>".repeat(100_000);
+    let limits = Limits {
+        received: 24 << 20,
+        elements: 400_000,
+        ..Limits::default()
+    };
+    for (objects, pool, expected) in [
+        (&some, 8, "sent more than there is memory for, and the rest was not read"),
+        (&large, 80, "sent more than 24 MiB, and the rest was not read"),
+        (&small, 80, "sent more than 400000 elements, and the rest was not read"),
+    ] {
+        let pages = [first, next].map(|call| (call, Reply::Body(page(call, Some("more"), objects).into())));
+        let server = Evil::start(pages).await;
+        let told = failure(&server, limits, Pool::new(pool << 20)).await;
+        assert!(told.contains(expected), "{told} does not say {expected:?}");
+        assert!(server.calls(next) < 10, "{} pages", server.calls(next));
+    }
+}
+
+/// Each page in time for itself, and all of them not.
+#[tokio::test(flavor = "multi_thread")]
+async fn inspection_slow_pages_end_at_its_deadline() {
+    let pages = ["RetrievePropertiesEx", "ContinueRetrievePropertiesEx"]
+        .map(|call| (call, Reply::Late(Duration::from_millis(700), page(call, Some("more"), "").into())));
+    let server = Evil::start(pages).await;
+    let limits = Limits {
+        whole: Duration::from_secs(2),
+        ..Limits::default()
+    };
+    let started = Instant::now();
+    let told = failure(&server, limits, Pool::default()).await;
+    assert!(told.ends_with("did not finish answering within 2s"), "{told}");
+    assert!((2.0..4.0).contains(&started.elapsed().as_secs_f64()), "{:?}", started.elapsed());
+    // The certificate and the login took time of the same account.
+    assert!((1..=2).contains(&server.calls("ContinueRetrievePropertiesEx")));
+}
+
+/// The same wherever it stalls: no call has a time of its own beyond the end of the inspection.
+#[tokio::test(flavor = "multi_thread")]
+async fn inspection_stalled_call_ends_at_its_deadline() {
+    for call in [
+        "Login",
+        "CreateContainerView",
+        "HasPrivilegeOnEntities",
+        "PbmQueryProfile",
+        "/rest/com/vmware/cis/tagging/category",
+    ] {
+        let server = Evil::start([(call, Reply::Stalls(Bytes::from_static(b"<")))]).await;
+        let limits = Limits {
+            whole: Duration::from_secs(1),
+            ..Limits::default()
+        };
+        let started = Instant::now();
+        let told = failure(&server, limits, Pool::default()).await;
+        assert!(told.ends_with("did not finish answering within 1s"), "{call}: {told}");
+        assert!(started.elapsed() < Duration::from_secs(3), "{call}: {:?}", started.elapsed());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn inspection_call_in_its_own_time_is_told_apart() {
+    let server = Evil::start([("CreateContainerView", Reply::Stalls(Bytes::new()))]).await;
+    let limits = Limits {
+        call: Duration::from_millis(500),
+        ..Limits::default()
+    };
+    let told = failure(&server, limits, Pool::default()).await;
+    assert!(told.ends_with("did not answer CreateContainerView within 500ms"), "{told}");
+}
+
+/// Values of JSON take seventy bytes each, and stand in two.
+#[tokio::test(flavor = "multi_thread")]
+async fn inspection_json_bomb_in_tags_is_refused() {
+    let call = "/rest/com/vmware/cis/tagging/category";
+    for bomb in [
+        format!("{{\"value\":[{}0]}}", "0,".repeat(1_000_000)),
+        format!("{{\"value\":{}{}}}", "[{\"a\":".repeat(10), "[],".repeat(1_000_000)),
+    ] {
+        let server = Evil::start([(call, Reply::Body(bomb.into()))]).await;
+        let told = failure(&server, Limits::default(), Pool::default()).await;
+        assert!(told.contains("sent more than there is memory for"), "{told}");
+    }
+}
+
+/// What a server calls its things is not sent back when it is no identifier.
+#[tokio::test(flavor = "multi_thread")]
+async fn inspection_identifier_of_any_length_is_refused() {
+    let long = "x".repeat(100_000);
+    let view = |kind: &str, id: &str| format!("<returnval type=\"{kind}\">{id}</returnval>");
+    for (call, text) in [
+        (
+            "CreateContainerView",
+            response("CreateContainerView", &view("ContainerView", &long)),
+        ),
+        (
+            "CreateContainerView",
+            response("CreateContainerView", &view("Container View", "view-1")),
+        ),
+        (
+            "CreateContainerView",
+            response("CreateContainerView", &view("ContainerView", "view 1")),
+        ),
+        ("RetrievePropertiesEx", page("RetrievePropertiesEx", Some(&long), "")),
+        ("RetrievePropertiesEx", page("RetrievePropertiesEx", Some("a&#10;b"), "")),
+        (
+            "RetrievePropertiesEx",
+            page("RetrievePropertiesEx", None, &place("Folder", "group-d2", "f", &long)),
+        ),
+        ("Login", response("Login", &format!("<returnval><key>{long}</key></returnval>"))),
+    ] {
+        let server = Evil::start([(call, Reply::Body(text.into()))]).await;
+        let error = inspect(server.port, &Budget::default()).await.unwrap_err();
+        let told = error.to_string();
+        assert!(matches!(error, SessionError::Connection(_)) && told.len() < 500, "{call}: {told}");
+    }
+    for categories in ["[\"../../session\"]", "[\"..\"]", "[\"a?x=y\"]", &format!("[\"{long}\"]")] {
+        let text = format!("{{\"value\":{categories}}}");
+        let server = Evil::start([("/rest/com/vmware/cis/tagging/category", Reply::Body(text.into()))]).await;
+        let seen = inspect(server.port, &Budget::default()).await.unwrap();
+        let told = seen.tagging.unwrap_err().to_string();
+        assert!(told.contains("names a tag") && told.len() < 500, "{told}");
+        assert_eq!(server.calls("/rest/com/vmware/cis/tagging/category/"), 0);
+    }
+}
+
+/// 20,000 machines with four networks each, in fifty datacenters.
+#[tokio::test(flavor = "multi_thread")]
+async fn inspection_of_large_vcenter_is_within_budget() {
+    let pool = Pool::default();
+    let places: String = (0..50)
+        .map(|i| {
+            place("Datacenter", &format!("datacenter-{i}"), &format!("Datacenter {i}"), "group-d1")
+                + &place("Folder", &format!("group-v{i}"), "vm", &format!("datacenter-{i}"))
+        })
+        .collect();
+    // One answer of 1,000 is told twenty times: who reads does not look whether a machine comes twice.
+    let objects: String = (0..1000).map(|i| machine(i, &format!("group-v{}", i % 50))).collect();
+    let next = Reply::Body(page("ContinueRetrievePropertiesEx", Some("more"), &objects).into());
+    let server = Evil::start([
+        (
+            "RetrievePropertiesEx",
+            Reply::Body(page("RetrievePropertiesEx", Some("more"), &places).into()),
+        ),
+        ("ContinueRetrievePropertiesEx", next),
+    ])
+    .await;
+    let session = Session::open(server.endpoint(), credentials(), &Budget::default()).await.unwrap();
+    let budget = Budget::new(Limits::default(), &pool);
+    let error = session.inventory(&budget).await.unwrap_err();
+    assert!(error.to_string().contains("sent more than"), "{error:?}");
+    let machines = server.calls("ContinueRetrievePropertiesEx") * 1000;
+    println!("{machines} machines, {} bytes a page", objects.len());
+    assert!(machines > 20_000, "only {machines} machines fit");
+}
+
+/// Nothing else waits while an answer is read, even where one thread does everything.
+#[test]
+fn inspection_of_long_answer_leaves_others_their_time() {
+    let (told, hear) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let call = "RetrievePropertiesEx";
+            let long = page(call, None, &"<objects><x/><x/><x/></objects>".repeat(400_000));
+            let server = Evil::start([(call, Reply::Body(long.into()))]).await;
+            told.send(server.port).unwrap();
+            std::future::pending::<()>().await;
+        });
+    });
+    let port = hear.recv().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (longest, whole) = runtime.block_on(async {
+        let started = Instant::now();
+        let budget = Budget::default();
+        let mut inspection = Box::pin(inspect(port, &budget));
+        let (mut longest, mut last) = (Duration::ZERO, Instant::now());
+        loop {
+            tokio::select! {
+                read = &mut inspection => { read.unwrap(); break }
+                () = tokio::time::sleep(Duration::from_millis(5)) => {}
+            };
+            longest = longest.max(last.elapsed());
+            last = Instant::now();
+        }
+        (longest, started.elapsed())
+    });
+    assert!(longest * 2 < whole, "everything stood still for {longest:?} of {whole:?}");
+}
