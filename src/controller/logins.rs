@@ -12,6 +12,7 @@ use futures::future::join_all;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Everything that is known of each login, and who is inspected now.
@@ -30,6 +31,10 @@ struct Entry {
     sessions: Mutex<Vec<Arc<Open>>>,
     /// What came of logins at the service for tags.
     tags: Mutex<Option<TagRefusals>>,
+    /// Held by whoever may be the first to log in there. It counts attempts as well, also those that come under another name of the vCenter.
+    first: tokio::sync::Mutex<()>,
+    /// Whether one was let in there.
+    let_in: AtomicBool,
 }
 
 impl Entry {
@@ -114,6 +119,11 @@ pub(super) async fn look(
             Err(told) => return told,
         },
     };
+    let asks = !question.needs.all_categories().is_empty();
+    let first = match asks && !entry.let_in.load(Ordering::Relaxed) {
+        true => Some(entry.first.lock().await),
+        false => None,
+    };
     let known = *lock(&entry.tags);
     let refusals = known.unwrap_or_else(|| {
         let own = TagRefusals::recorded(&key, std::slice::from_ref(object), now());
@@ -127,6 +137,10 @@ pub(super) async fn look(
     let read = connection::read(&open.session, question, may, budget).await;
     let refused = may && read.as_ref().is_ok_and(connection::Seen::tags_refused);
     *lock(&entry.tags) = Some(if refused { refusals.and_one(now()) } else { refusals });
+    if asks && may && read.as_ref().is_ok_and(|seen| seen.tagging.is_ok()) {
+        entry.let_in.store(true, Ordering::Relaxed);
+    }
+    drop(first);
     match read {
         Ok(seen) => Login::In(Box::new(seen)),
         Err(error) => {
