@@ -44,6 +44,9 @@ pub const RECONCILE_AT: &str = "vdo.vmware.com/reconcile-at";
 /// Set it on a VDOConfig to the hash of a plan to approve that plan.
 pub const APPROVE: &str = "vdo.vmware.com/approve";
 
+/// Set it on a Secret with credentials to the servers that it may be sent to.
+pub const SERVERS: &str = "vdo.vmware.com/servers";
+
 /// On ConfigMaps that hold parts of an inventory: the apply set of that inventory.
 pub const INVENTORY_LABEL: &str = "vdo.vmware.com/inventory-of";
 

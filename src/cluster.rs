@@ -24,7 +24,7 @@ mod watch;
 mod write;
 
 pub use cache::Cache;
-pub use client::{ClientError, KubeOptions, connect, from_config};
+pub use client::{ClientError, Connection, KubeOptions, from_config};
 pub use error::{ClusterError, Contested, Said};
 pub use fence::Fence;
 pub use lease::{Election, LEASE_NAME, LEASE_NAMESPACE};

@@ -12,7 +12,7 @@ mod logins;
 mod memory;
 
 use crate::api::{VDOConfig, VsphereCloudConfig};
-use crate::cluster::{Cache, ClientError, ClusterError, Election, Fence, KubeOptions, Reader, Writer, connect, server_version};
+use crate::cluster::{Cache, ClientError, ClusterError, Connection, Election, Fence, KubeOptions, Reader, Writer, server_version};
 use crate::fetch::{Library, Store};
 use crate::reconcile::{Evidence, Rehearsals, Renders, World};
 use crate::runtime::admin::{Admin, ListenError, Readiness};
@@ -89,7 +89,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
         kubeconfig: args.kubeconfig.clone(),
         ..KubeOptions::default()
     };
-    let (client, config) = connect(&options).await?;
+    let Connection { client, config, .. } = options.connect().await?;
     // In a task of its own, so that a probe is answered while the API server hangs and while a reconcile computes.
     let mut port = JoinSet::new();
     port.spawn(admin.run(MetricsAccess::new(args.metrics_auth, &client)));

@@ -19,7 +19,7 @@ pub use distance::{distance, nearest};
 pub use object_id::{ById, GroupKind, Ids, Name, ObjectId, OfKey};
 pub use role::DriverRole;
 pub use secret::Secret;
-pub use servers::{SERVERS, names_server};
+pub use servers::names_server;
 pub use shared::shared;
 pub use trust::{ParseThumbprintError, Thumbprint, Trust};
 pub use version::{DriverVersion, KubernetesVersion, ParseVersionError, VcenterVersion, VersionRange};

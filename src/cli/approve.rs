@@ -1,7 +1,7 @@
 //! `vdoctl approve`: lets the operator carry out the plan that it waits with.
 
 use super::args::{Approve as Args, Global};
-use super::session::{Deployed, Session, id};
+use super::session::{Session, id};
 use super::{Answer, CliError, Exit};
 use crate::api::{APPROVE, Approval};
 use crate::reconcile;
@@ -9,10 +9,7 @@ use serde_json::json;
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     let session = Session::open(global).await?;
-    let config = match session.deployed().await? {
-        Deployed::Config(config) => config,
-        other => return Err(session.missing(&other)),
-    };
+    let config = session.acting().await?;
     let name = id(&config);
     let Some(plan) = config
         .status

@@ -5,11 +5,10 @@ use super::failure::sentence;
 use super::matrix::library;
 use super::{CliError, Exit};
 use crate::api::{MatrixStatus, VDOConfig};
-use crate::cluster::{ClusterError, KubeOptions, Reader, Select, Watch, Writer, list, server_version};
+use crate::cluster::{ClusterError, KubeOptions, Reader, Writer, server_version};
 use crate::fetch::{Library, Store};
-use crate::manifest::Object;
 use crate::plan::{History, Plan};
-use crate::reconcile::{self, Occasion, Prepared, ReconcileError, Rehearsals, Survey, World, acting};
+use crate::reconcile::{self, Occasion, Prepared, ReconcileError, Rehearsals, Survey, World, acting, configs};
 use crate::status::Report;
 use crate::types::KubernetesVersion;
 use k8s_openapi::jiff::Timestamp;
@@ -118,8 +117,9 @@ impl Session {
 
     /// Looks for a VDOConfig.
     pub(super) async fn deployed(&self) -> Result<Deployed, CliError> {
-        let all = match self.configs("").await {
-            Err(ClusterError::Forbidden { .. }) => self.configs(&self.namespace).await,
+        let reader = &self.world.reader;
+        let all = match configs(reader, "").await {
+            Err(ClusterError::Forbidden { .. }) => configs(reader, &self.namespace).await,
             result => result,
         };
         let all = match all {
@@ -127,21 +127,15 @@ impl Session {
             Err(ClusterError::NotServed { .. }) => return Ok(Deployed::Nothing),
             Err(error) => return Err(error.into()),
         };
-        let here = acting(all.iter().filter(|c| c.namespace().as_deref() == Some(self.namespace.as_str())));
+        let here = acting(
+            all.iter()
+                .map(AsRef::as_ref)
+                .filter(|c: &&VDOConfig| c.namespace().as_deref() == Some(self.namespace.as_str())),
+        );
         Ok(match here {
             Some(config) => Deployed::Config(Box::new(config.clone())),
-            None => Deployed::NoConfig(all.iter().map(id).collect()),
+            None => Deployed::NoConfig(all.iter().map(|config| id(config)).collect()),
         })
-    }
-
-    async fn configs(&self, namespace: &str) -> Result<Vec<VDOConfig>, ClusterError> {
-        let watch = Watch::new("vdo.vmware.com/v1alpha1", "VDOConfig", namespace, Select::All);
-        let found = list(&self.world.client, &watch).await?;
-        Ok(found
-            .into_iter()
-            .map(Object::into_value)
-            .filter_map(|value| serde_json::from_value(value).ok())
-            .collect())
     }
 
     /// Runs the pipeline up to the plan, for the VDOConfig that acts.

@@ -1,6 +1,5 @@
 //! Our own writes, which are believed until a watch shows them or something newer.
 
-use super::watch::Watch;
 use crate::manifest::Object;
 use crate::types::ObjectId;
 use std::collections::HashMap;
@@ -18,13 +17,11 @@ pub(super) struct Written {
     pub(super) at: Instant,
 }
 
+/// What a watch has shown to be deleted a short while ago, and at which version.
+pub(super) type Gone = HashMap<ObjectId, (u64, Instant)>;
+
 /// What was written by us and is not shown yet goes before what is shown, unless somebody has deleted it since.
-pub(super) fn corrected(
-    written: &mut HashMap<ObjectId, Written>,
-    gone: &HashMap<ObjectId, (u64, Instant)>,
-    id: &ObjectId,
-    shown: Option<Object>,
-) -> Option<Object> {
+pub(super) fn corrected(written: &mut HashMap<ObjectId, Written>, gone: &Gone, id: &ObjectId, shown: Option<Object>) -> Option<Object> {
     let Some(own) = written.get(id) else { return shown };
     let deleted = gone.get(id).is_some_and(|(version, _)| *version > own.version);
     let caught_up = shown.as_ref().map_or(own.deleted || deleted, |o| version(o) >= own.version);
@@ -37,14 +34,9 @@ pub(super) fn corrected(
 
 /// Remembers that an object was deleted for as long as a write of ours from before may be believed: the answer to it may come after the
 /// news of the deletion.
-pub(super) fn buried(gone: &mut HashMap<ObjectId, (u64, Instant)>, watch: &Watch, found: &kube::api::DynamicObject) {
+pub(super) fn buried(gone: &mut Gone, id: ObjectId, found: &Object) {
     gone.retain(|_, (_, at)| at.elapsed() <= BELIEVE);
-    let version = found.metadata.resource_version.as_deref().and_then(|version| version.parse().ok());
-    let namespace = found.metadata.namespace.clone().unwrap_or_default();
-    let name = found.metadata.name.clone().unwrap_or_default();
-    let watched = watch.id();
-    let id = ObjectId::new(watched.group(), watched.kind(), namespace, name);
-    gone.insert(id, (version.unwrap_or(0), Instant::now()));
+    gone.insert(id, (version(found), Instant::now()));
 }
 
 /// Resource versions of one server are numbers that grow.

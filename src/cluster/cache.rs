@@ -1,5 +1,5 @@
 use super::alive::Alive;
-use super::believed::{Written, buried, corrected, version};
+use super::believed::{Gone, Written, buried, corrected, version};
 use super::kept::Kept;
 use super::pauses::Pauses;
 use super::read::typed;
@@ -70,8 +70,7 @@ pub struct Cache {
     client: Client,
     watches: Mutex<BTreeMap<Watch, Running>>,
     written: Mutex<HashMap<ObjectId, Written>>,
-    /// What a watch has shown to be deleted a short while ago, and at which version.
-    gone: Arc<Mutex<HashMap<ObjectId, (u64, Instant)>>>,
+    gone: Arc<Mutex<Gone>>,
     settled: Settled,
     pub(super) alive: Alive,
     /// The inventory that was read last, and what it was read from.
@@ -213,10 +212,7 @@ impl Cache {
         let task = tokio::spawn(async move {
             let mut events = watcher::watcher(api, config).backoff(Pauses::default()).boxed();
             while let Some(event) = events.next().await {
-                if let Ok(Event::Delete(found)) = &event {
-                    buried(&mut lock(&gone), &watch, found);
-                }
-                let matters = take_in(&mut lock(&state), &watch, event);
+                let matters = take_in(&mut lock(&state), &gone, &watch, event);
                 arrived.notify_waiters();
                 if matters {
                     changed.send_replace(());
@@ -394,7 +390,12 @@ fn another_state() -> u64 {
 }
 
 /// Takes an event in; whether anything changed that somebody may care about.
-fn take_in(content: &mut Content, watch: &Watch, event: Result<Event<kube::api::DynamicObject>, watcher::Error>) -> bool {
+fn take_in(
+    content: &mut Content,
+    gone: &Mutex<Gone>,
+    watch: &Watch,
+    event: Result<Event<kube::api::DynamicObject>, watcher::Error>,
+) -> bool {
     let own = |found: kube::api::DynamicObject| typed(found, watch).map(|o| (o.id(), Kept::new(o)));
     match event {
         Ok(Event::Init) => {
@@ -429,7 +430,12 @@ fn take_in(content: &mut Content, watch: &Watch, event: Result<Event<kube::api::
         }
         Ok(Event::Delete(found)) => {
             content.state = another_state();
-            own(found).is_some_and(|(id, _)| content.objects.shift_remove(&id).is_some())
+            let Some(found) = typed(found, watch) else { return false };
+            let id = found.id();
+            let shown = content.objects.shift_remove(&id).is_some();
+            // Before the content is unlocked: nobody finds the object missing and its deletion not recorded.
+            buried(&mut lock(gone), id, &found);
+            shown
         }
         Err(error) => {
             tracing::warn!(watch = %watch.id(), %error, "a watch failed and is tried again");
@@ -445,4 +451,26 @@ fn take_in(content: &mut Content, watch: &Watch, event: Result<Event<kube::api::
 
 fn same(old: &ById<Kept>, new: &ById<Kept>) -> bool {
     old.len() == new.len() && old.iter().zip(new).all(|((a, x), (b, y))| a == b && x.means(y))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn watch_cache_deletion_is_recorded_with_its_version() {
+        let watch = Watch::new("v1", "Service", "n", Select::All);
+        let found = |version: u64| {
+            let metadata = json!({"name": "a", "namespace": "n", "resourceVersion": version.to_string()});
+            serde_json::from_value(json!({"metadata": metadata})).expect("an object")
+        };
+        let (mut content, gone) = (Content::default(), Mutex::default());
+        assert!(take_in(&mut content, &gone, &watch, Ok(Event::Apply(found(5)))));
+        assert!(lock(&gone).is_empty());
+        assert!(take_in(&mut content, &gone, &watch, Ok(Event::Delete(found(6)))));
+        assert!(content.objects.is_empty());
+        let id = ObjectId::new("", "Service", "n", "a");
+        assert_eq!(lock(&gone).get(&id).map(|(version, _)| *version), Some(6));
+    }
 }

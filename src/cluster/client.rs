@@ -68,15 +68,6 @@ pub enum ClientError {
     },
 }
 
-/// Finds the configuration and makes a client.
-///
-/// # Errors
-/// When there is no usable configuration. Nothing is sent to the cluster yet.
-pub async fn connect(options: &KubeOptions) -> Result<(Client, Config), ClientError> {
-    let connection = options.connect().await?;
-    Ok((connection.client, connection.config))
-}
-
 impl KubeOptions {
     /// Finds the configuration, with the name of its context, and makes a client.
     ///
@@ -271,7 +262,7 @@ mod tests {
             patience: Some(Duration::from_millis(300)),
             ..KubeOptions::default()
         };
-        let error = connect(&options).await.err().expect("it takes too long").to_string();
+        let error = options.connect().await.err().expect("it takes too long").to_string();
         assert_eq!(
             error,
             "the command \"sleep\", which the kubeconfig names for the credentials, has not answered within 0.3 s; \

@@ -1,7 +1,7 @@
 //! Sessions with vCenters, shared by all connections with the same account, and the one place where a login is made.
 
 use super::connections::claim;
-use super::memory::Connection;
+use super::memory::{Connection, lock};
 use super::{Context, now};
 use crate::api::{CredentialStatus, VsphereCloudConfig};
 use crate::reconcile::connection::{self, Inputs, Login, Question};
@@ -12,8 +12,7 @@ use futures::future::join_all;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Everything that is known of each login, and who is inspected now.
 #[derive(Default)]
@@ -31,10 +30,9 @@ struct Entry {
     sessions: Mutex<Vec<Arc<Open>>>,
     /// What came of logins at the service for tags.
     tags: Mutex<Option<TagRefusals>>,
-    /// Held by whoever may be the first to log in there. It counts attempts as well, also those that come under another name of the vCenter.
-    first: tokio::sync::Mutex<()>,
-    /// Whether one was let in there.
-    let_in: AtomicBool,
+    /// Whether a login succeeded there. Until one has, whoever tries holds it: that bounds the attempts, also those under another name
+    /// of the vCenter.
+    let_in: tokio::sync::Mutex<bool>,
 }
 
 impl Entry {
@@ -49,10 +47,6 @@ impl Entry {
         let at = sessions.iter().position(|open| open.endpoint == *endpoint)?;
         Some(sessions.remove(at))
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A session that is kept.
@@ -120,8 +114,8 @@ pub(super) async fn look(
         },
     };
     let asks = !question.needs.all_categories().is_empty();
-    let first = match asks && !entry.let_in.load(Ordering::Relaxed) {
-        true => Some(entry.first.lock().await),
+    let first = match asks {
+        true => Some(entry.let_in.lock().await).filter(|let_in| !**let_in),
         false => None,
     };
     let known = *lock(&entry.tags);
@@ -137,14 +131,13 @@ pub(super) async fn look(
     let read = connection::read(&open.session, question, may, budget).await;
     let refused = may && read.as_ref().is_ok_and(connection::Seen::tags_refused);
     *lock(&entry.tags) = Some(if refused { refusals.and_one(now()) } else { refusals });
-    if asks && may && read.as_ref().is_ok_and(|seen| seen.tagging.is_ok()) {
-        entry.let_in.store(true, Ordering::Relaxed);
+    if let Some(mut let_in) = first {
+        *let_in = may && read.as_ref().is_ok_and(|seen| seen.tagging.is_ok());
     }
-    drop(first);
     match read {
         Ok(seen) => Login::In(Box::new(seen)),
         Err(error) => {
-            if error.is_rejection() || error.ends_inspection() || matches!(error, SessionError::Lost { .. }) {
+            if error.ends_session() {
                 entry.take(&endpoint);
             }
             judged(&key, &mut *entry.record.lock().await, None, error)

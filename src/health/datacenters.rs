@@ -1,10 +1,8 @@
+use super::connection::some;
 use super::machines::is_in;
 use crate::api::Reason;
 use crate::types::distance;
 use std::collections::BTreeSet;
-
-/// More than this in a message helps nobody.
-const SHOWN: usize = 5;
 
 /// Finds the datacenters that a connection names among the paths that exist. A name alone fits a datacenter in any folder.
 ///
@@ -24,7 +22,7 @@ pub fn find_datacenters(wanted: &[String], paths: &[String]) -> Result<(), (Reas
             many => {
                 return Err((
                     Reason::DatacenterAmbiguous,
-                    format!("datacenter {name:?} of spec.datacenters is one of {}: write the path", list(many)),
+                    format!("datacenter {name:?} of spec.datacenters is one of {}: write the path", some(many)),
                 ));
             }
         }
@@ -46,8 +44,8 @@ fn missing(name: &str, paths: &[String]) -> String {
         .filter(|path| distance(&last(path).to_lowercase(), &bare) <= 1 + bare.len() / 6)
         .collect();
     let hint = match (near.is_empty(), paths.is_empty()) {
-        (false, _) => format!("did you mean {}?", list(&near)),
-        (true, false) => format!("there are: {}", list(&paths.iter().collect::<Vec<_>>())),
+        (false, _) => format!("did you mean {}?", some(&near)),
+        (true, false) => format!("there are: {}", some(paths)),
         (true, true) => "the user sees none at all; give it the role Read-only, with propagation".into(),
     };
     format!("there is no datacenter {name:?}, as spec.datacenters says; {hint}")
@@ -55,13 +53,6 @@ fn missing(name: &str, paths: &[String]) -> String {
 
 fn last(path: &str) -> &str {
     path.trim_matches('/').rsplit('/').next().unwrap_or_default()
-}
-
-fn list(paths: &[&String]) -> String {
-    let shown: Vec<&str> = paths.iter().take(SHOWN).map(|path| path.as_str()).collect();
-    let more = paths.len().saturating_sub(SHOWN);
-    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-    shown.join(", ") + &rest
 }
 
 #[cfg(test)]

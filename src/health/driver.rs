@@ -1,3 +1,4 @@
+use super::connection::some;
 use super::{PodTrouble, Pods, Verdict, assess, last_words, unserved, worst_pod};
 use crate::api::Reason;
 use crate::facts::Node;
@@ -94,7 +95,8 @@ pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], slices
         _ => (Vec::new(), Reason::Healthy, ""),
     };
     if !lacking.is_empty() {
-        let message = format!("{} of {} nodes are not yet {what}: {}", lacking.len(), nodes.len(), names(&lacking));
+        let names: Vec<&str> = lacking.iter().map(|node| node.name.as_str()).collect();
+        let message = format!("{} of {} nodes are not yet {what}: {}", names.len(), nodes.len(), some(&names));
         return not_ready(reason, message);
     }
     DriverHealth {
@@ -104,13 +106,4 @@ pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], slices
         pods: total,
         trouble: None,
     }
-}
-
-/// At most five names, and how many more there are.
-pub(super) fn names(nodes: &[&Arc<Node>]) -> String {
-    let mut text = nodes.iter().take(5).map(|n| n.name.as_str()).collect::<Vec<_>>().join(", ");
-    if nodes.len() > 5 {
-        text.push_str(&format!(" and {} more", nodes.len() - 5));
-    }
-    text
 }

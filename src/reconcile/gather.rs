@@ -4,11 +4,11 @@ mod ca_bundle;
 
 use super::error::ReconcileError;
 use super::node::{node, registers};
-use crate::api::{CertificateStatus, ConditionType, Conditions, VDOConfig, VsphereCloudConfig, VsphereCloudConfigStatus};
+use crate::api::{CertificateStatus, ConditionType, Conditions, SERVERS, VDOConfig, VsphereCloudConfig, VsphereCloudConfigStatus};
 use crate::cluster::{ClusterError, Reader, Select, View, Watch};
 use crate::facts::{Cluster, Connection, Credentials, Node};
 use crate::manifest::Object;
-use crate::types::{KubernetesVersion, SERVERS, Secret, Thumbprint, Trust, VcenterVersion, names_server};
+use crate::types::{KubernetesVersion, Secret, Thumbprint, Trust, VcenterVersion, names_server};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::ResourceExt;
@@ -124,14 +124,12 @@ where
     T: DeserializeOwned + Send + Sync + 'static,
 {
     let view = reader.load([watch.clone()]).await?;
-    let parsed = view.facts(watch, always, |object| {
-        Parsed(serde_json::from_value(object.clone().into_value()).ok().map(Arc::new))
+    // What is not of its kind is left out.
+    let parsed: Vec<Arc<Option<Arc<T>>>> = view.facts(watch, always, |object| {
+        serde_json::from_value(object.clone().into_value()).ok().map(Arc::new)
     });
-    Ok(parsed.iter().filter_map(|parsed: &Arc<Parsed<T>>| parsed.0.clone()).collect())
+    Ok(parsed.iter().filter_map(|parsed| (**parsed).clone()).collect())
 }
-
-/// What an object says; `None` where it is not of its kind.
-struct Parsed<T>(Option<Arc<T>>);
 
 /// A connection with everything that it refers to.
 ///
@@ -274,8 +272,8 @@ fn meant_for(secret: &Object, object: &VsphereCloudConfig) -> Result<(), Reconci
         return Ok(());
     };
     let (host, port) = (&object.spec.vc_ip, port(object));
-    let thumbprint = object.spec.thumbprint.as_deref().filter(|_| !object.spec.insecure);
-    let proven = thumbprint.and_then(|text| text.parse().ok());
+    // One that is none proves nothing; `trust` reports it.
+    let proven = thumbprint(object).ok().flatten();
     if names_server(&servers, host, port, proven.as_ref()) {
         return Ok(());
     }
@@ -319,6 +317,20 @@ fn read(secret: &Object, connection: &str) -> Result<Found, ReconcileError> {
     })
 }
 
+/// The thumbprint that the certificate of a connection must have; none where it is not checked, or checked in another way.
+fn thumbprint(object: &VsphereCloudConfig) -> Result<Option<Thumbprint>, ReconcileError> {
+    let text = object.spec.thumbprint.as_deref();
+    let Some(text) = text.filter(|text| !object.spec.insecure && !text.is_empty()) else {
+        return Ok(None);
+    };
+    let parsed = text.parse::<Thumbprint>().map(Some);
+    parsed.map_err(|error| ReconcileError::InvalidSpec {
+        object: format!("vSphere connection {}", object.name_any()),
+        field: "spec.thumbprint".into(),
+        problem: error.to_string(),
+    })
+}
+
 /// How the certificate of a connection is trusted. A missing thumbprint never means insecure.
 ///
 /// # Errors
@@ -328,12 +340,7 @@ pub async fn trust(reader: &Reader, object: &VsphereCloudConfig) -> Result<Trust
     if spec.insecure {
         return Ok(Trust::Insecure);
     }
-    if let Some(text) = spec.thumbprint.as_deref().filter(|text| !text.is_empty()) {
-        let thumbprint = text.parse::<Thumbprint>().map_err(|error| ReconcileError::InvalidSpec {
-            object: format!("vSphere connection {}", object.name_any()),
-            field: "spec.thumbprint".into(),
-            problem: error.to_string(),
-        })?;
+    if let Some(thumbprint) = thumbprint(object)? {
         return Ok(Trust::Thumbprint(thumbprint));
     }
     let Some(bundle) = &spec.ca_bundle else {

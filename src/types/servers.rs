@@ -1,8 +1,5 @@
 use super::Thumbprint;
 
-/// The annotation of a Secret that names the servers it may be sent to.
-pub const SERVERS: &str = "vdo.vmware.com/servers";
-
 /// Whether a list of servers (host names, addresses with or without a port, thumbprints of certificates; separated by commas or spaces)
 /// names this one. A thumbprint names whoever proves it, so it counts only where the connection asks for that proof.
 #[must_use]

@@ -25,19 +25,10 @@ impl Caller<'_> {
         self.session.endpoint.address()
     }
 
-    /// The session is gone, seen in an answer that is no fault.
-    pub(super) fn lost(&self) -> SessionError {
-        SessionError::Lost {
-            address: self.address(),
-            user: self.session.credentials.user.clone(),
-        }
-    }
-
     /// One call.
     pub(super) async fn call(&mut self, method: Method, this: &ManagedObject, arguments: &str) -> Result<Tree, SessionError> {
-        let answer = self.ask(method, this, arguments).await?;
-        let read = self.session.response(method, answer, self.budget).await?;
-        read.map_err(|fault| fault.of_call(self.address(), &self.session.credentials.user, method.name()))
+        let (response, ()) = self.call_each(method, this, arguments, (), |(), _| Ok(())).await?;
+        Ok(response)
     }
 
     /// One call of which the answer is a long list: its items go through `take` into `taken`.
@@ -111,8 +102,7 @@ impl Caller<'_> {
             answer = self.exchange(&Call::Login, None, modern).await?;
         }
         if answer.status == 401 {
-            let (address, user) = (self.address(), self.session.credentials.user.clone());
-            return Err(SessionError::TagsRefused { address, user });
+            return Err(self.session.tags_refused());
         }
         let value = self.content(&Call::Login, answer, modern).await?;
         tags::opened(&value, modern).ok_or_else(|| self.session.malformed("it gives no session".into()).into())
@@ -147,7 +137,7 @@ impl Caller<'_> {
         match answer.status {
             200..=299 => self.offload(move |work| tags::content(&answer, modern, work)).await,
             // A session that was just begun, or had to be had again.
-            401 => Err(SessionError::TagsRefused { address, user }),
+            401 => Err(self.session.tags_refused()),
             403 => Err(SessionError::Forbidden {
                 address,
                 user,

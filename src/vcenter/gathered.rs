@@ -321,16 +321,17 @@ mod tests {
         );
     }
 
+    fn with(kind: &str, values: &[(&str, &str)]) -> Item {
+        let mut item = item(kind, "x-1", "x", "group-d1");
+        for (name, value) in values {
+            item.values.insert((*name).into(), whole(&format!("<val>{value}</val>")));
+        }
+        item
+    }
+
     /// A machine has the addresses of its adapters, not those of networks inside it; a datastore the hosts that reach it.
     #[test]
     fn inventory_machine_addresses_are_of_its_adapters_only() {
-        let with = |kind: &str, values: &[(&str, &str)]| {
-            let mut item = item(kind, "x-1", "x", "group-d1");
-            for (name, value) in values {
-                item.values.insert((*name).into(), whole(&format!("<val>{value}</val>")));
-            }
-            item
-        };
         let nic = |id: &str, address: &str| format!("<GuestNicInfo><ipAddress>{address}</ipAddress>{id}</GuestNicInfo>");
         let net = nic("<deviceConfigId>4000</deviceConfigId>", "10.0.0.2")
             + &nic("<deviceConfigId>-1</deviceConfigId>", "172.17.0.1")
@@ -345,13 +346,6 @@ mod tests {
 
     #[test]
     fn inventory_datastore_hosts_are_those_that_reach_it() {
-        let with = |kind: &str, values: &[(&str, &str)]| {
-            let mut item = item(kind, "x-1", "x", "group-d1");
-            for (name, value) in values {
-                item.values.insert((*name).into(), whole(&format!("<val>{value}</val>")));
-            }
-            item
-        };
         let mount =
             |host: &str, info: &str| format!("<DatastoreHostMount><key>{host}</key><mountInfo>{info}</mountInfo></DatastoreHostMount>");
         let mounts = mount("h1", "")

@@ -173,7 +173,7 @@ async fn pages<T: Send + 'static>(
             })
             .await?;
         if page.lost {
-            return Err(caller.lost());
+            return Err(caller.session.lost());
         }
         let token = response.child("returnval").map(|page| page.text_of("token")).unwrap_or_default();
         if token.is_empty() {

@@ -111,10 +111,12 @@ impl SessionError {
         )
     }
 
-    /// Whether nothing more is asked in this inspection, and the session is given up.
+    /// Whether nothing more can be asked in this session: the account is not let in any more, the session is lost, or the budget of the
+    /// inspection is spent.
     #[must_use]
-    pub fn ends_inspection(&self) -> bool {
-        matches!(self, Self::Connection(ProbeError::TooMuch { .. } | ProbeError::Unfinished { .. }))
+    pub fn ends_session(&self) -> bool {
+        let spent = matches!(self, Self::Connection(ProbeError::TooMuch { .. } | ProbeError::Unfinished { .. }));
+        spent || self.is_rejection() || matches!(self, Self::Lost { .. })
     }
 
     /// What to do about it: one sentence or two.

@@ -157,6 +157,14 @@ impl Session {
         }
     }
 
+    /// The vCenter does not know the session any more.
+    pub(super) fn lost(&self) -> SessionError {
+        SessionError::Lost {
+            address: self.endpoint.address(),
+            user: self.credentials.user.clone(),
+        }
+    }
+
     /// Makes the session usable after an error, if it can be: by one more login, or because only a connection was lost.
     async fn recover(&self, live: &mut Option<Live>, budget: &Budget, error: SessionError) -> Result<(), SessionError> {
         match error {
@@ -192,11 +200,7 @@ impl Session {
     }
 
     fn caller<'a>(&'a self, live: &'a mut Option<Live>, budget: &'a Budget) -> Result<Caller<'a>, SessionError> {
-        let lost = || SessionError::Lost {
-            address: self.endpoint.address(),
-            user: self.credentials.user.clone(),
-        };
-        let live = live.as_mut().ok_or_else(lost)?;
+        let live = live.as_mut().ok_or_else(|| self.lost())?;
         Ok(Caller {
             session: self,
             live,

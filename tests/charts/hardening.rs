@@ -12,6 +12,7 @@ mod hostile;
 mod language;
 mod values;
 
+use crate::fixture::chain;
 use crate::hardening::hostile::{MEMORY, hostile};
 use serde_json::Value;
 use std::process::Command;
@@ -28,12 +29,6 @@ fn with_template(text: &str, helpers: &str) -> Result<Chart, chart::ArchiveError
     source.files.insert("templates/_own.yaml".to_owned(), helpers.as_bytes().to_vec());
     let version = source.versions().last().unwrap().clone();
     chart::open(&chart::package(&source, &version).unwrap())
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    error
-        .source()
-        .map_or(error.to_string(), |source| format!("{error}: {}", chain(source)))
 }
 
 fn outcome(text: &str, helpers: &str) -> Result<Vec<Value>, String> {

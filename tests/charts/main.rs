@@ -2,6 +2,7 @@
 #![allow(missing_docs, reason = "tests")]
 
 mod archive;
+mod fixture;
 #[path = "../../examples/generate/parts.rs"]
 mod generate;
 mod hardening;

@@ -8,47 +8,18 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use std::path::Path;
 use std::sync::LazyLock;
-use vdo::chart::{self, Chart, Context, Source};
+use vdo::chart::{self, Chart, Context};
 use vdo::fetch::embedded;
 use vdo::types::{Digest, DriverVersion};
 use vdo::yaml;
 
+use crate::fixture::{chain, chart, find, render, root, source};
 use crate::generate::docs;
-use crate::generate::matrix;
 use crate::generate::renders;
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn source(driver: &str) -> Source {
-    matrix::source(&root().join("charts").join(driver)).unwrap()
-}
-
-fn chart(driver: &str, version: &str) -> Chart {
-    let package = chart::package(&source(driver), &version.parse().unwrap()).unwrap();
-    chart::open(&package).unwrap()
-}
 
 static CSI: LazyLock<Chart> = LazyLock::new(|| chart("vsphere-csi", "3.7.3"));
 static CPI: LazyLock<Chart> = LazyLock::new(|| chart("vsphere-cpi", "1.34.0"));
-
-fn render(chart: &Chart, values: &Value) -> Vec<Value> {
-    chart::render(chart, values, &Context::default()).unwrap_or_else(|error| panic!("{}", chain(&error)))
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    error
-        .source()
-        .map_or(error.to_string(), |source| format!("{error}: {}", chain(source)))
-}
-
-fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
-    let found = objects.iter().find(|o| o["kind"] == kind && o["metadata"]["name"] == name);
-    found.unwrap_or_else(|| panic!("no {kind} {name}"))
-}
 
 #[test]
 fn chart_render_digests_match_recorded() {
@@ -143,7 +114,7 @@ fn chart_package_unknown_version_lists_releases() {
 fn chart_values_reach_csi_fields() {
     let objects = render(
         &CSI,
-        &json!({
+        json!({
             "namespace": "storage",
             "images": {"registry": "mirror.example/vsphere", "overrides": {"syncer": "own/syncer:1"}},
             "imagePullSecrets": ["mirror"],
@@ -200,7 +171,7 @@ fn controller_replicas_auto_follows_control_plane_count() {
 fn chart_values_reach_cpi_fields() {
     let objects = render(
         &CPI,
-        &json!({"env": {"SKIP_NODE_DELETION": "true"}, "logLevel": 5, "nodeSelector": {"a/b": "yes"}}),
+        json!({"env": {"SKIP_NODE_DELETION": "true"}, "logLevel": 5, "nodeSelector": {"a/b": "yes"}}),
     );
     let pod = &find(&objects, "DaemonSet", "vsphere-cloud-controller-manager")["spec"]["template"]["spec"];
     assert_eq!(
@@ -313,8 +284,8 @@ proptest! {
             "env": {"A": text}, "nodeSelector": {"label": text}, "imagePullSecrets": ["a"],
             "tolerations": [{"key": "edge", "value": text}],
         });
-        let before = leaves(&render(&CPI, &values("plain")));
-        let after = leaves(&render(&CPI, &values(&text)));
+        let before = leaves(&render(&CPI, values("plain")));
+        let after = leaves(&render(&CPI, values(&text)));
         prop_assert_eq!(before.len(), after.len());
         let mut places = 0;
         for ((path, old), (new_path, new)) in before.iter().zip(&after) {
@@ -331,7 +302,7 @@ proptest! {
 
     #[test]
     fn chart_value_random_key_is_kept(key in hostile()) {
-        let objects = render(&CPI, &json!({"nodeSelector": {&key: "on"}}));
+        let objects = render(&CPI, json!({"nodeSelector": {&key: "on"}}));
         let pod = &find(&objects, "DaemonSet", "vsphere-cloud-controller-manager")["spec"]["template"]["spec"];
         prop_assert_eq!(&pod["nodeSelector"], &json!({&key: "on"}));
     }

@@ -8,24 +8,12 @@
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::path::Path;
-use vdo::chart::{self, Chart, Context, Source, compare};
+use vdo::chart::{self, Chart, compare};
 use vdo::types::DriverVersion;
 use vdo::yaml;
 
-use crate::generate::{matrix, upstream};
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn source(driver: &str) -> Source {
-    matrix::source(&root().join("charts").join(driver)).unwrap()
-}
-
-fn chart(source: &Source, version: &DriverVersion) -> Chart {
-    chart::open(&chart::package(source, version).unwrap()).unwrap()
-}
+use crate::fixture::{release, render, source};
+use crate::generate::upstream;
 
 /// What the driver ships, and the values with which the chart renders it.
 struct Shipped {
@@ -64,7 +52,7 @@ fn chart_release_renders_like_recorded_upstream_objects() {
     for what in shipped() {
         let source = source(what.driver);
         for version in source.versions() {
-            let chart = chart(&source, &version);
+            let chart = release(&source, &version);
             let recorded = &chart.release.upstream.as_ref().unwrap().objects;
             if recorded.is_empty() {
                 continue;
@@ -109,7 +97,7 @@ fn intended(chart: &Chart, values: &Value) -> Vec<compare::Deviation> {
 
 /// What the chart renders, with every intended difference undone.
 fn without_deviations(chart: &Chart, values: &Value) -> Vec<Value> {
-    let mut objects = chart::render(chart, values, &Context::default()).unwrap();
+    let mut objects = render(chart, values);
     for deviation in intended(chart, values) {
         let name = deviation.object.to_string();
         let at = objects.iter().position(|object| upstream::name(object) == name);
@@ -138,7 +126,7 @@ fn differences(chart: &Chart, folder: &str, files: &[&str], values: &Value) -> S
     let folder = upstream.join(folder).join(chart.metadata.version.to_string());
     let read = |file: &&str| yaml::load_all(&std::fs::read_to_string(folder.join(file)).unwrap()).unwrap();
     let original: Vec<Value> = files.iter().flat_map(read).collect();
-    let rendered = chart::render(chart, values, &Context::default()).unwrap();
+    let rendered = render(chart, values);
     let found = compare::judge(&compare::compare(&original, &rendered).unwrap(), &intended(chart, values));
     let unexpected = found.unexpected.iter().map(ToString::to_string);
     let stale = found
@@ -157,8 +145,8 @@ fn chart_patch_releases_differ_only_in_images() {
         let source = source(what.driver);
         let mut minors: BTreeMap<(u64, u64, bool), (DriverVersion, Vec<Value>)> = BTreeMap::new();
         for version in source.versions() {
-            let chart = chart(&source, &version);
-            let mut objects = chart::render(&chart, &what.values, &Context::default()).unwrap();
+            let chart = release(&source, &version);
+            let mut objects = render(&chart, &what.values);
             objects.iter_mut().for_each(without_images);
             let parts: Vec<u64> = version.to_string().split('.').map(|part| part.parse().unwrap()).collect();
             let first = minors
@@ -185,8 +173,8 @@ fn without_images(value: &mut Value) {
 fn chart_misplaced_affinity_is_deviation_of_one_version() {
     let source = source("vsphere-cpi");
     for (version, stale) in [("1.25.0", 0), ("1.25.1", 3)] {
-        let chart = chart(&source, &version.parse().unwrap());
-        let rendered = chart::render(&chart, &Value::Null, &Context::default()).unwrap();
+        let chart = release(&source, &version.parse().unwrap());
+        let rendered = render(&chart, Value::Null);
         let mut original = rendered.clone();
         let pod = original
             .iter_mut()

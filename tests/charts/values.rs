@@ -7,39 +7,17 @@
 )]
 
 use serde_json::{Value, json};
-use std::path::Path;
 use std::sync::LazyLock;
 use vdo::api::{BindingMode, FsType, ReclaimPolicy, StorageClass};
 use vdo::chart::{self, Chart, Context};
 
-use crate::generate::matrix;
-
-fn chart(driver: &str, version: &str) -> Chart {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("charts").join(driver);
-    let package = chart::package(&matrix::source(&folder).unwrap(), &version.parse().unwrap()).unwrap();
-    chart::open(&package).unwrap()
-}
+use crate::fixture::{chain, chart, find, render, source};
 
 static CSI: LazyLock<Chart> = LazyLock::new(|| chart("vsphere-csi", "3.7.3"));
 static CPI: LazyLock<Chart> = LazyLock::new(|| chart("vsphere-cpi", "1.36.0"));
 
-fn render(chart: &Chart, values: Value) -> Vec<Value> {
-    chart::render(chart, &values, &Context::default()).unwrap_or_else(|error| panic!("{}", chain(&error)))
-}
-
 fn refused(chart: &Chart, values: Value) -> String {
     chain(&chart::render(chart, &values, &Context::default()).unwrap_err())
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    error
-        .source()
-        .map_or(error.to_string(), |source| format!("{error}: {}", chain(source)))
-}
-
-fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
-    let found = objects.iter().find(|o| o["kind"] == kind && o["metadata"]["name"] == name);
-    found.unwrap_or_else(|| panic!("no {kind} {name}"))
 }
 
 fn pod<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
@@ -439,8 +417,7 @@ fn feature_states_values_are_merged() {
 #[test]
 fn feature_states_schema_lists_all_releases() {
     let known = CSI.schema().pointer("/properties/featureStates/propertyNames/enum").cloned();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("charts/vsphere-csi");
-    let versions = matrix::source(&folder).unwrap().versions();
+    let versions = source("vsphere-csi").versions();
     let all = versions.iter().flat_map(|version| {
         let states = chart("vsphere-csi", &version.to_string()).release_data["featureStates"].clone();
         states.as_object().unwrap().keys().cloned().collect::<Vec<_>>()
@@ -453,8 +430,7 @@ fn feature_states_schema_lists_all_releases() {
 #[test]
 fn rbac_and_pod_security_every_chart_is_minimal() {
     for driver in ["vsphere-cpi", "vsphere-csi"] {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("charts").join(driver);
-        for version in matrix::source(&folder).unwrap().versions() {
+        for version in source(driver).versions() {
             let values = match driver {
                 "vsphere-csi" => json!({"webhook": {"enabled": true, "caBundle": "Q0E="}}),
                 _ => json!({}),

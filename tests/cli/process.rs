@@ -2,10 +2,22 @@
 
 use crate::{seen, snap, vdoctl};
 use insta::{assert_snapshot, with_settings};
+use std::net::TcpListener;
+use tempfile::TempDir;
 
 pub const NOBODY_THERE: &str = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "gone",
     "contexts": [{"name": "gone", "context": {"cluster": "c", "user": "u"}}], "users": [{"name": "u", "user": {}}],
     "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}]}"#;
+
+/// An API server that never answers, and a folder with a kubeconfig, `config`, that names it.
+fn silent_cluster() -> (TcpListener, TempDir) {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let folder = tempfile::tempdir().expect("a folder");
+    let address = silent.local_addr().expect("an address");
+    let text = NOBODY_THERE.replace("127.0.0.1:1", &address.to_string());
+    std::fs::write(folder.path().join("config"), text).expect("written");
+    (silent, folder)
+}
 
 #[test]
 fn cli_unreachable_cluster_exits_5_with_address() {
@@ -54,11 +66,8 @@ fn cli_missing_kubeconfig_matches_snapshots() {
 
 #[test]
 fn cli_timeout_silent_api_server_exits_7() {
-    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let folder = tempfile::tempdir().expect("a folder");
+    let (_silent, folder) = silent_cluster();
     let path = folder.path().join("config");
-    let address = silent.local_addr().expect("an address");
-    std::fs::write(&path, NOBODY_THERE.replace("127.0.0.1:1", &address.to_string())).expect("written");
     let mut command = vdoctl(&["diff", "--timeout", "1s"]);
     command.env("KUBECONFIG", &path);
     with_settings!({omit_expression => true}, { assert_snapshot!("timeout", seen(command)) });
@@ -112,11 +121,8 @@ fn cli_closed_pipe_is_no_failure() {
 
 #[test]
 fn cli_signal_exits_with_its_own_code() {
-    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let folder = tempfile::tempdir().expect("a folder");
+    let (silent, folder) = silent_cluster();
     let path = folder.path().join("config");
-    let address = silent.local_addr().expect("an address");
-    std::fs::write(&path, NOBODY_THERE.replace("127.0.0.1:1", &address.to_string())).expect("written");
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
         let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_vdoctl"))
             .arg("status")

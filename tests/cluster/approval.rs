@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use crate::bed::{Bed, NS, PATIENCE, condition};
-use crate::fixture::{Fixture, INSTALLED as PLAIN, OPERATOR as IDLE};
+use crate::fixture::{Fixture, INSTALLED as PLAIN, OPERATOR as IDLE, written};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use vdo_testbed::{Mark, Probe, until};
@@ -45,11 +45,7 @@ async fn waits(bed: &Bed, mark: Mark) -> Result<String> {
         config["status"]
     );
     ensure!(condition(&config, "Stalled")["status"] == "True" && condition(&config, "Reconciling")["status"] == "False");
-    let written = bed
-        .operator_requests(mark)
-        .await?
-        .writes()
-        .only(|e| e.subresource != "status" && e.resource != "events");
+    let written = written(bed, mark).await?;
     ensure!(written.is_empty(), "while it waited the operator wrote:\n{written}");
     Ok(hash)
 }

@@ -5,7 +5,7 @@ mod connections;
 mod objects;
 
 use crate::bed::{Bed, NS, PATIENCE, condition};
-use crate::fixture::{Fixture, INSTALLED, OPERATOR};
+use crate::fixture::{Fixture, INSTALLED, OPERATOR, written};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use vdo_testbed::{Mark, Probe, until};
@@ -46,11 +46,7 @@ async fn guard(bed: &Bed) -> Result<Guard> {
 
 /// Nothing but status and events was written, and the workloads are the same.
 async fn untouched(bed: &Bed, guard: Guard, case: &str) -> Result<()> {
-    let written = bed
-        .operator_requests(guard.mark)
-        .await?
-        .writes()
-        .only(|e| e.subresource != "status" && e.resource != "events");
+    let written = written(bed, guard.mark).await?;
     ensure!(written.is_empty(), "{case}: the operator wrote:\n{written}");
     ensure!(workloads(bed).await? == guard.workloads, "{case}: a workload changed");
     Ok(())

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 use crate::bed::{Bed, NS, OPERATOR, PATIENCE, condition};
-use crate::fixture::INSTALLED;
+use crate::fixture::{INSTALLED, written};
 use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams, ValidationDirective};
 use serde_json::{Value, json};
@@ -123,11 +123,7 @@ fn drift_after_edit_is_repaired_once_and_names_field_and_manager() -> Result<()>
         );
         let live = bed.get("v1", "ConfigMap", CSI_NS, FEATURES).await?;
         assert_eq!(live["data"]["trigger-csi-fullsync"], "false");
-        let writes = bed
-            .operator_requests(mark)
-            .await?
-            .writes()
-            .only(|e| e.subresource != "status" && e.resource != "events");
+        let writes = written(bed, mark).await?;
         ensure!(writes.len() == 1, "one drift led to other than one write:\n{writes}");
         Ok(())
     })
@@ -346,8 +342,7 @@ fn drift_own_spelling_of_values_is_written_once() -> Result<()> {
         })
         .await?;
         bed.until_ready().await?;
-        let written = bed.operator_requests(mark).await?.writes();
-        let written = written.only(|e| e.subresource != "status" && e.resource != "events");
+        let written = written(bed, mark).await?;
         ensure!(written.is_empty(), "written again after the restart:\n{written}");
         assert_eq!(bed.status().await?["drift"], before, "a spelling is no drift");
         Ok(())

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 use crate::bed::{Bed, NODES, NS, OPERATOR as ACCOUNT, PATIENCE, condition};
-use crate::fixture::{INSTALLED, OPERATOR};
+use crate::fixture::{INSTALLED, OPERATOR, written};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -41,11 +41,7 @@ async fn refused(bed: &Bed, mark: Mark, reason: &str, words: &[&str]) -> Result<
     )
     .await?;
     println!("{reason:18} {}", found["message"].as_str().unwrap_or_default());
-    let written = bed
-        .operator_requests(mark)
-        .await?
-        .writes()
-        .only(|e| e.subresource != "status" && e.resource != "events");
+    let written = written(bed, mark).await?;
     ensure!(written.is_empty(), "{reason}: the operator wrote:\n{written}");
     Ok(())
 }

@@ -22,7 +22,7 @@ use std::sync::LazyLock;
 use std::time::Instant;
 use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
-use vdo_testbed::{Probe, until};
+use vdo_testbed::{Mark, Probe, Requests, until};
 
 const VDO: &str = "vdo.vmware.com/v1alpha1";
 
@@ -130,6 +130,12 @@ impl Fixture {
             outcome.unwrap_or_else(|panic| resume_unwind(panic))
         })
     }
+}
+
+/// What the operator has written since then, without status and events.
+pub async fn written(bed: &Bed, since: Mark) -> Result<Requests> {
+    let writes = bed.operator_requests(since).await?.writes();
+    Ok(writes.only(|e| e.subresource != "status" && e.resource != "events"))
 }
 
 /// Runs a test that starts what it needs by itself, one such test at a time.

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 use crate::bed::{Bed, NS, PATIENCE, condition};
-use crate::fixture::{INSTALLED, OPERATOR};
+use crate::fixture::{INSTALLED, OPERATOR, written};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use vdo_testbed::{Mark, Probe, until};
@@ -37,11 +37,7 @@ async fn until_clear(bed: &Bed) -> Result<()> {
 }
 
 async fn ensure_nothing_was_written(bed: &Bed, since: Mark) -> Result<()> {
-    let written = bed
-        .operator_requests(since)
-        .await?
-        .writes()
-        .only(|e| e.subresource != "status" && e.resource != "events");
+    let written = written(bed, since).await?;
     ensure!(written.is_empty(), "in the face of a foreign driver it wrote:\n{written}");
     Ok(())
 }

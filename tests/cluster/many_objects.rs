@@ -7,8 +7,7 @@ use crate::fixture::EMPTY;
 use anyhow::{Context, Result, ensure};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
-use std::path::Path;
-use vdo_testbed::{Probe, until};
+use vdo_testbed::{Probe, Process, until};
 
 const VDO: &str = "vdo.vmware.com/v1alpha1";
 const CONFIGS: usize = 300;
@@ -42,16 +41,12 @@ async fn until_answered(bed: &Bed, kind: &str) -> Result<()> {
     .await
 }
 
-/// The most memory that any process of a group ever had.
-fn peak(group: u32) -> Result<u64> {
-    let read = |process: &Path, file: &str| std::fs::read_to_string(process.join(file)).unwrap_or_default();
+/// The most memory that any process of the operator ever had.
+fn peak(operator: &Process) -> Result<u64> {
     let mut most = 0;
-    for process in std::fs::read_dir("/proc")?.flatten().map(|entry| entry.path()) {
-        let stat = read(&process, "stat");
-        let of = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(2)?.parse().ok());
-        let status = read(&process, "status");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        if let Some(line) = line.filter(|_| of == Some(group)) {
+    for process in operator.family()? {
+        let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+        if let Some(line) = status.lines().find_map(|line| line.strip_prefix("VmHWM:")) {
             most = most.max(line.trim().trim_end_matches(" kB").parse::<u64>()? << 10);
         }
     }
@@ -85,7 +80,7 @@ fn hundreds_of_configs_and_connections_are_answered_in_bounded_memory() -> Resul
         until_answered(bed, "VsphereCloudConfig").await?;
         bed.apply(&bed.connection("last")).await?;
         bed.until_condition("VsphereCloudConfig", "last", "Ready", "Healthy").await?;
-        let peak = peak(bed.operator.as_ref().context("the operator")?.group())?;
+        let peak = peak(bed.operator.as_ref().context("the operator")?)?;
         println!("{CONFIGS} VDOConfigs and {CONNECTIONS} connections: peak {} MiB", peak >> 20);
         ensure!(peak < MEMORY, "{} MiB", peak >> 20);
         // The operator must not uninstall for hundreds of them while the fixture cleans up.

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Instant;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use vdo::controller::events::{Announcer, Told};
 use vdo::status::Note;
 use vdo_testbed::{Probe, until};
@@ -20,12 +19,7 @@ use vdo_testbed::{Probe, until};
 type Series = BTreeMap<String, BTreeSet<String>>;
 
 async fn scrape(bed: &Bed) -> Result<String> {
-    let address = bed.operator_address()?;
-    let mut stream = tokio::net::TcpStream::connect(&address).await?;
-    let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text).await?;
+    let text = bed.fetch("/metrics").await?;
     Ok(text.split_once("\r\n\r\n").context("no body")?.1.to_owned())
 }
 

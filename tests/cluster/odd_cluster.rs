@@ -44,6 +44,19 @@ async fn until_against(bed: &Bed) -> Result<()> {
     .await
 }
 
+/// Waits until the operator's log names the webhook.
+async fn until_named(bed: &Bed) -> Result<()> {
+    let log = bed.operator_log();
+    until("the log to name the webhook", PATIENCE, async || {
+        let text = std::fs::read_to_string(&log)?;
+        Ok(Probe::when(
+            text.contains("against.all.example.com"),
+            text.lines().last().unwrap_or_default(),
+        ))
+    })
+    .await
+}
+
 async fn lives(bed: &mut Bed) -> Result<()> {
     ensure!(bed.operator_runs(), "the operator has ended");
     let answer = bed.fetch("/healthz").await?;
@@ -60,15 +73,7 @@ fn webhook_refusing_every_write_is_named_and_install_follows_when_it_is_gone() -
         until_against(bed).await?;
         bed.start_operator().await?;
         bed.apply_samples().await?;
-        let log = bed.operator_log();
-        until("the log to name the webhook", PATIENCE, async || {
-            let text = std::fs::read_to_string(&log)?;
-            Ok(Probe::when(
-                text.contains("against.all.example.com"),
-                text.lines().last().unwrap_or_default(),
-            ))
-        })
-        .await?;
+        until_named(bed).await?;
         lives(bed).await?;
         ensure!(bed.owned().await?.is_empty(), "something was installed");
         bed.delete(ADMISSION, "ValidatingWebhookConfiguration", "", "against-all").await?;
@@ -86,15 +91,7 @@ fn webhook_hanging_on_every_write_stops_no_driver_and_repair_follows() -> Result
         until_against(bed).await?;
         let before = bed.get("apps/v1", "Deployment", CSI_NS, "vsphere-csi-controller").await?;
         bed.delete("v1", "Service", CSI_NS, "vsphere-csi-controller").await?;
-        let log = bed.operator_log();
-        until("the log to name the webhook", PATIENCE, async || {
-            let text = std::fs::read_to_string(&log)?;
-            Ok(Probe::when(
-                text.contains("against.all.example.com"),
-                text.lines().last().unwrap_or_default(),
-            ))
-        })
-        .await?;
+        until_named(bed).await?;
         lives(bed).await?;
         let after = bed.get("apps/v1", "Deployment", CSI_NS, "vsphere-csi-controller").await?;
         ensure!(before["spec"] == after["spec"] && before["metadata"]["uid"] == after["metadata"]["uid"]);

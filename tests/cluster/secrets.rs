@@ -243,12 +243,12 @@ fn secrets_of_every_shape_are_in_no_output() -> Result<()> {
             "as a whole",
             &std::fs::read(bed.cluster.dir().join("audit.log"))?,
         );
-        let address = bed.operator_address()?;
         for path in ["metrics", "healthz", "readyz"] {
-            let answer = get(&address, path).await?;
-            search.look(&scanner, "metrics and health", path, &answer);
+            let answer = bed.fetch(&format!("/{path}")).await?;
+            ensure!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+            search.look(&scanner, "metrics and health", path, answer.as_bytes());
         }
-        for process in family(bed.operator.as_ref().context("an operator")?.group())? {
+        for process in bed.operator.as_ref().context("an operator")?.family()? {
             for part in ["cmdline", "environ"] {
                 let content = match std::fs::read(format!("/proc/{process}/{part}")) {
                     // What nobody but root may read shows nothing to anybody.
@@ -320,38 +320,4 @@ fn connection(bed: &Bed, name: &str, changes: Value) -> Value {
         connection["spec"][field] = value.clone();
     }
     connection
-}
-
-async fn get(address: &str, path: &str) -> Result<Vec<u8>> {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    let mut stream = tokio::net::TcpStream::connect(address).await?;
-    stream
-        .write_all(format!("GET /{path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes())
-        .await?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).await?;
-    ensure!(answer.starts_with(b"HTTP/1.1 200"), "{path}: {}", String::from_utf8_lossy(&answer));
-    Ok(answer)
-}
-
-/// The processes of a group: the operator, what started it, and whatever it has started.
-fn family(group: u32) -> Result<Vec<u32>> {
-    let mut all = Vec::new();
-    for entry in std::fs::read_dir("/proc")? {
-        let Ok(process) = entry?.file_name().to_string_lossy().parse::<u32>() else {
-            continue;
-        };
-        let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else {
-            continue;
-        };
-        let of = stat
-            .rsplit(") ")
-            .next()
-            .and_then(|rest| rest.split(' ').nth(2)?.parse::<u32>().ok());
-        if of == Some(group) {
-            all.push(process);
-        }
-    }
-    ensure!(all.len() >= 2, "the operator's processes are not there");
-    Ok(all)
 }

@@ -7,31 +7,17 @@
 )]
 
 mod choice;
-use crate::generate::matrix as generate;
 mod index;
 mod properties;
 
 use crate::matrix::index::{parse, toy};
 use std::collections::BTreeMap;
 use vdo::matrix::{DriverRequest, Index, NoFit, Query, Resolution, UpdatePolicy, resolve};
-use vdo::types::{CPI, CSI, DriverName, DriverVersion, KubernetesVersion, VcenterVersion};
+use vdo::types::{CPI, CSI, DriverName, KubernetesVersion, VcenterVersion};
 
-/// The index with every version of the facts, whichever charts there are by now.
+/// The index with every version of the facts.
 fn full_index() -> Index {
-    static INDEX: std::sync::OnceLock<Index> = std::sync::OnceLock::new();
-    INDEX.get_or_init(read_full_index).clone()
-}
-
-fn read_full_index() -> Index {
-    let facts = include_str!("../../matrix-index/facts.yaml");
-    let any = |_: &str, _: &DriverVersion| {
-        Ok(Some(generate::Packed {
-            sha256: "0".repeat(64),
-            images: Vec::new(),
-        }))
-    };
-    let index = generate::assembled(&vdo::yaml::load_value(facts).unwrap(), any).unwrap();
-    Index::parse(index.to_string().as_bytes()).unwrap()
+    crate::matrix_choice::index().clone()
 }
 
 /// A question in test shorthand.

@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 use vdo::matrix::{DriverRequest, Index, NoFit, Query, Resolution, UpdatePolicy, resolve};
 use vdo::types::{CPI, CSI, DriverName, DriverVersion, KubernetesVersion, VcenterVersion};
 
+/// The index with every version of the facts, whichever charts there are by now.
 fn facts() -> Value {
     let any = |_: &str, _: &DriverVersion| {
         Ok(Some(generate::Packed {
@@ -23,7 +24,7 @@ fn facts() -> Value {
     generate::assembled(&facts, any).unwrap()
 }
 
-fn index() -> &'static Index {
+pub fn index() -> &'static Index {
     static INDEX: OnceLock<Index> = OnceLock::new();
     INDEX.get_or_init(|| Index::parse(facts().to_string().as_bytes()).unwrap())
 }

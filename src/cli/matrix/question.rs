@@ -24,6 +24,18 @@ pub(super) struct Question {
 }
 
 impl Question {
+    /// For all drivers of the index, with none installed.
+    fn new(kubernetes: KubernetesVersion, vcenters: Vec<(String, VcenterVersion)>, index: &Index) -> Self {
+        Self {
+            kubernetes,
+            vcenters,
+            drivers: all(index),
+            installed: BTreeMap::new(),
+            policy: UpdatePolicy::Compatible,
+            warnings: Vec::new(),
+        }
+    }
+
     /// The same for the resolver.
     pub(super) fn query(&self) -> Query<'_> {
         Query {
@@ -66,14 +78,7 @@ pub(super) async fn question(args: &Platform, global: &Global, loaded: &Loaded) 
     let installed = typed_versions(args, index)?;
     let vcenters = typed_vcenters(args)?;
     let mut question = match &args.kubernetes {
-        Some(kubernetes) if !vcenters.is_empty() => Question {
-            kubernetes: kubernetes.clone(),
-            vcenters,
-            drivers: all(index),
-            installed: BTreeMap::new(),
-            policy: UpdatePolicy::Compatible,
-            warnings: Vec::new(),
-        },
+        Some(kubernetes) if !vcenters.is_empty() => Question::new(kubernetes.clone(), vcenters, index),
         _ => ask_cluster(args, global, vcenters, index).await.map_err(|mut error| {
             // Half of the question was typed, so the other half can be.
             if error.exit == Exit::Cluster && (args.kubernetes.is_some() || !args.vcenter.is_empty()) {
@@ -237,14 +242,8 @@ async fn ask_cluster(
         Vec::new()
     };
     let existing = objects.iter().map(ResourceExt::name_any).collect();
-    let mut question = Question {
-        kubernetes: args.kubernetes.clone().unwrap_or_else(|| session.kubernetes.clone()),
-        vcenters,
-        drivers: all(index),
-        installed: BTreeMap::new(),
-        policy: UpdatePolicy::Compatible,
-        warnings: Vec::new(),
-    };
+    let kubernetes = args.kubernetes.clone().unwrap_or_else(|| session.kubernetes.clone());
+    let mut question = Question::new(kubernetes, vcenters, index);
     let mut used = None;
     if let Deployed::Config(config) = &deployed {
         question.policy = reconcile::policy(config.spec.update_policy);

@@ -72,7 +72,7 @@ impl Seen {
 /// What only concerns one part stays in it; the end of the session and that of the inspection concern all.
 fn part<T>(read: Result<T, SessionError>) -> Result<Result<T, SessionError>, SessionError> {
     match read {
-        Err(error) if error.is_rejection() || error.ends_inspection() || matches!(error, SessionError::Lost { .. }) => Err(error),
+        Err(error) if error.ends_session() => Err(error),
         other => Ok(other),
     }
 }

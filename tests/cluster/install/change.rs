@@ -3,7 +3,7 @@
 use super::secrets::ensure_secrets_are_watched_by_name;
 use super::{ensure_nothing_was_forbidden, until_at_rest};
 use crate::bed::{Bed, NEXT_PASSWORD, PATIENCE, name};
-use crate::fixture::INSTALLED;
+use crate::fixture::{INSTALLED, written};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -103,11 +103,7 @@ fn management_state_paused_reports_writes_and_makes_none() -> Result<()> {
             .await?;
         let found = bed.until_reason("Ready", "Paused").await?;
         assert!(found["message"].to_string().contains("writes would be made"), "{found}");
-        let written = bed
-            .operator_requests(mark)
-            .await?
-            .writes()
-            .only(|e| e.subresource != "status" && e.resource != "events");
+        let written = written(bed, mark).await?;
         ensure!(written.is_empty(), "while paused the operator wrote:\n{written}");
         bed.apply(&bed.config(json!({}))).await?;
         bed.until_ready().await?;

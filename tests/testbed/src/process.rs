@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 const KEEPER: &str = r#"
 exec 3<&0 </dev/null
@@ -141,6 +141,28 @@ impl Process {
     /// The process group that holds the child and its keeper.
     pub fn group(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The processes of that group: the child, its keeper, and whatever they have started.
+    pub fn family(&self) -> Result<Vec<u32>> {
+        let mut all = Vec::new();
+        for entry in std::fs::read_dir("/proc")? {
+            let Ok(process) = entry?.file_name().to_string_lossy().parse::<u32>() else {
+                continue;
+            };
+            let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else {
+                continue;
+            };
+            let of = stat
+                .rsplit(") ")
+                .next()
+                .and_then(|rest| rest.split(' ').nth(2)?.parse::<u32>().ok());
+            if of == Some(self.group()) {
+                all.push(process);
+            }
+        }
+        ensure!(all.len() >= 2, "the processes of {} are not there", self.name);
+        Ok(all)
     }
 
     /// How the child ended, if it has.

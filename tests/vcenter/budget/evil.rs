@@ -1,13 +1,12 @@
 //! A server that speaks enough of a vCenter's language to be logged in to and read, and answers one call as an attacker would.
 
-use crate::probe::server::Authority;
+use crate::probe::server::{Authority, acceptor};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::{Bytes, Frame, Incoming};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::PrivateKeyDer;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -37,16 +36,7 @@ impl Evil {
     /// A server whose answers to these calls are bad, and to all others good.
     pub(crate) async fn start(bad: impl IntoIterator<Item = (&'static str, Reply)>) -> Self {
         let identity = Authority::new("evil").sign(&["127.0.0.1"], |_| {});
-        let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(
-                vec![identity.certificate.clone()],
-                PrivateKeyDer::try_from(identity.key.clone()).unwrap(),
-            )
-            .unwrap();
-        let tls = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+        let tls = acceptor(&identity);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let bad: Arc<BTreeMap<&'static str, Reply>> = Arc::new(bad.into_iter().collect());

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 
 pub(crate) struct Authority {
     pub(crate) pem: String,
@@ -79,20 +80,23 @@ pub(crate) struct Server {
     pub(crate) requests: Arc<AtomicUsize>,
 }
 
+/// TLS as the one with this certificate speaks it.
+pub(crate) fn acceptor(identity: &Identity) -> TlsAcceptor {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![identity.certificate.clone()],
+            PrivateKeyDer::try_from(identity.key.clone()).unwrap(),
+        )
+        .unwrap();
+    TlsAcceptor::from(Arc::new(config))
+}
+
 pub(crate) async fn serve(identity: Option<&Identity>, answer: Answer) -> Server {
-    let tls = identity.map(|identity| {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(
-                vec![identity.certificate.clone()],
-                PrivateKeyDer::try_from(identity.key.clone()).unwrap(),
-            )
-            .unwrap();
-        tokio_rustls::TlsAcceptor::from(Arc::new(config))
-    });
+    let tls = identity.map(acceptor);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let requests = Arc::new(AtomicUsize::new(0));
