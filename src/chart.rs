@@ -45,5 +45,5 @@ pub use model::{Chart, ChartError};
 pub use package::{PackageError, package};
 pub use problem::Problem;
 pub use release::{ImageSource, Release, Upstream};
-pub use render::{RenderError, accepted, render};
+pub use render::{RenderError, accepted, everything, render};
 pub use source::Source;

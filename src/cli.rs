@@ -27,6 +27,7 @@ mod planned;
 mod printer;
 mod prompt;
 mod render;
+mod rights;
 mod save;
 mod session;
 mod status;
@@ -118,6 +119,7 @@ async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
         Verb::Approve(args) => within(global, approve::run(args, global)).await,
         Verb::Diff(args) => within(global, diff::run(args, global)).await,
         Verb::Render(args) => within(global, render::run(args, global)).await,
+        Verb::Rights(args) => within(global, rights::run(args, global)).await,
         Verb::Matrix(args) => within(global, matrix::run(args, global)).await,
         Verb::Chart(args) => chart::run(args, global).await,
         // Its own deadlines are those of each vCenter; --timeout is the cluster's.

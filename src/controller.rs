@@ -131,10 +131,10 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
     let both = futures::future::join(
         drivers
             .run(drivers::reconcile, |_, error, _| match *error {}, context.clone())
-            .for_each(told_of::<VDOConfig, _>),
+            .for_each(told_of::<VDOConfig, _>(&args.namespace)),
         connections
             .run(connections::reconcile, |_, error, _| match *error {}, context.clone())
-            .for_each(told_of::<VsphereCloudConfig, _>),
+            .for_each(told_of::<VsphereCloudConfig, _>(&args.namespace)),
     );
     let ready = async {
         let synced = futures::future::join(config_store.wait_until_ready(), connection_store.wait_until_ready()).await;
@@ -241,15 +241,17 @@ where
 
 /// That our own objects cannot be seen can be told nowhere but in the log.
 fn told_of<K: kube::Resource<DynamicType = ()>, T>(
-    done: Result<T, controller::Error<std::convert::Infallible, watcher::Error>>,
-) -> std::future::Ready<()> {
-    if let Err(controller::Error::QueueError(error)) = done {
-        let id = ObjectId::new(K::group(&()), K::kind(&()), "", "");
-        if let Some(error) = ClusterError::of_watch(&K::api_version(&()), &id, error) {
+    namespace: &str,
+) -> impl Fn(Result<T, controller::Error<std::convert::Infallible, watcher::Error>>) -> std::future::Ready<()> {
+    let id = ObjectId::new(K::group(&()), K::kind(&()), namespace, "");
+    move |done| {
+        if let Err(controller::Error::QueueError(error)) = done
+            && let Some(error) = ClusterError::of_watch(&K::api_version(&()), &id, error)
+        {
             tracing::warn!(error = %crate::api::chain(&error), "{} objects cannot be watched, and nothing is done until they can", K::kind(&()));
         }
+        std::future::ready(())
     }
-    std::future::ready(())
 }
 
 fn wakes(changes: watch::Receiver<()>) -> impl Stream<Item = ()> + Send + 'static {

@@ -31,6 +31,7 @@ pub mod health;
 pub mod manifest;
 pub mod matrix;
 pub mod plan;
+pub mod rbac;
 #[cfg(feature = "io")]
 pub mod reconcile;
 #[cfg(feature = "io")]

@@ -35,7 +35,7 @@ pub use drift::{Drift, Fight, History, blame, hold_fire};
 pub use foreign::{Foreigner, ORIGINAL_OPERATOR, foreigners};
 pub use held::{Held, Needs, held, without};
 pub use inventory::{Entry, Inventory, InventoryError, applied};
-pub use obstacle::{Obstacle, binds_what_changes, deferral, obstacle};
+pub use obstacle::{Obstacle, deferral, obstacle};
 pub use order::wave;
 pub use outline::{Action, Because, Item, outline};
 pub use ownership::{Adoption, Ownership, ownership};

@@ -8,6 +8,7 @@ mod bed;
 mod bulk;
 mod helm;
 mod install;
+mod many;
 mod others;
 mod process;
 mod render;
@@ -42,6 +43,10 @@ async fn main() -> Result<()> {
             nodes: numbers("VDO_BENCH_NODES", &[5000])?.first().copied().unwrap_or(0),
         };
         report.append(scale::measure(&plan).await?);
+    }
+    if chosen("many") {
+        eprintln!("many VDOConfigs");
+        report.append(many::measure().await?);
     }
     if chosen("render") {
         eprintln!("rendering: in process, helm, vdoctl");

@@ -1,6 +1,6 @@
 //! A digest of what every release of every chart renders with default values and the webhook, so that no change of a template goes unseen.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub(crate) fn digests(root: &Path) -> Result<String, Failure> {
         for version in source.versions() {
             let chart = chart::open(&chart::package(&source, &version)?)?;
             let mut objects = BTreeMap::new();
-            for object in chart::render(&chart, &everything(&chart), &Context::default())? {
+            for object in chart::render(&chart, &chart::everything(&chart), &Context::default())? {
                 let id = chart::object_id(&object)?.to_string();
                 let canonical = serde_json::to_vec(&sorted(object))?;
                 objects.insert(id, Digest::of(&canonical).short());
@@ -33,14 +33,6 @@ pub(crate) fn digests(root: &Path) -> Result<String, Failure> {
     let header =
         "# Digests of the rendered objects with default values and the webhook; written by `cargo run --example generate -- matrix`.\n";
     Ok(header.to_owned() + &vdo::yaml::dump(&all)?)
-}
-
-/// Values with which a chart renders the objects that it leaves out otherwise, and the others as with its defaults.
-pub(crate) fn everything(chart: &chart::Chart) -> Value {
-    match chart.values.get("webhook") {
-        Some(_) => json!({"webhook": {"enabled": true, "caBundle": "Q0E="}}),
-        None => Value::Null,
-    }
 }
 
 /// The same value with every map in the order of its keys.

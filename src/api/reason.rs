@@ -197,6 +197,8 @@ reasons! {
 
     /// The operator lacks a right.
     Forbidden,
+    /// A role, a binding or a namespace that a driver needs is missing or grants too little; the administrator brings them.
+    RightsMissing,
     /// Another field manager owns a field that would have to change.
     Conflict,
     /// A plan waits for a person to approve it.

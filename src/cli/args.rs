@@ -4,6 +4,7 @@ mod doctor;
 mod explain;
 mod matrix;
 mod parse;
+mod rights;
 
 use super::completion::Shell;
 use crate::types::KubernetesVersion;
@@ -16,6 +17,7 @@ pub use doctor::{Doctor, DoctorVcenter, DoctorVerb};
 pub use explain::ExplainReason;
 pub use matrix::{Explain, Lint, List, Matrix, MatrixFile, MatrixVerb, Platform, Resolve, Show, WhyNot};
 pub use parse::{Ask, Setting, Vcenter};
+pub use rights::Rights;
 
 /// Chooses, shows and checks the vSphere drivers of a Kubernetes cluster.
 ///
@@ -139,6 +141,12 @@ pub enum Verb {
     Diff(Diff),
     /// Prints all objects that the operator would apply for the VDOConfig of this cluster
     Render(Render),
+    /// Prints the namespaces, roles and bindings that the drivers and the operator need
+    ///
+    /// The operator writes none of them: whoever installs it applies them. One output is enough for all versions of the matrix, or for
+    /// those that --driver names. Needs a cluster only for --missing:
+    /// vdoctl rights --missing | kubectl apply --server-side --force-conflicts -f -
+    Rights(Rights),
     /// Asks the compatibility matrix
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Matrix(Matrix),

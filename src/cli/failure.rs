@@ -104,7 +104,6 @@ impl CliError {
             | ClusterError::NotServed { .. }
             | ClusterError::Conflict { .. }
             | ClusterError::NotOurs { .. }
-            | ClusterError::Escalation { .. }
             | ClusterError::NotLeading { .. } => Self::of(Exit::Refused, error),
         }
     }

@@ -6,7 +6,7 @@ mod lint;
 mod question;
 mod remarks;
 mod resolve;
-mod show;
+pub(super) mod show;
 
 use super::answer::document;
 use super::args::{Format, Global, List, Matrix as Args, MatrixFile, MatrixVerb};
@@ -149,7 +149,7 @@ pub(super) fn identity(index: &Index) -> Value {
 }
 
 /// A driver by its name, or by the name without `vsphere-`.
-pub(super) fn driver<'a>(index: &'a Index, typed: &str) -> Result<(&'a str, &'a Driver), CliError> {
+pub(in crate::cli) fn driver<'a>(index: &'a Index, typed: &str) -> Result<(&'a str, &'a Driver), CliError> {
     let word = typed.to_lowercase();
     let names: Vec<&str> = index.drivers.keys().map(String::as_str).collect();
     let found = index

@@ -65,7 +65,7 @@ impl Planned {
             match refusal.as_ref() {
                 ClusterError::Unavailable { .. } | ClusterError::TimedOut { .. } => return Err(CliError::cluster(refusal.as_ref())),
                 // What the operator may is another question.
-                ClusterError::Forbidden { .. } | ClusterError::Escalation { .. } => blind = true,
+                ClusterError::Forbidden { .. } => blind = true,
                 other => refusals.push((id.clone(), sentence(other))),
             }
         }

@@ -66,17 +66,6 @@ pub enum ClusterError {
         #[source]
         source: Said,
     },
-    /// A role would grant a right that the operator itself does not have.
-    #[error("the operator may not write {id}, because it grants rights that the operator itself lacks; {remedy}")]
-    Escalation {
-        /// The role or binding.
-        id: ObjectId,
-        /// What to do.
-        remedy: String,
-        /// What the server said.
-        #[source]
-        source: Said,
-    },
     /// Other field managers own fields that would change.
     #[error(
         "{id} has fields that somebody else manages: {}; remove them there, or delete the object to have it made anew",
@@ -174,7 +163,7 @@ pub enum ClusterError {
 impl Failure for ClusterError {
     fn reason(&self) -> Reason {
         match self {
-            Self::Forbidden { .. } | Self::Escalation { .. } => Reason::Forbidden,
+            Self::Forbidden { .. } => Reason::Forbidden,
             Self::Conflict { .. } => Reason::Conflict,
             Self::NotOurs { .. } => Reason::NotOurs,
             Self::NotServed { .. } => Reason::ApiNotServed,
@@ -260,11 +249,6 @@ impl ClusterError {
             message: status.message.clone(),
         };
         match status.code {
-            403 if status.message.contains("attempting to grant") || status.message.contains("not currently held") => Self::Escalation {
-                id: id.clone(),
-                remedy: "give the operator the same rights".into(),
-                source,
-            },
             401 | 403 if status.code == 401 || status.message.contains(" cannot ") => {
                 let verb = denied(&status.message, " cannot ", ' ').unwrap_or(verb).to_owned();
                 let resource = denied(&status.message, " resource \"", '"');
@@ -451,10 +435,6 @@ mod tests {
             (
                 error(404, "the server could not find the requested resource", vec![]),
                 Reason::ApiNotServed,
-            ),
-            (
-                error(403, "user is attempting to grant RBAC permissions not currently held", vec![]),
-                Reason::Forbidden,
             ),
             (error(503, "etcd", vec![]), Reason::ApiUnavailable),
             (error(429, "slow down", vec![]), Reason::ApiUnavailable),

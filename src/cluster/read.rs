@@ -60,16 +60,6 @@ pub async fn with_managers(client: &Client, api_version: &str, id: &ObjectId) ->
     }))
 }
 
-/// The same objects with nothing but their metadata.
-///
-/// # Errors
-/// When the request fails.
-pub async fn list_metadata(client: &Client, watch: &Watch) -> Result<Vec<Object>, ClusterError> {
-    let api = api(client, &watch.api_version, &watch.kind, &watch.namespace);
-    let found = timed("list", &watch.api_version, &watch.id(), api.list_metadata(&params(watch))).await?;
-    Ok(found.items.into_iter().filter_map(|item| typed(bare(item), watch)).collect())
-}
-
 /// Those of a watch that this operator has applied, with nothing but their metadata. Labels alone are copied with an object; who
 /// applied it is not.
 ///

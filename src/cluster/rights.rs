@@ -1,6 +1,5 @@
 use super::read::timed;
 use super::{ClusterError, resource};
-use crate::manifest::Object;
 use crate::types::ObjectId;
 use k8s_openapi::api::authorization::v1::{ResourceRule, SelfSubjectRulesReview, SelfSubjectRulesReviewSpec};
 use kube::Client;
@@ -94,29 +93,9 @@ pub(super) fn rule(api_version: &str, id: &ObjectId, verb: &str, denied: Option<
     )
 }
 
-impl ClusterError {
-    /// The same of a binding: who may bind its role needs none of the rights in it.
-    pub(super) fn binding(self, wanted: &Object) -> Self {
-        match self {
-            Self::Escalation { id, source, .. } if id.kind().ends_with("Binding") => {
-                let (kind, name) = (wanted.text("/roleRef/kind"), wanted.text("/roleRef/name"));
-                let namespace = if kind == "Role" { id.namespace.as_str() } else { "" };
-                let role = ObjectId::new(id.group(), kind, namespace, name);
-                let remedy = format!(
-                    "give the operator the same rights, or add this rule to its role: {}",
-                    rule(wanted.api_version(), &role, "bind", None)
-                );
-                Self::Escalation { id, remedy, source }
-            }
-            other => other,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::Said;
 
     fn rights(names: &[&str], verbs: &[&str], incomplete: bool) -> Rights {
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
@@ -164,29 +143,5 @@ mod tests {
         // Secrets are watched by name, and the right to see one must not become the right to see all.
         let secret = ObjectId::new("", "Secret", "n", "s");
         assert!(rule("v1", &secret, "list", None).contains("verbs: [list], resourceNames: [s]"));
-    }
-
-    #[test]
-    fn rbac_escalation_role_binding_names_bind_rule() {
-        let wanted = Object::new(
-            serde_json::json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
-            "metadata": {"name": "b", "namespace": "n"}, "roleRef": {"kind": "Role", "name": "r"}}),
-        )
-        .expect("an object");
-        let source = Said {
-            code: 403,
-            message: "attempting to grant".into(),
-        };
-        let error = ClusterError::Escalation {
-            id: wanted.id(),
-            remedy: String::new(),
-            source,
-        };
-        assert_eq!(
-            error.binding(&wanted).to_string(),
-            "the operator may not write RoleBinding n/b, because it grants rights that the operator itself lacks; give the operator the \
-             same rights, or add this rule to its role: {apiGroups: [\"rbac.authorization.k8s.io\"], resources: [roles], verbs: [bind], \
-             resourceNames: [r]} (Role in namespace n)"
-        );
     }
 }

@@ -138,7 +138,7 @@ impl Writer {
             .await;
         let live = match live {
             Ok(live) => live,
-            Err(error) => return Err(self.dated(wanted, error.binding(wanted)).await),
+            Err(error) => return Err(self.dated(wanted, error).await),
         };
         (self.seen)(Verb::Apply, id.kind());
         let live = object(live).unwrap_or_else(|| wanted.clone());
@@ -224,7 +224,7 @@ impl Writer {
             Ok((found, code == 201, warnings))
         };
         let answer = timed("patch", wanted.api_version(), &id, request).await;
-        let (found, created, warnings) = answer.map_err(|error| error.binding(wanted))?;
+        let (found, created, warnings) = answer?;
         Ok(Rehearsed {
             // At rest: there are as many answers as the plan has steps.
             object: object(found).map_or_else(|| wanted.clone(), |found| found.at_rest()),

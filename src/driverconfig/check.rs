@@ -103,3 +103,47 @@ fn is_address(server: &str) -> bool {
 fn key_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '.')
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::Secret;
+
+    fn connection(name: &str, server: &str) -> Connection {
+        Connection {
+            name: name.into(),
+            server: server.into(),
+            port: 443,
+            datacenters: Vec::new(),
+            trust: Trust::SystemRoots,
+            sha1: None,
+            user: "u".into(),
+            password: Secret::new("p"),
+        }
+    }
+
+    #[test]
+    fn connection_name_and_address_at_their_limits_are_judged() {
+        let long = |n: usize| "a".repeat(n);
+        for (name, server, good) in [
+            ("a", "vc", true),
+            (&long(200), "vc", true),
+            (&long(201), "vc", false),
+            ("", "vc", false),
+            ("a_b", "vc", false),
+            ("a.b-c", "vc", true),
+            ("a", "", false),
+            ("a", &long(253), true),
+            ("a", &long(254), false),
+            ("a", "a-b.c_d", true),
+            ("a", "a b", false),
+            ("a", "fe80::1", true),
+            ("a", "fe80::1%eth0", true),
+            ("a", "fe80::1%", false),
+            ("a", "fe80::1%a/b", false),
+            ("a", "vc%eth0", false),
+        ] {
+            assert_eq!(one(&connection(name, server)).is_ok(), good, "{name} at {server}");
+        }
+    }
+}

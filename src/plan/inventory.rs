@@ -1,4 +1,5 @@
 use crate::manifest::Object;
+use crate::rbac::is_prerequisite;
 use crate::types::{ById, ObjectId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -142,10 +143,11 @@ impl Inventory {
         all.into_iter().map(line).collect()
     }
 
-    /// Adds a list of such lines.
+    /// Adds a list of such lines. What the administrator brings was listed once; it is not ours to remove.
     pub(super) fn read(&mut self, text: &str) -> Result<(), serde_json::Error> {
         let lines: Vec<Line> = serde_json::from_str(text)?;
-        self.objects.extend(lines.into_iter().map(Line::parts));
+        let ours = lines.into_iter().map(Line::parts).filter(|(id, _)| !is_prerequisite(id));
+        self.objects.extend(ours);
         Ok(())
     }
 
@@ -188,13 +190,28 @@ mod tests {
         let inventory = Inventory {
             objects: ById::from_iter([
                 (ObjectId::new("apps", "DaemonSet", "ns", "a"), entry(Some("u"))),
-                (ObjectId::new("", "Namespace", "", "ns"), entry(None)),
+                (ObjectId::new("storage.k8s.io", "CSIDriver", "", "c"), entry(None)),
             ]),
             cluster_id: Some("id".into()),
             approved: Some("state".into()),
         };
         assert_eq!(parse(&inventory.kept("i").index).expect("readable"), inventory);
         assert_eq!(parse(&Inventory::default().kept("i").index).expect("empty"), Inventory::default());
+    }
+
+    #[test]
+    fn inventory_of_before_forgets_what_the_administrator_brings() {
+        let line = |group: &str, kind: &str| {
+            format!(r#"{{"group":"{group}","kind":"{kind}","name":"x","apiVersion":"v1","driver":"d","wave":1}}"#)
+        };
+        let lines = [
+            line("", "Namespace"),
+            line("rbac.authorization.k8s.io", "ClusterRole"),
+            line("apps", "DaemonSet"),
+        ];
+        let read = parse(&BTreeMap::from([("objects".into(), format!("[{}]", lines.join(",")))])).expect("readable");
+        let kinds: Vec<&str> = read.objects.keys().map(ObjectId::kind).collect();
+        assert_eq!(kinds, ["DaemonSet"]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub fn wave(kind: &str, role: DriverRole) -> u8 {
         "CustomResourceDefinition" => 0,
         // Other objects live in it.
         "Namespace" => 1,
-        // The API server lets a role be bound only when it can look at what it grants.
+        // A role is made before it is bound, by whoever makes it.
         "ClusterRoleBinding" | "RoleBinding" => 3,
         // Pods: they need their rights and their configuration, and a storage driver needs initialised nodes.
         "Deployment" | "DaemonSet" | "StatefulSet" | "Job" | "CronJob" | "Pod" => match role {

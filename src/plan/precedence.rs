@@ -5,7 +5,7 @@ use super::order::WORKLOADS;
 /// For each step, the earlier ones that must be done before it is started:
 ///
 /// * the inventory, before anything that it covers;
-/// * what the API server itself asks for: the namespace that an object lives in, the definition of its kind, the role that is bound;
+/// * what the API server itself asks for: the namespace that an object lives in, the definition of its kind;
 /// * for pods, and for what the API server asks them from then on, all lower waves of their driver: they are read when pods start;
 /// * for an object that is made anew the same, because until then it works as it is;
 /// * everything that is written, before anything goes; and everything at all, before the inventory is narrowed.
@@ -26,7 +26,7 @@ pub fn precedence(steps: &[Step]) -> Vec<Vec<usize>> {
 fn is_named(step: &Step) -> bool {
     match step {
         Step::Record(_) => true,
-        Step::Apply { object, .. } => matches!(object.kind(), "Namespace" | "CustomResourceDefinition" | "Role" | "ClusterRole"),
+        Step::Apply { object, .. } => matches!(object.kind(), "Namespace" | "CustomResourceDefinition"),
         Step::Replace { .. } | Step::Delete { .. } | Step::Release { .. } | Step::Commit(_) => false,
     }
 }
@@ -83,12 +83,6 @@ mod tests {
         };
         let value = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": namespace}});
         apply(driver, role, value)
-    }
-
-    fn binding(driver: &str, kind: &str, namespace: &str, role: (&str, &str)) -> Step {
-        let value = json!({"apiVersion": "rbac/v1", "kind": kind, "metadata": {"name": "b", "namespace": namespace},
-            "roleRef": {"kind": role.0, "name": role.1}});
-        apply(driver, DriverRole::Storage, value)
     }
 
     fn id(kind: &str, name: &str) -> ObjectId {
@@ -165,19 +159,6 @@ mod tests {
                 "a definition, for its kind",
                 vec![definition(), of("csi", "Namespace", "", "n"), instance("g/v1"), instance("h/v1")],
                 vec![&[], &[], &[0], &[]],
-            ),
-            (
-                "a role, for what binds it",
-                vec![
-                    of("csi", "ClusterRole", "", "r"),
-                    of("csi", "Role", "n", "r"),
-                    of("csi", "Role", "m", "r"),
-                    binding("csi", "ClusterRoleBinding", "", ("ClusterRole", "r")),
-                    binding("csi", "RoleBinding", "n", ("ClusterRole", "r")),
-                    binding("csi", "RoleBinding", "n", ("Role", "r")),
-                    binding("csi", "RoleBinding", "n", ("Role", "s")),
-                ],
-                vec![&[], &[], &[], &[0], &[0], &[1], &[]],
             ),
             (
                 "pods, for all of their driver",

@@ -6,14 +6,12 @@ use serde_json::Value;
 
 /// Kinds that hold nothing but what is written into them, so that deleting and creating one loses nothing. Whatever holds data,
 /// or whose disappearance takes other things along, is missing here: volumes, claims, storage classes, definitions, namespaces.
-const REPLACEABLE: [(&str, &str); 9] = [
+const REPLACEABLE: [(&str, &str); 7] = [
     ("", "ConfigMap"),
     ("", "Secret"),
     ("", "Service"),
     ("apps", "DaemonSet"),
     ("apps", "Deployment"),
-    ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
-    ("rbac.authorization.k8s.io", "RoleBinding"),
     ("storage.k8s.io", "CSIDriver"),
     ("batch", "Job"),
 ];

@@ -45,7 +45,7 @@ pub(super) async fn nobody_else(world: &World, survey: &Survey, desired: &[Desir
 
 /// The CSIDriver, the workloads of ours by name in all namespaces, and the original operator. OpenShift runs the cloud
 /// provider as a Deployment.
-fn watches(desired: &[Desired]) -> BTreeSet<Watch> {
+pub(super) fn watches(desired: &[Desired]) -> BTreeSet<Watch> {
     let named = |api_version: &str, kind: &str, name: &str| Watch::new(api_version, kind, "", Select::Name(name.to_owned()));
     let mut all = BTreeSet::from([named("apps/v1", "Deployment", ORIGINAL_OPERATOR)]);
     for d in desired {

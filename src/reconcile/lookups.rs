@@ -13,7 +13,6 @@ use kube::ResourceExt;
 pub(super) async fn answered(
     world: &World,
     config: &VDOConfig,
-    apply_set: &str,
     mut observed: Observed,
     plan: impl Fn(&Observed) -> Plan,
 ) -> Result<(Observed, Plan), ReconcileError> {
@@ -26,7 +25,7 @@ pub(super) async fn answered(
             match question {
                 Question::HeldBy(id) => {
                     let uid = observed.live.get(&id).map(|live| live.uid().to_owned()).unwrap_or_default();
-                    let holder = held_by(world, &id, &uid, apply_set).await?;
+                    let holder = held_by(world, &id, &uid).await?;
                     observed.held.insert(id, holder);
                 }
                 Question::Volumes => observed.volumes = Some(volumes(world, config).await?),
@@ -36,12 +35,12 @@ pub(super) async fn answered(
 }
 
 /// What holds an object. That something does is believed for a while, of this very object: it is asked in every run.
-async fn held_by(world: &World, id: &ObjectId, uid: &str, apply_set: &str) -> Result<Option<String>, ClusterError> {
+async fn held_by(world: &World, id: &ObjectId, uid: &str) -> Result<Option<String>, ClusterError> {
     let cache = world.reader.cache();
     if let Some(known) = cache.and_then(|cache| cache.holder(uid)) {
         return Ok(Some(known));
     }
-    let found = holder(&world.client, id, apply_set).await?;
+    let found = holder(&world.client, id).await?;
     if let (Some(cache), Some(found)) = (cache, &found) {
         cache.held_by(uid, found);
     }

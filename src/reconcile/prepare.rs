@@ -6,15 +6,15 @@ use super::foreign::nobody_else;
 use super::lookups::answered;
 use super::stopwatch::Stopwatch;
 use super::survey::{Survey, watches};
-use super::{Occasion, World, ahead, attached, basis, gates, gather, preconditions, select, snapshots, upgrade, webhook};
-use crate::api::{Approval, ConflictRule, MatrixStatus, UpdatePolicy};
+use super::{Occasion, World, ahead, attached, basis, gates, gather, preconditions, prerequisites, select, snapshots, upgrade, webhook};
+use crate::api::{Approval, Class, ConflictRule, MatrixStatus, UpdatePolicy};
 use crate::cluster::{Select, Watch, list};
 use crate::driverconfig::csi;
 use crate::facts::Connection;
 use crate::manifest::{Object, is_owned, remember_configuration};
 use crate::matrix::{self, Index, Query, Resolution};
 use crate::plan::{self, Desired, Drawn, Held, Hold, Input, Needs, Observed, Plan, Wait};
-use crate::status::{DriverReport, Report};
+use crate::status::{DriverReport, Report, Trouble};
 use crate::types::{CPI, CSI, VcenterVersion};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -43,7 +43,9 @@ pub struct Prepared {
     unproven: Vec<Wait>,
     /// Which driver must not go on while which other one is left as it is.
     pub(super) needs: Needs,
-    /// The drivers that are left as they are.
+    /// The drivers for which the administrator has not brought everything.
+    pub(super) missing: Held,
+    /// The drivers that are left as they are: these, and those of which the server refuses something.
     pub(super) held: Held,
 }
 
@@ -62,7 +64,9 @@ impl Prepared {
 
     /// Plans, and looks up what has to be known before something goes: now, or at the end of the whole way.
     async fn answer(&mut self, world: &World, occasion: &Occasion<'_>, survey: &Survey) -> Result<(), ReconcileError> {
-        self.plan = self.answered(world, occasion, survey, plan::build).await?;
+        self.held = self.held_with(&self.whole(survey), survey, Held::new());
+        let held = self.held.clone();
+        self.plan = self.answered(world, occasion, survey, |input| plan::without(input, &held)).await?;
         if self.plan.is_transition() {
             self.answered(world, occasion, survey, |input| plan::whole(&input)).await?;
             self.replan(survey);
@@ -79,9 +83,17 @@ impl Prepared {
     ) -> Result<Plan, ReconcileError> {
         let observed = std::mem::take(&mut self.observed);
         let next = |observed: &Observed| make(self.input(survey, observed));
-        let (observed, plan) = answered(world, occasion.config, &survey.apply_set, observed, next).await?;
+        let (observed, plan) = answered(world, occasion.config, observed, next).await?;
         self.observed = observed;
         Ok(plan)
+    }
+
+    /// The drivers that are left as they are when something of these is refused: these, those without their rights, and those that must
+    /// not go on without one of them.
+    pub(super) fn held_with(&self, whole: &Plan, survey: &Survey, refused: Held) -> Held {
+        let mut all = self.missing.clone();
+        all.extend(refused);
+        plan::held(whole, &survey.inventory, all, &self.needs)
     }
 
     /// Plans again, because something was learned.
@@ -211,6 +223,12 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
     let mut desired = desired(&wanted, &world.renders)?;
     let drawn = drawn(&wanted, &desired)?;
     watch.lap(report, "render");
+    let missing = prerequisites::missing(world, &mut desired).await?;
+    report.troubles.extend(missing.values().map(|wait| Trouble {
+        reason: wait.reason,
+        class: Class::Wait,
+        message: wait.message.clone(),
+    }));
     // The few that most questions are about.
     let workloads: Vec<Desired> = desired.iter().filter(|d| d.object.pod_spec().is_some()).cloned().collect();
     report
@@ -255,6 +273,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
         unproven: gates::unproven(&survey.running),
         needs,
         held: Held::new(),
+        missing,
     };
     prepared.answer(world, occasion, survey).await?;
     report.waiting.clone_from(&prepared.plan.waiting);

@@ -14,28 +14,31 @@ use crate::types::{CPI, CSI, DriverRole};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use kube::ResourceExt;
 
-/// The kinds that a chart or the operator itself brings. Their lists are a right of the operator, see deploy/rbac.yaml.
-const KINDS: [(&str, &str); 12] = [
-    ("v1", "ConfigMap"),
-    ("v1", "Service"),
-    ("v1", "ServiceAccount"),
-    ("rbac.authorization.k8s.io/v1", "ClusterRole"),
-    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
-    ("rbac.authorization.k8s.io/v1", "Role"),
-    ("rbac.authorization.k8s.io/v1", "RoleBinding"),
-    ("apps/v1", "Deployment"),
-    ("apps/v1", "DaemonSet"),
-    ("storage.k8s.io/v1", "CSIDriver"),
-    ("storage.k8s.io/v1", "StorageClass"),
-    ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
+/// Where objects are that a chart or the operator itself brings, by kind and namespace. Their lists are a right of the operator, see
+/// deploy/rbac.yaml.
+const LABELLED: [(&str, &str, &str); 11] = [
+    ("v1", "ConfigMap", KUBE_SYSTEM),
+    ("v1", "ConfigMap", CSI_NAMESPACE),
+    ("v1", "Service", CSI_NAMESPACE),
+    ("v1", "ServiceAccount", KUBE_SYSTEM),
+    ("v1", "ServiceAccount", CSI_NAMESPACE),
+    ("apps/v1", "Deployment", CSI_NAMESPACE),
+    ("apps/v1", "DaemonSet", KUBE_SYSTEM),
+    ("apps/v1", "DaemonSet", CSI_NAMESPACE),
+    ("storage.k8s.io/v1", "CSIDriver", ""),
+    ("storage.k8s.io/v1", "StorageClass", ""),
+    ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", ""),
 ];
 
 /// What the operator may read by its name only.
-const NAMED: [(&str, &str, &str); 3] = [
-    ("Namespace", "", "vmware-system-csi"),
-    ("Secret", "kube-system", "vsphere-cloud-secret"),
-    ("Secret", "vmware-system-csi", "vsphere-config-secret"),
+const NAMED: [(&str, &str); 3] = [
+    (KUBE_SYSTEM, "vsphere-cloud-secret"),
+    (CSI_NAMESPACE, "vsphere-config-secret"),
+    (CSI_NAMESPACE, "vsphere-webhook-certs"),
 ];
+
+const KUBE_SYSTEM: &str = "kube-system";
+const CSI_NAMESPACE: &str = "vmware-system-csi";
 
 /// Requests that are under way at the same time.
 const CONCURRENCY: usize = 4;
@@ -62,9 +65,10 @@ pub(super) async fn scan(reader: &Reader, config: &VDOConfig, apply_set: &str) -
 
 /// Where something of ours can be.
 fn places(apply_set: &str) -> Vec<Watch> {
-    let labelled = |(api_version, kind)| Watch::new(api_version, kind, "", Select::Labels(format!("{PART_OF_LABEL}={apply_set}")));
-    let named = |(kind, namespace, name): (&str, &str, &str)| Watch::new("v1", kind, namespace, Select::Name(name.into()));
-    KINDS.into_iter().map(labelled).chain(NAMED.into_iter().map(named)).collect()
+    let labels = format!("{PART_OF_LABEL}={apply_set}");
+    let labelled = |(version, kind, namespace)| Watch::new(version, kind, namespace, Select::Labels(labels.clone()));
+    let named = |(namespace, name): (&str, &str)| Watch::new("v1", "Secret", namespace, Select::Name(name.into()));
+    LABELLED.into_iter().map(labelled).chain(NAMED.into_iter().map(named)).collect()
 }
 
 /// The inventory of these objects, as far as they are ours. Who made a namespace is not known any more, so it stays.
@@ -130,7 +134,8 @@ mod tests {
     use crate::api::{InventoryStatus, VDOConfigStatus};
     use crate::chart::{self, Context};
     use crate::manifest::{Owner, stamp};
-    use serde_json::{Value, json};
+    use crate::rbac::is_prerequisite;
+    use serde_json::json;
     use std::collections::BTreeSet;
 
     #[test]
@@ -139,17 +144,19 @@ mod tests {
         for source in crate::fetch::embedded::sources().into_values() {
             for version in source.versions() {
                 let opened = chart::open(&chart::package(&source, &version).expect("a package")).expect("a chart");
-                let values = match opened.values.get("webhook") {
-                    Some(_) => json!({"webhook": {"enabled": true, "caBundle": "Q0E="}}),
-                    None => Value::Null,
-                };
-                for object in chart::render(&opened, &values, &Context::default()).expect("objects") {
-                    let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
-                    kinds.insert((text("apiVersion"), text("kind")));
+                for object in chart::render(&opened, &chart::everything(&opened), &Context::default()).expect("objects") {
+                    let object = Object::new(object).expect("an object");
+                    let [version, kind, namespace] = [object.api_version(), object.kind(), object.namespace()].map(str::to_owned);
+                    if !is_prerequisite(object.identity()) {
+                        kinds.insert((version, kind, namespace));
+                    }
                 }
             }
         }
-        let looked: BTreeSet<_> = places("set").into_iter().map(|watch| (watch.api_version, watch.kind)).collect();
+        let looked = places("set")
+            .into_iter()
+            .map(|watch| (watch.api_version, watch.kind, watch.namespace));
+        let looked: BTreeSet<_> = looked.collect();
         let missed: Vec<_> = kinds.difference(&looked).collect();
         assert!(
             !kinds.is_empty() && missed.is_empty(),

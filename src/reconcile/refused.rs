@@ -5,7 +5,7 @@ use super::rehearsals::{Refusal, Refusals, Rehearsals, fingerprint};
 use super::survey::Survey;
 use super::{Occasion, World};
 use crate::api::{Failure as _, Reason, chain};
-use crate::plan::{Held, Plan, Step, Wait, held};
+use crate::plan::{Held, Plan, Step, Wait};
 use crate::types::{Digest, DriverName, ObjectId};
 use kube::ResourceExt;
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ pub(super) fn keep(
 ) {
     let about_the_step = |(_, error): &&Refusal| !matches!(error.reason(), Reason::ApiUnavailable | Reason::ApplyFailed);
     let mut refused = by_driver(whole, survey, refusals.iter().filter(about_the_step));
-    let waiting = held(whole, &survey.inventory, waits(&refused), &prepared.needs);
+    let waiting = prepared.held_with(whole, survey, waits(&refused));
     memory.forget(
         whole
             .steps

@@ -9,7 +9,7 @@ use super::{Occasion, World};
 use crate::api::{Failure as _, Reason};
 use crate::cluster::{ClusterError, Rehearsed, Select, Watch, rights};
 use crate::manifest::{Object, changes, is_installer};
-use crate::plan::{Change, Observed, Ownership, Plan, Skip, Step, binds_what_changes, deferral, held, obstacle, ownership};
+use crate::plan::{Change, Observed, Ownership, Plan, Skip, Step, deferral, obstacle, ownership};
 use crate::types::ObjectId;
 use futures::StreamExt;
 use futures::stream;
@@ -66,7 +66,7 @@ pub async fn rehearse(world: &World, survey: &Survey, prepared: &mut Prepared, s
         Scope::Transitions(occasion) if !occasion.due => memory.refused(|| questions(&whole, survey, world, occasion)),
         _ => Refusals::new(),
     };
-    let silent = held(&whole, &survey.inventory, waits(&known), &prepared.needs);
+    let silent = prepared.held_with(&whole, survey, waits(&known));
     let mut first = None;
     // Each round begins with more knowledge, and there are two things to be learned of an object.
     for _ in 0..3 {
@@ -91,7 +91,7 @@ pub async fn rehearse(world: &World, survey: &Survey, prepared: &mut Prepared, s
             .collect()
             .await;
         rehearsal.refusals.clear();
-        let learned = take_in(world, prepared, &mut rehearsal, memory, &whole, answers).await?;
+        let learned = take_in(world, prepared, &mut rehearsal, memory, answers).await?;
         rehearsal.deferred = deferred.iter().filter_map(|step| deferral(step, &whole)).collect();
         if matches!(scope, Scope::Transitions(_)) {
             let missing = rightless(world, memory, &deferred).await?;
@@ -113,10 +113,10 @@ pub async fn rehearse(world: &World, survey: &Survey, prepared: &mut Prepared, s
     }
     let counting = rehearsal.refusals.iter().filter(|(_, refusal)| scope.counts(refusal));
     let refused = by_driver(&whole, survey, counting);
-    prepared.held = held(&whole, &survey.inventory, waits(&refused), &prepared.needs);
+    prepared.held = prepared.held_with(&whole, survey, waits(&refused));
     let deferred: BTreeSet<&ObjectId> = rehearsal.deferred.iter().map(|skip| &skip.id).collect();
     let goes_on = |step: &&Step| !prepared.held.contains_key(step.driver(&survey.inventory));
-    let stops = |step: &&Step| step.id().is_some_and(|id| deferred.contains(&id)) && obstacle(step, &whole).is_some_and(|o| o.stops);
+    let stops = |step: &&Step| step.id().is_some_and(|id| deferred.contains(&id)) && obstacle(step, &whole).is_some();
     let first = whole.steps.iter().filter(goes_on).filter(stops).filter_map(Step::wave).min();
     if let Some(first) = first {
         prepared.hold_from(first);
@@ -131,7 +131,6 @@ async fn take_in(
     prepared: &mut Prepared,
     rehearsal: &mut Rehearsal,
     memory: &Rehearsals,
-    whole: &Plan,
     answers: Vec<(Step, Result<Option<Rehearsed>, ClusterError>)>,
 ) -> Result<bool, ReconcileError> {
     let mut learned = false;
@@ -146,7 +145,7 @@ async fn take_in(
         );
         let exists = match &answer {
             Ok(Some(answer)) => !answer.created,
-            Err(ClusterError::Conflict { .. } | ClusterError::Escalation { .. }) => true,
+            Err(ClusterError::Conflict { .. }) => true,
             _ => false,
         };
         if let (true, true, Step::Apply { object, .. }) = (creates, exists, &step) {
@@ -176,8 +175,6 @@ async fn take_in(
                 rehearsal.answers.insert(id, answer.object);
             }
             Ok(None) => memory.remember(&step, fingerprint(&step)),
-            // The server judges it by the role as it is, which grants more than it will when it is the turn of the binding.
-            Err(ClusterError::Escalation { .. }) if binds_what_changes(&step, whole) => {}
             Err(error) => {
                 if matches!(error, ClusterError::Immutable { .. }) {
                     learned |= prepared.observed.immutable.insert(id.clone());

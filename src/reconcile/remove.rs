@@ -31,6 +31,7 @@ pub(super) async fn remove(occasion: &Occasion<'_>, world: &World, report: &mut 
             return Ok(());
         }
         tracing::info!(objects = survey.inventory.objects.len(), "the drivers stay, as deletionPolicy says");
+        release(world, &survey).await?;
         return let_go(occasion, world, &survey, report).await;
     }
     if survey.recovered {
@@ -62,7 +63,7 @@ pub(super) async fn remove(occasion: &Occasion<'_>, world: &World, report: &mut 
     let_go(occasion, world, &survey, report).await
 }
 
-/// Takes our marks off what stays although everything is removed: nobody looks after it any more, and marks of nobody would keep others
+/// Takes our marks off what stays: nobody looks after it any more, and marks of nobody would keep others
 /// from taking it over.
 async fn release(world: &World, survey: &Survey) -> Result<(), ReconcileError> {
     for (id, entry) in &survey.inventory.objects {
@@ -85,7 +86,7 @@ async fn next(occasion: &Occasion<'_>, world: &World, survey: &Survey) -> Result
         patience: occasion.patience,
         ..Observed::default()
     };
-    answered(world, occasion.config, &survey.apply_set, observed, |observed| {
+    answered(world, occasion.config, observed, |observed| {
         plan::remove(&survey.apply_set, observed, &survey.inventory)
     })
     .await

@@ -23,17 +23,23 @@ pub const NODES: [(&str, &str); 4] = [
 ];
 /// A machine whose node comes later.
 pub const GUEST: (&str, &str) = ("w-9", "10.0.10.90");
+async fn grant(cluster: &Cluster) -> Result<()> {
+    for file in RIGHTS {
+        cluster
+            .apply_file(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(file))
+            .await?;
+    }
+    Ok(())
+}
+
+/// The files in deploy/ with the rights of the drivers and of the operator.
+pub const RIGHTS: [&str; 2] = ["drivers-rbac.yaml", "rbac.yaml"];
 /// The kinds of the objects that the operator makes.
-pub const KINDS: [(&str, &str); 12] = [
-    ("v1", "Namespace"),
+pub const KINDS: [(&str, &str); 7] = [
     ("v1", "ServiceAccount"),
     ("v1", "ConfigMap"),
     ("v1", "Secret"),
     ("v1", "Service"),
-    ("rbac.authorization.k8s.io/v1", "ClusterRole"),
-    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
-    ("rbac.authorization.k8s.io/v1", "Role"),
-    ("rbac.authorization.k8s.io/v1", "RoleBinding"),
     ("apps/v1", "Deployment"),
     ("apps/v1", "DaemonSet"),
     ("storage.k8s.io/v1", "CSIDriver"),
@@ -77,7 +83,7 @@ impl Bed {
         for entry in std::fs::read_dir(deploy.join("crds"))? {
             cluster.apply_file(entry?.path()).await?;
         }
-        cluster.apply_file(deploy.join("rbac.yaml")).await?;
+        grant(&cluster).await?;
         let token = cluster.service_account_kubeconfig(NS, "vdo-operator").await?;
         Ok(Self {
             operator: None,
@@ -90,6 +96,11 @@ impl Bed {
             token,
             runs: 0,
         })
+    }
+
+    /// Applies what an administrator brings for the drivers and the operator once more.
+    pub async fn grant(&self) -> Result<()> {
+        grant(&self.cluster).await
     }
 
     /// Replaces all nodes by new ones that wait for a cloud provider.
@@ -351,10 +362,15 @@ impl Bed {
 
     /// What the operator answers on its own port, head and body.
     pub async fn fetch(&self, path: &str) -> Result<String> {
+        self.fetch_with(path, "").await
+    }
+
+    /// The same with more header lines, each with its end.
+    pub async fn fetch_with(&self, path: &str, headers: &str) -> Result<String> {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         let mut stream = tokio::net::TcpStream::connect(self.operator_address()?).await?;
         stream
-            .write_all(format!("GET {path} HTTP/1.1\r\nHost: operator\r\nConnection: close\r\n\r\n").as_bytes())
+            .write_all(format!("GET {path} HTTP/1.1\r\nHost: operator\r\nConnection: close\r\n{headers}\r\n").as_bytes())
             .await?;
         let mut text = String::new();
         stream.read_to_string(&mut text).await?;

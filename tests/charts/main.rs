@@ -8,5 +8,6 @@ mod generate;
 mod hardening;
 mod packaging;
 mod render;
+mod rights;
 mod upstream;
 mod values;

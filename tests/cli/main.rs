@@ -66,12 +66,13 @@ fn code(arguments: &[&str]) -> i32 {
 #[test]
 fn cli_help_every_verb_matches_snapshot() {
     snap("help", &["--help"]);
-    let verbs: [&[&str]; 24] = [
+    let verbs: [&[&str]; 25] = [
         &["status"],
         &["plan"],
         &["approve"],
         &["diff"],
         &["render"],
+        &["rights"],
         &["doctor"],
         &["doctor", "nodes"],
         &["doctor", "connection"],

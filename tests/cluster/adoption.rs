@@ -21,9 +21,6 @@ use std::process::{Command, Stdio};
 use tokio::sync::Mutex;
 use vdo_testbed::{Binaries, Part, Probe, until};
 
-/// The namespace that the drivers have for themselves.
-const OWN: &str = "vmware-system-csi";
-
 /// What a fresh installation leads to, and the manifests with which it can be played by other tools.
 #[derive(Clone)]
 struct Reference {
@@ -36,7 +33,6 @@ static REFERENCE: Mutex<Option<(PathBuf, Reference)>> = Mutex::const_new(None);
 
 /// The reference of this cluster. It is left without drivers, and with the Secret and the connection of the samples.
 async fn reference(bed: &Bed) -> Result<Reference> {
-    no_namespace(bed).await?;
     bed.apply(&bed.secret(bed.vcenter.password())).await?;
     bed.apply(&bed.connection("vc1")).await?;
     let mut known = REFERENCE.lock().await;
@@ -51,24 +47,9 @@ async fn reference(bed: &Bed) -> Result<Reference> {
         state: state(bed).await?,
         manifests: vdo::yaml::load_all(&rendered)?.into_iter().map(bare).collect(),
     };
-    leave(bed).await?;
+    bed.uninstall().await?;
     *known = Some((bed.cluster.dir().to_owned(), reference.clone()));
     Ok(reference)
-}
-
-/// Uninstalls, and deletes the namespace, which the operator keeps when it was there before.
-async fn leave(bed: &Bed) -> Result<()> {
-    bed.uninstall().await?;
-    no_namespace(bed).await
-}
-
-async fn no_namespace(bed: &Bed) -> Result<()> {
-    bed.delete("v1", "Namespace", "", OWN).await?;
-    until("the drivers' namespace to be gone", PATIENCE, async || {
-        let found = bed.get("v1", "Namespace", "", OWN).await?;
-        Ok(Probe::when(found == Value::Null, &found["status"]))
-    })
-    .await
 }
 
 /// Installs with another tool, with fields that are not wanted afterwards, and has the operator take over; gives the manifests.
@@ -99,7 +80,7 @@ fn adopted_as_it_runs(tool: Tool) -> Result<()> {
     OPERATOR.run(async |bed| {
         let reference = reference(bed).await?;
         adopt(bed, tool, &reference).await?;
-        leave(bed).await
+        bed.uninstall().await
     })
 }
 
@@ -124,7 +105,7 @@ fn adoption_after_helm_keeps_every_pod_and_helm_may_upgrade_and_uninstall() -> R
         let reference = reference(bed).await?;
         let ghosts = adopt(bed, Tool::Helm, &reference).await?;
         release::what_helm_may_still_do(bed, &ghosts, &reference.state).await?;
-        leave(bed).await
+        bed.uninstall().await
     })
 }
 
@@ -179,7 +160,7 @@ async fn until_running(bed: &Bed, kinds: &[&str]) -> Result<()> {
     .await
 }
 
-fn kubectl(bed: &Bed, args: &[&str], manifests: &[Value]) -> Result<()> {
+pub fn kubectl(bed: &Bed, args: &[&str], manifests: &[Value]) -> Result<()> {
     let mut child = Command::new(Binaries::ensure(&[Part::Kubectl])?.path(Part::Kubectl))
         .arg("--kubeconfig")
         .arg(bed.cluster.kubeconfig())
@@ -209,10 +190,8 @@ async fn create(bed: &Bed, manager: &str, manifests: &[Value]) -> Result<()> {
         let object = manifest.clone();
         let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let api = bed.api(&text("/apiVersion"), &text("/kind"), &text("/metadata/namespace"));
-        match api.create(&params, &serde_json::from_value::<DynamicObject>(object)?).await {
-            Err(kube::Error::Api(status)) if status.code == 409 && text("/kind") == "Namespace" => {}
-            result => drop(result.with_context(|| name(manifest))?),
-        }
+        let created = api.create(&params, &serde_json::from_value::<DynamicObject>(object)?).await;
+        created.with_context(|| name(manifest))?;
     }
     Ok(())
 }
@@ -235,16 +214,9 @@ fn bare(mut manifest: Value) -> Value {
 
 /// Fields that are not wanted after the adoption.
 fn with_ghosts(manifest: &mut Value) {
-    if manifest["kind"] != "Namespace" {
-        manifest["metadata"]["labels"]["installed-by"] = "hand".into();
-    }
+    manifest["metadata"]["labels"]["installed-by"] = "hand".into();
     if manifest["kind"] == "ConfigMap" {
         manifest["data"]["ghost"] = "x".into();
-    }
-    // More than the operator itself may do, so that the operator cannot bind it before the role is as it should be.
-    if manifest["kind"] == "ClusterRole" {
-        let all = json!({"apiGroups": [""], "resources": ["nodes"], "verbs": ["*"]});
-        manifest["rules"].as_array_mut().expect("rules").push(all);
     }
 }
 
@@ -300,10 +272,6 @@ fn same(reference: &BTreeMap<String, Value>, found: &BTreeMap<String, Value>, to
 
 async fn managed_by_us_alone(bed: &Bed, tool: Tool) -> Result<()> {
     for owned in bed.owned().await? {
-        // A namespace may belong to others as well.
-        if owned["kind"] == "Namespace" {
-            continue;
-        }
         let text = |pointer: &str| owned.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let live = bed
             .get(
@@ -351,6 +319,6 @@ fn adoption_keeps_the_cluster_id_of_the_old_configuration() -> Result<()> {
         let conf = String::from_utf8(STANDARD.decode(secret["data"]["csi-vsphere.conf"].as_str().context("the file")?)?)?;
         ensure!(conf.contains("the-old-cluster") && !conf.contains(&uid), "{conf}");
         ensure!(running(bed).await? == before, "pods were restarted");
-        leave(bed).await
+        bed.uninstall().await
     })
 }

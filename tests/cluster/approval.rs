@@ -155,11 +155,11 @@ fn approval_waiting_plan_leaves_approved_state_repaired() -> Result<()> {
         approved(bed, manual_with_level("3.7.3", 4)).await?;
         bed.apply(&bed.config(manual_with_level("3.7.3", 5))).await?;
         bed.until_reason("Ready", "ApprovalRequired").await?;
-        let (rbac, role) = ("rbac.authorization.k8s.io/v1", "vsphere-csi-node-cluster-role");
-        bed.delete(rbac, "ClusterRole", "", role).await?;
+        let (kind, name) = ("DaemonSet", "vsphere-csi-node-windows");
+        bed.delete("apps/v1", kind, CSI_NS, name).await?;
         until("what was approved to be kept while the next plan waits", PATIENCE, async || {
             Ok(Probe::when(
-                bed.get(rbac, "ClusterRole", "", role).await? != Value::Null,
+                bed.get("apps/v1", kind, CSI_NS, name).await? != Value::Null,
                 "not there",
             ))
         })

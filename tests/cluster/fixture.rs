@@ -8,7 +8,7 @@
 //! before (labels of nodes, what the vCenter says), it changes back itself. Evidence from before a test (events, drift entries, audit
 //! lines) is still there: a test takes an audit mark, or compares times.
 
-use crate::bed::{Bed, NODES, NS, PATIENCE};
+use crate::bed::{Bed, NODES, NS, PATIENCE, RIGHTS};
 use anyhow::{Context, Result};
 use futures::FutureExt as _;
 use futures::future::try_join_all;
@@ -179,10 +179,12 @@ impl Shared {
             rights.is_null() || all.iter().any(|o| o["metadata"]["uid"] == **uid && self::rights(o) == *rights)
         };
         if !self.baseline.iter().all(as_before) {
-            for file in ["namespace.yaml", "rbac.yaml"] {
-                bed.cluster
-                    .apply_file(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(file))
-                    .await?;
+            for file in ["namespace.yaml"].into_iter().chain(RIGHTS) {
+                let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(file);
+                for object in bed.cluster.apply_file(file).await? {
+                    let object = serde_json::to_value(object)?;
+                    self.baseline.insert(uid(&object), rights(&object));
+                }
             }
         }
         let keep = wanted.installed && is_installed(bed).await?;
@@ -319,9 +321,6 @@ async fn is_installed(bed: &Bed) -> Result<bool> {
     let drivers = config["status"]["drivers"].as_array().cloned().unwrap_or_default();
     let version = |name: &str| drivers.iter().find(|d| d["name"] == name).map(|d| d["version"].clone());
     let newest = version("vsphere-cpi") == Some("1.34.0".into()) && version("vsphere-csi") == Some("3.7.3".into());
-    // A rebuilt inventory takes the namespace for somebody else's, so that it would stay.
-    let inventory = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?["data"]["objects"].to_string();
-    let newest = newest && !inventory.contains("adopted");
     let newest = newest && drivers.iter().all(|d| d["running"] == d["version"]);
     if config["metadata"]["deletionTimestamp"].is_string() || !newest {
         return Ok(false);

@@ -111,7 +111,7 @@ fn install_from_samples_is_ready_within_request_budget() -> Result<()> {
         let objects = usize::try_from(config["status"]["inventory"]["objects"].as_i64().context("inventory")?)?;
         println!("install of {objects} objects: {} requests\n{requests}", requests.len());
         ensure!(
-            requests.len() <= 2 * objects + 10,
+            requests.len() <= 2 * objects + 12,
             "{} requests for {objects} objects:\n{requests}",
             requests.len()
         );

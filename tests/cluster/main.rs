@@ -22,6 +22,7 @@ mod leader_election;
 mod login_budget;
 mod many_objects;
 mod matrix_source;
+mod metrics_auth;
 mod monitoring;
 mod namespaces;
 mod odd_cluster;

@@ -8,24 +8,19 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use vdo_testbed::{Probe, until};
 
-/// A binding that points to another role, as a release before this one could have made it.
+/// A Secret of another type, as a release before this one could have made it.
 #[test]
-fn recreate_binding_with_other_role_is_replaced_once() -> Result<()> {
+fn recreate_secret_of_other_type_is_replaced_once() -> Result<()> {
     INSTALLED.run(async |bed| {
-        let (rbac, kind, name) = (
-            "rbac.authorization.k8s.io/v1",
-            "ClusterRoleBinding",
-            "vsphere-csi-controller-binding",
-        );
+        let (kind, namespace, name) = ("Secret", "vmware-system-csi", "vsphere-config-secret");
         bed.kill_operator();
-        let right = bed.get(rbac, kind, "", name).await?;
+        let right = bed.get("v1", kind, namespace, name).await?;
         let old_uid = right["metadata"]["uid"].as_str().context("a UID")?.to_owned();
-        bed.delete(rbac, kind, "", name).await?;
-        let metadata = json!({"name": name, "labels": right["metadata"]["labels"], "annotations": {"vdo.vmware.com/applied": "earlier"}});
-        let earlier = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "earlier"});
-        let wrong = json!({"apiVersion": rbac, "kind": kind, "metadata": metadata, "roleRef": earlier, "subjects": right["subjects"]});
+        bed.delete("v1", kind, namespace, name).await?;
+        let metadata = json!({"name": name, "namespace": namespace, "labels": right["metadata"]["labels"], "annotations": {"vdo.vmware.com/applied": "earlier"}});
+        let wrong = json!({"apiVersion": "v1", "kind": kind, "metadata": metadata, "type": "example.com/earlier", "data": right["data"]});
         bed.apply(&wrong).await?;
-        let wrong = bed.get(rbac, kind, "", name).await?;
+        let wrong = bed.get("v1", kind, namespace, name).await?;
         let wrong_uid = wrong["metadata"]["uid"].as_str().context("a UID")?;
         let map = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
         let objects = map["data"]["objects"].as_str().context("objects")?.replace(&old_uid, wrong_uid);
@@ -35,17 +30,14 @@ fn recreate_binding_with_other_role_is_replaced_once() -> Result<()> {
         println!("{text}");
         assert_eq!(code, 1);
         assert!(
-            text.contains(&format!("± ClusterRoleBinding {name}")) && text.contains("roleRef.name"),
+            text.contains(&format!("± Secret {namespace}/{name}")) && text.contains("type"),
             "{text}"
         );
         let mark = bed.cluster.audit().mark().await?;
         bed.start_operator().await?;
-        until("the binding to be created again", PATIENCE, async || {
-            let live = bed.get(rbac, kind, "", name).await?;
-            Ok(Probe::when(
-                live["roleRef"] == right["roleRef"] && live["subjects"] == right["subjects"],
-                &live["roleRef"],
-            ))
+        until("the Secret to be created again", PATIENCE, async || {
+            let live = bed.get("v1", kind, namespace, name).await?;
+            Ok(Probe::when(live["type"] == right["type"] && live["data"] == right["data"], &live["type"]))
         })
         .await?;
         bed.until_ready().await?;

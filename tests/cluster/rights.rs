@@ -5,7 +5,9 @@
 //! given with `VDO_SEED`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
+mod attack;
 mod blind;
+mod brought;
 mod deployed;
 mod granted;
 mod in_log;
@@ -43,7 +45,7 @@ fn rights_of_the_operator_are_each_taken_away_by_some_test() -> Result<()> {
         ensure!(!rights.is_empty(), "there are no such rights: {case:?}");
         taken.extend(rights);
     }
-    let own = roles.all("vdo-operator");
+    let own = roles.all();
     // What another one of them gives as well is not missing.
     let implied = |right: &Right| own.iter().any(|other| other != right && other.covers(right));
     let untried: Vec<String> = own

@@ -3,7 +3,7 @@
 
 mod volumes;
 
-use crate::bed::{Bed, NS, PATIENCE, name};
+use crate::bed::{Bed, NS, PATIENCE, condition, name};
 use crate::fixture::INSTALLED;
 use crate::install::{ensure_nothing_was_forbidden, until_at_rest};
 use crate::uninstall::volumes::volume;
@@ -29,12 +29,6 @@ async fn until_gone(bed: &Bed, api_version: &str, kind: &str, namespace: &str, o
 
 async fn until_uninstalled(bed: &Bed) -> Result<()> {
     until_gone(bed, VDO, "VDOConfig", NS, "vdo").await
-}
-
-/// Deletes the namespace of the storage driver, in which an uninstall has left something.
-async fn delete_driver_namespace(bed: &Bed) -> Result<()> {
-    bed.delete("v1", "Namespace", "", CSI_NS).await?;
-    until_gone(bed, "v1", "Namespace", "", CSI_NS).await
 }
 
 /// A delete for each object, and six more: for the inventory, the finalizer, an event, the statuses. What the operator may do is asked
@@ -84,7 +78,7 @@ fn delete_of_object_changed_since_it_was_seen_is_skipped() -> Result<()> {
 
 /// Every kind that never goes implicitly, empty and in use. Claims and volumes themselves are in no chart and in no inventory.
 #[test]
-fn holder_of_definition_class_or_namespace_is_found() -> Result<()> {
+fn holder_of_definition_or_class_is_found() -> Result<()> {
     INSTALLED.run(async |bed| {
         let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.example.org"},
             "spec": {"group": "example.org", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
@@ -114,45 +108,23 @@ fn holder_of_definition_class_or_namespace_is_found() -> Result<()> {
         };
         let mut of_class = volume("held-pv");
         of_class["spec"]["storageClassName"] = "held".into();
-        let pods = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
         for (kind, user) in [
             ("CustomResourceDefinition", within("example.org/v1", "Thing", json!({}))),
             ("StorageClass", claim("default")),
             ("StorageClass", of_class),
-            ("Namespace", claim("held")),
-            ("Namespace", within("v1", "ConfigMap", json!({}))),
-            ("Namespace", within("v1", "Secret", json!({}))),
-            (
-                "Namespace",
-                within(
-                    "batch/v1",
-                    "CronJob",
-                    json!({"spec": {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": pods}}}}),
-                ),
-            ),
-            (
-                "Namespace",
-                within("networking.k8s.io/v1", "NetworkPolicy", json!({"spec": {"podSelector": {}}})),
-            ),
-            (
-                "Namespace",
-                within("policy/v1", "PodDisruptionBudget", json!({"spec": {"minAvailable": 1}})),
-            ),
-            ("Namespace", within("rbac.authorization.k8s.io/v1", "Role", json!({"rules": []}))),
         ] {
             let id = match kind {
                 "CustomResourceDefinition" => ObjectId::new("apiextensions.k8s.io", kind, "", "things.example.org"),
-                "StorageClass" => ObjectId::new("storage.k8s.io", kind, "", "held"),
-                _ => ObjectId::new("", kind, "", "held"),
+                _ => ObjectId::new("storage.k8s.io", kind, "", "held"),
             };
-            let free = holder(&bed.cluster.client(), &id, "set").await?;
+            let free = holder(&bed.cluster.client(), &id).await?;
             ensure!(free.is_none(), "{id}: {free:?} although nothing uses it");
             bed.apply(&user).await?;
             let (user_kind, user_name) = (
                 user["kind"].as_str().unwrap_or_default(),
                 user["metadata"]["name"].as_str().unwrap_or_default(),
             );
-            let found = holder(&bed.cluster.client(), &id, "set")
+            let found = holder(&bed.cluster.client(), &id)
                 .await?
                 .with_context(|| format!("{id} could go in spite of {user}"))?;
             ensure!(found.contains(user_name), "{id}: {found}");
@@ -179,7 +151,7 @@ fn holder_of_definition_class_or_namespace_is_found() -> Result<()> {
     })
 }
 
-/// From drivers that are well to nothing: everything goes, namespaces too.
+/// From drivers that are well to nothing: everything goes but what the administrator brought.
 #[test]
 fn uninstall_leaves_nothing_and_stays_within_request_budget() -> Result<()> {
     INSTALLED.run(async |bed| {
@@ -199,7 +171,8 @@ fn uninstall_leaves_nothing_and_stays_within_request_budget() -> Result<()> {
     })
 }
 
-/// What others use or have made stays: a storage class with a claim, a volume, an object in the namespace of the driver.
+/// What others use or have made stays: a storage class with a claim, a volume, an object in the namespace of the driver; and what the
+/// administrator brought.
 #[test]
 fn uninstall_keeps_used_class_volume_and_foreign_object() -> Result<()> {
     INSTALLED.run(async |bed| {
@@ -219,7 +192,6 @@ fn uninstall_keeps_used_class_volume_and_foreign_object() -> Result<()> {
         bed.uninstall().await?;
         let class = async |name: &str| bed.get("storage.k8s.io/v1", "StorageClass", "", name).await;
         assert_eq!(class("slow").await?, Value::Null, "the class that nobody uses goes");
-        // Because it holds an object that is not ours.
         let namespace = bed.get("v1", "Namespace", "", CSI_NS).await?;
         for (what, kept) in [("the class in use", class("fast").await?), ("the namespace", namespace)] {
             assert!(kept["metadata"]["uid"].is_string(), "{what} stays");
@@ -241,8 +213,41 @@ fn uninstall_keeps_used_class_volume_and_foreign_object() -> Result<()> {
             "the inventory goes last"
         );
         ensure_nothing_was_forbidden(bed, mark).await?;
-        bed.delete("storage.k8s.io/v1", "StorageClass", "", "fast").await?;
-        delete_driver_namespace(bed).await
+        bed.delete("storage.k8s.io/v1", "StorageClass", "", "fast").await
+    })
+}
+
+/// Drivers that are left behind bear no marks of ours, so that a VDOConfig of another name takes them over as they run.
+#[test]
+fn uninstall_with_orphan_policy_leaves_drivers_that_another_config_takes_over() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        let running = async || {
+            let found = bed.get("apps/v1", "Deployment", CSI_NS, "vsphere-csi-controller").await?;
+            anyhow::Ok((found["metadata"]["uid"].to_string(), found["spec"]["template"].to_string()))
+        };
+        let (before, owned) = (running().await?, bed.owned().await?.len());
+        bed.merge(VDO, "VDOConfig", NS, "vdo", json!({"spec": {"deletionPolicy": "Orphan"}}))
+            .await?;
+        bed.delete(VDO, "VDOConfig", NS, "vdo").await?;
+        until_uninstalled(bed).await?;
+        let marked: Vec<String> = bed.owned().await?.iter().map(name).collect();
+        ensure!(marked.is_empty(), "these bear marks of nobody: {marked:?}");
+        ensure!(running().await? == before, "the driver was touched");
+        let mut next = bed.config(json!({}));
+        next["metadata"]["name"] = "next".into();
+        bed.apply(&next).await?;
+        until("the other VDOConfig to have taken over", PATIENCE, async || {
+            let config = bed.get(VDO, "VDOConfig", NS, "next").await?;
+            let ready = condition(&config, "Ready");
+            Ok(Probe::when(ready["status"] == "True" && ready["reason"] == "Healthy", ready))
+        })
+        .await?;
+        ensure!(running().await? == before, "the driver was made anew");
+        ensure!(bed.owned().await?.len() == owned, "not everything was taken over");
+        bed.delete(VDO, "VDOConfig", NS, "next").await?;
+        until_gone(bed, VDO, "VDOConfig", NS, "next").await?;
+        ensure!(bed.owned().await?.is_empty(), "something is left");
+        Ok(())
     })
 }
 
@@ -265,11 +270,7 @@ fn uninstall_with_finalizer_names_the_object_and_removes_the_rest() -> Result<()
         until("the rest to be gone", PATIENCE, async || {
             let mut left: Vec<String> = bed.owned().await?.iter().map(name).collect();
             left.sort();
-            // A namespace cannot go before what is in it.
-            let only = [
-                "Deployment vmware-system-csi/vsphere-csi-controller",
-                "Namespace /vmware-system-csi",
-            ];
+            let only = ["Deployment vmware-system-csi/vsphere-csi-controller"];
             Ok(Probe::when(left == only, format!("{left:?}")))
         })
         .await?;
@@ -291,10 +292,10 @@ fn uninstall_releases_objects_that_annotations_keep() -> Result<()> {
         let keep = |key: &str, value: &str| json!({"metadata": {"annotations": {key: value}}});
         let kept = [
             (
-                "rbac.authorization.k8s.io/v1",
-                "ClusterRole",
-                "",
-                "vsphere-csi-controller-role",
+                "v1",
+                "ServiceAccount",
+                CSI_NS,
+                "vsphere-csi-node",
                 "helm.sh/resource-policy",
                 "keep",
             ),

@@ -137,14 +137,12 @@ fn api_server_ending_watches_leads_to_no_storm_and_no_write() -> Result<()> {
 }
 
 /// The driver's namespace is on its way out, held by an object of somebody else: it is said, and the installation goes on when
-/// it is gone.
+/// the administrator has brought the next one.
 #[test]
-fn namespace_terminating_is_named_and_install_goes_on_when_it_is_gone() -> Result<()> {
+fn namespace_terminating_is_named_and_install_goes_on_in_the_next_one() -> Result<()> {
     run(false, true, async |lab, fresh| {
         const PLACE: &str = "vmware-system-csi";
         let bed = &lab.bed;
-        bed.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PLACE}}))
-            .await?;
         bed.apply(
             &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "namespace": PLACE,
         "finalizers": ["example.org/somebody"]}}),
@@ -169,6 +167,12 @@ fn namespace_terminating_is_named_and_install_goes_on_when_it_is_gone() -> Resul
         let refused = lab.proxy.writes();
         bed.merge("v1", "ConfigMap", PLACE, "held", json!({"metadata": {"finalizers": null}}))
             .await?;
+        until("the namespace to be gone", PATIENCE, async || {
+            let namespace = bed.get("v1", "Namespace", "", PLACE).await?;
+            Ok(Probe::when(namespace.is_null(), &namespace["status"]))
+        })
+        .await?;
+        bed.grant().await?;
         lab.done(Scenario::Install).await?;
         lab.quiet().await?;
         nothing_twice(&lab.proxy.handled())?;

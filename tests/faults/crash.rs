@@ -67,15 +67,22 @@ impl Case {
 
 /// Runs two scenarios by turns, of which each leads back to where the other begins, in all clusters.
 fn by_turns(installed: bool, [there, back]: [Scenario; 2]) -> Result<()> {
-    let lanes = run_in_all(installed, installed, async |lab, lane| {
-        let mut cases = [Case::learn(lab, there, lane).await?, Case::learn(lab, back, lane).await?];
-        while cases.iter().any(|case| !case.points.is_empty()) {
-            for case in &mut cases {
-                case.next(lab).await?;
-            }
+    let lanes = run_in_all(installed, installed, async |lab, lane| turns(lab, lane, [there, back]).await)?;
+    report_both(&lanes)
+}
+
+/// The part of one cluster.
+async fn turns(lab: &mut Lab, lane: usize, [there, back]: [Scenario; 2]) -> Result<[Case; 2]> {
+    let mut cases = [Case::learn(lab, there, lane).await?, Case::learn(lab, back, lane).await?];
+    while cases.iter().any(|case| !case.points.is_empty()) {
+        for case in &mut cases {
+            case.next(lab).await?;
         }
-        Ok(cases)
-    })?;
+    }
+    Ok(cases)
+}
+
+fn report_both(lanes: &[[Case; 2]]) -> Result<()> {
     for at in 0..2 {
         report(&lanes.iter().map(|cases| &cases[at]).collect::<Vec<_>>())?;
     }
@@ -123,28 +130,30 @@ fn crash_while_node_joins_or_leaves_ends_in_same_state() -> Result<()> {
 
 #[test]
 fn crash_during_upgrade_or_downgrade_ends_in_same_state() -> Result<()> {
-    by_turns(true, [Scenario::Downgrade, Scenario::Upgrade])?;
-    // Without a pin the installed version stays, which is the newest again.
-    run_in_all(true, true, async |lab, _| lab.run(Scenario::ConfigureBack, None).await)?;
-    Ok(())
+    let lanes = run_in_all(true, true, async |lab, lane| {
+        let cases = turns(lab, lane, [Scenario::Downgrade, Scenario::Upgrade]).await?;
+        // Without a pin the installed version stays, which is the newest again.
+        lab.run(Scenario::ConfigureBack, None).await?;
+        Ok(cases)
+    })?;
+    report_both(&lanes)
 }
 
 /// The drivers stay when their VDOConfig goes, and the next VDOConfig adopts them without replacing a pod.
 #[test]
 fn crash_during_adoption_ends_in_same_state_and_keeps_pods() -> Result<()> {
-    let before = run_in_all(true, true, async |lab, _| {
+    let lanes = run_in_all(true, true, async |lab, lane| {
+        // Another test may have the cluster before and after, but not meanwhile.
         lab.run(Scenario::Adopt, None).await?;
-        pods(lab).await
+        let before = pods(lab).await?;
+        let cases = turns(lab, lane, [Scenario::Release, Scenario::Adopt]).await?;
+        let after = pods(lab).await?;
+        ensure!(!before.is_empty() && before == after, "adoption replaced pods");
+        // From now on the drivers go with their VDOConfig again.
+        lab.run(Scenario::ConfigureBack, None).await?;
+        Ok(cases)
     })?;
-    by_turns(true, [Scenario::Release, Scenario::Adopt])?;
-    let after = run_in_all(true, true, async |lab, _| pods(lab).await)?;
-    ensure!(
-        before.iter().all(|pods| !pods.is_empty()) && before == after,
-        "adoption replaced pods"
-    );
-    // From now on the drivers go with their VDOConfig again.
-    run_in_all(true, true, async |lab, _| lab.run(Scenario::ConfigureBack, None).await)?;
-    Ok(())
+    report_both(&lanes)
 }
 
 /// The pods of the drivers, by UID.

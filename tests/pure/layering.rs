@@ -13,7 +13,8 @@ facts         0  types api
 yaml          1  types api
 manifest      1  types api yaml
 health        1  types api facts yaml manifest
-plan          1  types api manifest health
+rbac          1  types manifest
+plan          1  types api manifest health rbac
 matrix        1  types api facts yaml
 chart         1  types api manifest yaml
 driverconfig  1  types api facts manifest yaml
@@ -21,10 +22,10 @@ status        1  types api facts health plan
 cluster       2  types api manifest plan
 fetch         2  types api matrix chart
 vcenter       2  types api facts driverconfig
-reconcile     3  types api facts yaml manifest health plan matrix chart driverconfig status cluster fetch vcenter
+reconcile     3  types api facts yaml manifest health plan rbac matrix chart driverconfig status cluster fetch vcenter
 runtime       3  types api
 controller    3  types api facts manifest plan status cluster fetch vcenter reconcile runtime
-cli           3  types api facts yaml manifest health plan matrix chart driverconfig status cluster fetch vcenter reconcile runtime
+cli           3  types api facts yaml manifest health plan rbac matrix chart driverconfig status cluster fetch vcenter reconcile runtime
 bin           3  types api cli controller runtime
 ";
 

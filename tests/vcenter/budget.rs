@@ -5,55 +5,16 @@
 
 mod attacks;
 mod evil;
+mod inspection;
+mod measure;
 mod seeds;
 mod together;
 
-use evil::{Evil, Reply, endpoint, machine, page, place, response};
+use evil::{Evil, Reply, machine, page, place, response};
 use hyper::body::Bytes;
-use std::sync::Arc;
+use inspection::{credentials, inspect};
 use std::time::{Duration, Instant};
-use vdo::facts::{Credentials, Feature, Needs, Node, WantedPolicy};
-use vdo::reconcile::connection::{Question, Seen, read};
-use vdo::types::Secret;
-use vdo::vcenter::{Budget, Limits, Pool, Session, SessionError, facts};
-
-fn credentials() -> Credentials {
-    Credentials {
-        user: "u".into(),
-        password: Secret::new("p"),
-    }
-}
-
-/// Everything that can be asked of a vCenter.
-fn question() -> Question {
-    Question {
-        needs: Needs {
-            features: [Feature::CloudProvider, Feature::Block, Feature::Topology].into(),
-            zone_and_region: Some(("zone".into(), "region".into())),
-            policies: vec![WantedPolicy {
-                name: "gold".into(),
-                named_in: "the test".into(),
-            }],
-            ..Needs::default()
-        },
-        nodes: vec![Arc::new(Node {
-            name: "machine-of-somebody-000001".into(),
-            system_uuid: "42110001-0000-1111-2222-000000000001".into(),
-            ..Node::default()
-        })],
-        alone: true,
-        surplus: true,
-        ..Question::default()
-    }
-}
-
-/// One inspection, from the first question to the last answer.
-async fn inspect(port: u16, budget: &Budget) -> Result<Seen, SessionError> {
-    let endpoint = endpoint(port);
-    facts(&endpoint, budget).await?;
-    let session = Session::open(endpoint, credentials(), budget).await?;
-    read(&session, &question(), true, budget).await
-}
+use vdo::vcenter::{Budget, Limits, Pool, Session, SessionError};
 
 async fn failure(server: &Evil, limits: Limits, pool: Pool) -> String {
     let error = inspect(server.port, &Budget::new(limits, &pool)).await.unwrap_err();

@@ -9,7 +9,7 @@ use crate::types::DriverVersion;
 use serde_json::{Value, json};
 
 /// An entry by what was typed; a wrong version is answered with its neighbours.
-pub(super) fn entry<'a>(index: &'a Index, name: &str, version: &str) -> Result<(&'a str, &'a Driver, &'a Entry), CliError> {
+pub(in crate::cli) fn entry<'a>(index: &'a Index, name: &str, version: &str) -> Result<(&'a str, &'a Driver, &'a Entry), CliError> {
     let (name, driver) = driver(index, name)?;
     let parsed = version.parse::<DriverVersion>();
     if let Some(entry) = parsed.as_ref().ok().and_then(|version| driver.entry(version)) {

@@ -15,10 +15,7 @@ const RECORD: &str = "sh.helm.release.v1.vsphere.v1";
 /// `helm install` of a chart with these objects.
 pub async fn install(bed: &Bed, manifests: &[Value]) -> Result<()> {
     let helm = Helm::of(&bed.cluster).await?;
-    // Charts do not bring the namespace of their objects.
-    let (namespaces, objects): (Vec<Value>, Vec<Value>) = manifests.iter().cloned().partition(|object| object["kind"] == "Namespace");
-    super::kubectl(bed, &["apply", "-f", "-"], &namespaces)?;
-    let chart = helm.chart(RELEASE, &objects)?;
+    let chart = helm.chart(RELEASE, manifests)?;
     helm.run(&["--namespace", NAMESPACE, "install", RELEASE, &chart]).await?;
     for kind in ["DaemonSet", "Deployment"] {
         for workload in super::workloads(bed, kind).await? {
@@ -48,8 +45,7 @@ pub async fn what_helm_may_still_do(bed: &Bed, manifests: &[Value], reference: &
     ensure!(releases().await?.trim() == RELEASE, "the release is gone");
 
     // An upgrade writes Helm's marks again; they are taken off again, and no pod is restarted.
-    let upgraded: Vec<Value> = manifests.iter().filter(|object| object["kind"] != "Namespace").cloned().collect();
-    let chart = helm.chart(RELEASE, &upgraded)?;
+    let chart = helm.chart(RELEASE, manifests)?;
     let mark = bed.cluster.audit().mark().await?;
     helm.run(&["--namespace", NAMESPACE, "upgrade", RELEASE, &chart]).await?;
     let written = bed.cluster.audit().since(mark).await?.of(vdo_testbed::Cluster::ADMIN).writes();

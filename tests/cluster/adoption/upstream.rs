@@ -1,6 +1,6 @@
 //! What the documentation of the drivers has people apply, where it differs from what the operator applies.
 
-use super::{Reference, Tool, kubectl, leave, managed_by_us_alone, reference, until_running, workloads};
+use super::{Reference, Tool, kubectl, managed_by_us_alone, reference, until_running, workloads};
 use crate::bed::{Bed, name};
 use crate::fixture::OPERATOR;
 use anyhow::{Context, Result, ensure};
@@ -80,7 +80,7 @@ fn adoption_with_another_template_restarts_the_pods_of_this_workload_only() -> R
         controller["spec"]["template"]["metadata"]["annotations"]["installed-by"] = "hand".into();
         let (kept, all) = taken_over(bed, &theirs, &["DaemonSet", "Deployment"]).await?;
         ensure!(kept + 1 == all, "{kept} of {all} workloads kept their template");
-        leave(bed).await
+        bed.uninstall().await
     })
 }
 
@@ -91,7 +91,7 @@ fn adoption_of_upstream_manifests_keeps_pods_with_an_equal_template() -> Result<
         let theirs = upstream(&reference(bed).await?)?;
         // Upstream's webhook waits for a certificate that is not there.
         taken_over(bed, &theirs, &["DaemonSet"]).await?;
-        leave(bed).await
+        bed.uninstall().await
     })
 }
 

@@ -16,7 +16,7 @@ pub const OWN_OBJECTS: [&str; 2] = ["vdoconfigs", "vspherecloudconfigs"];
 
 /// The rights with this verb that the operator needs to see what is there.
 pub fn to_see(roles: &Roles, verb: &str) -> BTreeSet<Right> {
-    let all = roles.all("vdo-operator");
+    let all = roles.all();
     let ours = all.iter().filter(|right| right.verb == verb && right.is_for_watching(&all));
     // What everywhere allows is allowed in each namespace too.
     let ours = ours.filter(|right| !all.iter().any(|other| other != *right && other.covers(right)));

@@ -1,4 +1,4 @@
-//! deploy/rbac.yaml as single rights, and what no right of ours may be.
+//! What deploy/ grants as single rights, and what no right may be.
 
 use crate::bed::NS;
 use anyhow::{Context, Result, ensure};
@@ -48,20 +48,23 @@ impl fmt::Display for Right {
     }
 }
 
-/// All objects of deploy/rbac.yaml.
-pub fn documents() -> Result<Vec<Value>> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/rbac.yaml");
+/// All objects of a file in deploy/.
+pub fn documents(file: &str) -> Result<Vec<Value>> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(file);
     Ok(vdo::yaml::load_all(&std::fs::read_to_string(file)?)?)
 }
 
-/// The roles of this name, cluster-wide and in namespaces.
-pub fn roles(name: &str) -> Result<Vec<Value>> {
-    let all = documents()?;
+/// The file with the rights of the operator.
+const OPERATOR: &str = "rbac.yaml";
+
+/// The roles of a file, cluster-wide and in namespaces.
+fn roles(file: &str) -> Result<Vec<Value>> {
+    let all = documents(file)?;
     let found: Vec<Value> = all
         .into_iter()
-        .filter(|d| matches!(d["kind"].as_str(), Some("Role" | "ClusterRole")) && d["metadata"]["name"] == name)
+        .filter(|d| matches!(d["kind"].as_str(), Some("Role" | "ClusterRole")))
         .collect();
-    ensure!(!found.is_empty(), "no role {name}");
+    ensure!(!found.is_empty(), "no role in {file}");
     Ok(found)
 }
 
@@ -96,23 +99,21 @@ pub fn rights(role: &Value) -> Result<Vec<Right>> {
     Ok(all)
 }
 
-/// The roles of deploy/rbac.yaml, each with its rights.
+/// The roles of the operator, each with its rights.
 pub struct Roles(pub Vec<(Value, Vec<Right>)>);
 
 impl Roles {
     pub fn read() -> Result<Self> {
-        let roles = documents()?.into_iter().filter(|document| document["rules"].is_array());
-        let roles = roles.map(|role| {
+        let roles = roles(OPERATOR)?.into_iter().map(|role| {
             let rights = rights(&role)?;
             Ok((role, rights))
         });
         Ok(Self(roles.collect::<Result<_>>()?))
     }
 
-    /// The rights that the roles of this name give.
-    pub fn all(&self, role: &str) -> Vec<Right> {
-        let of_role = self.0.iter().filter(|(document, _)| document["metadata"]["name"] == role);
-        of_role.flat_map(|(_, rights)| rights.clone()).collect()
+    /// Everything the operator may do, as single rights.
+    pub fn all(&self) -> Vec<Right> {
+        self.0.iter().flat_map(|(_, rights)| rights.clone()).collect()
     }
 }
 
@@ -133,6 +134,20 @@ fn objection(right: &Right, written: bool) -> Option<&'static str> {
     if written && right.resource == "secrets" && right.name.is_none() && !at_home {
         return Some("Secrets without a name");
     }
+    if written && right.resource == "secrets" && right.namespace.is_none() {
+        return Some("Secrets of every namespace");
+    }
+    let changes = !matches!(right.verb.as_str(), "get" | "list" | "watch");
+    if written && changes && right.group == "rbac.authorization.k8s.io" {
+        return Some("a write to what grants rights");
+    }
+    let starts_pods = matches!(
+        right.resource.as_str(),
+        "pods" | "replicationcontrollers" | "deployments" | "daemonsets" | "replicasets" | "statefulsets" | "jobs" | "cronjobs"
+    );
+    if written && changes && starts_pods && (right.namespace.is_none() || right.name.is_none()) {
+        return Some("a write to workloads that are not the drivers'");
+    }
     // StorageClasses have the names that the VDOConfig gives them.
     if written
         && right.name.is_none()
@@ -148,12 +163,12 @@ fn objection(right: &Right, written: bool) -> Option<&'static str> {
 #[test]
 fn rights_as_written_are_not_too_wide() -> Result<()> {
     let mut objections = Vec::new();
-    for (name, written) in [("vdo-operator", true), ("vdo-operator-drivers", false)] {
-        for role in roles(name)? {
+    for (file, written) in [(OPERATOR, true), ("drivers-rbac.yaml", false)] {
+        for role in roles(file)? {
             ensure!(!role.to_string().contains("nonResourceURLs"), "addresses that are no resources");
             for right in rights(&role)? {
                 if let Some(what) = objection(&right, written) {
-                    objections.push(format!("{name}: {what}: {right}"));
+                    objections.push(format!("{file}: {what}: {right}"));
                 }
             }
         }
@@ -165,21 +180,31 @@ fn rights_as_written_are_not_too_wide() -> Result<()> {
 #[test]
 fn objection_to_a_right_that_is_too_wide_is_raised() {
     let right = |resource: &str, verb: &str, name: Option<&str>| Right {
-        namespace: None,
-        group: String::new(),
+        namespace: Some("n".into()),
+        group: if resource.contains("role") {
+            "rbac.authorization.k8s.io".into()
+        } else {
+            String::new()
+        },
         resource: resource.into(),
         verb: verb.into(),
         name: name.map(str::to_owned),
     };
+    let everywhere = |right: Right| Right { namespace: None, ..right };
     for (right, seen) in [
         (right("*", "list", None), true),
         (right("clusterroles", "escalate", Some("a")), true),
         (right("clusterroles", "bind", None), true),
-        (right("clusterroles", "bind", Some("a")), false),
+        (right("clusterroles", "bind", Some("a")), true),
+        (right("roles", "patch", Some("a")), true),
+        (right("roles", "watch", Some("a")), false),
         (right("secrets", "watch", None), true),
         (right("secrets", "watch", Some("a")), false),
         (right("deployments", "delete", None), true),
         (right("deployments", "patch", Some("a")), false),
+        (right("deployments", "patch", None), true),
+        (everywhere(right("deployments", "patch", Some("a"))), true),
+        (everywhere(right("secrets", "watch", Some("a"))), true),
     ] {
         assert_eq!(objection(&right, true).is_some(), seen, "{right}");
     }

@@ -61,7 +61,7 @@ impl Case {
             Self::LastWords => ("get", &["pods/log"][..]),
         };
         let wanted = |right: &Right| right.verb == verb && resources.contains(&right.resource.as_str());
-        roles.all("vdo-operator").into_iter().filter(wanted).collect()
+        roles.all().into_iter().filter(wanted).collect()
     }
 }
 

@@ -2,32 +2,16 @@
 
 use crate::bed::{Bed, NS, OPERATOR, PATIENCE};
 use crate::fixture::EMPTY;
-use crate::rights::granted::{Right, rights, roles};
+use crate::rights::granted::{Right, Roles};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use vdo_testbed::{Probe, Requests, until};
-
-/// Everything the operator may do for itself, as single rights.
-fn granted() -> Result<BTreeSet<Right>> {
-    let mut all = BTreeSet::new();
-    for role in roles("vdo-operator")? {
-        all.extend(rights(&role)?);
-    }
-    Ok(all)
-}
 
 #[test]
 fn every_right_is_used_in_a_life_and_nothing_is_refused() -> Result<()> {
     EMPTY.run(async |bed| {
-        // A new Lease, and a new namespace of the drivers.
+        // A new Lease.
         bed.delete("coordination.k8s.io/v1", "Lease", "kube-system", "vdo-operator").await?;
-        bed.delete("v1", "Namespace", "", "vmware-system-csi").await?;
-        until("the drivers' namespace to be gone", PATIENCE, async || {
-            let found = bed.get("v1", "Namespace", "", "vmware-system-csi").await?;
-            Ok(Probe::when(found == Value::Null, &found["status"]))
-        })
-        .await?;
         let mark = bed.cluster.audit().mark().await?;
         bed.flags.clear();
         bed.lead_directly();
@@ -39,7 +23,7 @@ fn every_right_is_used_in_a_life_and_nothing_is_refused() -> Result<()> {
             .filter(|e| matches!(e.code, 401 | 403))
             .map(|e| format!("{} {}", e.verb, e.object()))
             .collect();
-        let granted = granted()?;
+        let granted = Roles::read()?.all();
         let unused: Vec<String> = granted
             .iter()
             .filter(|right| !is_of_the_webhook(right) && !is_of_bad_times(right))
@@ -83,6 +67,12 @@ async fn live(bed: &Bed, mark: vdo_testbed::Mark) -> Result<Requests> {
     bed.apply(&bed.config(everything("3.7.3"))).await?;
     bed.until_ready().await?;
     bed.uninstall().await?;
+    until("the Lease to be renewed", PATIENCE, async || {
+        let renewed = bed.cluster.audit().since(mark).await?.of(OPERATOR);
+        let renewed = renewed.only(|e| e.resource == "leases" && e.verb == "update");
+        Ok(Probe::when(!renewed.is_empty(), "it is not"))
+    })
+    .await?;
     Ok(bed.cluster.audit().since(mark).await?.of(OPERATOR))
 }
 

@@ -3,9 +3,8 @@
 
 use crate::bed::{Bed, NS, PATIENCE, condition};
 use crate::fixture::{INSTALLED, OPERATOR};
-use crate::rights::granted::{Right, Roles, rights};
+use crate::rights::granted::{Right, Roles};
 use crate::rights::lab::{BEFORE_REMOVAL, Lab, everything, storage};
-use crate::rights::rules::one_for_each_resource;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -14,23 +13,15 @@ use vdo_testbed::{Probe, until};
 const CSI: &str = "vmware-system-csi";
 const CONTROLLER: &str = "vsphere-csi-controller";
 
-/// The rights that are needed to make something, for the operator itself or because it grants them.
+/// The rights that are needed to make something.
 pub fn to_install(roles: &Roles) -> Vec<Right> {
-    let all = roles.all("vdo-operator");
-    let own = all.iter().filter(|right| right.is_for_making()).cloned();
-    // Whoever lacks what he grants may not grant it. To get ConfigMaps is granted in two ways, by a role of the storage driver and by
-    // one of Kubernetes itself that the cloud provider is bound to; without it, each is reported in its own words.
-    let twice = |right: &Right| right.resource == "configmaps" && right.verb == "get";
-    let granted = roles
-        .all("vdo-operator-drivers")
-        .into_iter()
-        .filter(|right| !right.is_read_by_us(&all) && !twice(right));
-    own.chain(one_for_each_resource(granted)).collect()
+    let all = roles.all();
+    all.into_iter().filter(Right::is_for_making).collect()
 }
 
 /// A right to repair a changed object, and one to repair a deleted one.
 pub fn to_repair(roles: &Roles) -> Result<Vec<Right>> {
-    let all = roles.all("vdo-operator");
+    let all = roles.all();
     [("patch", "deployments"), ("create", "serviceaccounts")]
         .into_iter()
         .map(|(verb, resource)| {
@@ -43,7 +34,7 @@ pub fn to_repair(roles: &Roles) -> Result<Vec<Right>> {
 
 /// The rights without which nothing is removed, and those that are needed at the end of an uninstall.
 pub fn to_uninstall(roles: &Roles) -> (Vec<Right>, Vec<Right>) {
-    let own = roles.all("vdo-operator");
+    let own = roles.all();
     let first = |right: &&Right| {
         (right.verb == "delete" && !right.is_at_home_to_delete())
             || (right.verb == "list" && BEFORE_REMOVAL.contains(&right.resource.as_str()))
@@ -151,8 +142,8 @@ fn repair_without_a_right_names_its_rule_and_repairs_the_rest() -> Result<()> {
     })
 }
 
-/// Nothing is removed as long as a single right to remove it is missing, and the namespace stays as long as it is not known that
-/// nothing of others is in it.
+/// Nothing is removed as long as a single right to remove it is missing, and a storage class stays as long as it is not known that
+/// nobody uses it.
 #[test]
 fn uninstall_without_a_right_names_its_rule_and_removes_nothing() -> Result<()> {
     const FIRST: usize = 2;
@@ -182,8 +173,8 @@ fn uninstall_without_a_right_names_its_rule_and_removes_nothing() -> Result<()> 
             lab.note("end of a removal", right, named);
             let left = lab.owned().await?;
             ensure!(
-                right.is_at_home_to_delete() || left.keys().any(|key| key.starts_with("Namespace")),
-                "without the right to {right} the namespace went"
+                right.is_at_home_to_delete() || left.keys().any(|key| key.starts_with("StorageClass")),
+                "without the right to {right} the storage class went"
             );
         }
         lab.take(None).await?;
@@ -213,7 +204,7 @@ impl Right {
         matches!(self.verb.as_str(), "create" | "patch") && !elsewhere.contains(&self.resource.as_str())
     }
 
-    /// Whether it is needed to make this object: to write it, or to grant what it grants.
+    /// Whether it is needed to write this object.
     fn is_needed_for(&self, object: &Value) -> bool {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let group = text("/apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
@@ -224,7 +215,7 @@ impl Right {
             verb: self.verb.clone(),
             name: Some(text("/metadata/name").to_owned()),
         };
-        self.covers(&writes) || rights(object).unwrap_or_default().iter().any(|granted| self.covers(granted))
+        self.covers(&writes)
     }
 
     /// Whether it is needed to see what is there, of all rights. What is only asked for before something goes is listed alone.
@@ -234,10 +225,5 @@ impl Right {
         matches!(self.verb.as_str(), "list" | "watch")
             && !BEFORE_REMOVAL.contains(&self.resource.as_str())
             && all.iter().filter(same).any(watched)
-    }
-
-    /// Whether the operator needs it for itself too, and says so before it comes to granting it.
-    fn is_read_by_us(&self, own: &[Self]) -> bool {
-        own.iter().any(|own| self.covers(own))
     }
 }

@@ -25,12 +25,6 @@ pub fn rules(text: &str) -> Vec<String> {
     if ours.is_empty() { theirs.collect() } else { ours }
 }
 
-/// The first right of each resource: whoever grants learns all that he lacks at once, whichever it is.
-pub fn one_for_each_resource(rights: impl Iterator<Item = Right>) -> impl Iterator<Item = Right> {
-    let mut seen = BTreeSet::new();
-    rights.filter(move |right| seen.insert((right.group.clone(), right.resource.clone())))
-}
-
 impl Right {
     /// Whether it allows everything that the other allows.
     pub fn covers(&self, other: &Self) -> bool {

@@ -46,7 +46,7 @@ impl Store {
 
 fn inventory(entries: usize, from: usize) -> Inventory {
     let entry = |i: usize| Entry {
-        api_version: "rbac.authorization.k8s.io/v1".into(),
+        api_version: "admissionregistration.k8s.io/v1".into(),
         driver: "vsphere-csi".into(),
         wave: u8::try_from(i % 7).expect("small"),
         adopted: i.is_multiple_of(3),
@@ -55,8 +55,8 @@ fn inventory(entries: usize, from: usize) -> Inventory {
     };
     let id = |i: usize| {
         ObjectId::new(
-            "rbac.authorization.k8s.io",
-            "ClusterRoleBinding",
+            "admissionregistration.k8s.io",
+            "ValidatingWebhook",
             "",
             format!("an-object-of-a-driver-{i:05}"),
         )

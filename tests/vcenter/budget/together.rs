@@ -1,65 +1,29 @@
-//! Twenty hostile servers at once, and a sound one: what the process takes, and how long the sound one waits.
-//!
-//! The inspections run in a process of their own, so that nothing else is measured.
+//! Twenty hostile servers at once leave memory and time to the sound one.
 
 use super::attacks;
-use super::evil::Evil;
-use super::inspect;
-use serde_json::{Value, json};
-use std::process::Stdio;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-use vdo::vcenter::{Inspections, Limits, Pool};
-
-const HOSTILE: usize = 20;
-const INPUT: &str = "VDO_TEST_INSPECTIONS";
-
-/// Shorter than in life, where a slow server has a minute.
-const WHOLE: Duration = Duration::from_secs(6);
+use super::measure::{INPUT, SLOW, WHOLE, cost, inspect_all};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn inspections_twenty_hostile_servers_leave_memory_and_time() {
-    let mut told = vec![];
-    for (name, bad) in attacks::all(Duration::from_secs(2)) {
-        let mut hostile = vec![];
-        for _ in 0..HOSTILE {
-            hostile.push(Evil::start(bad.clone()).await);
-        }
-        let healthy = Evil::start([]).await;
-        let ports: Vec<u16> = hostile.iter().map(|server| server.port).collect();
-        let measured = measure(&json!({"hostile": ports, "healthy": healthy.port})).await;
-        let number = |key: &str| measured[key].as_f64().unwrap();
-        println!(
-            "{name:<28} {:>6.1} MiB more, all ended after {:>4.1} s, the sound one after {:>4.1} s; {}",
-            number("mib"),
-            number("seconds"),
-            number("healthy"),
-            measured["error"]
-        );
-        assert!(number("mib") < 128.0, "{name}: {measured}");
-        assert!(number("seconds") < WHOLE.as_secs_f64() + 5.0, "{name}: {measured}");
-        assert!(number("healthy") < WHOLE.as_secs_f64(), "{name}: {measured}");
-        told.push(name);
-    }
-    assert!(told.len() > 15);
-}
-
-async fn measure(input: &Value) -> Value {
-    let output = tokio::process::Command::new(std::env::current_exe().unwrap())
-        .args([
+    let all = attacks::all(SLOW);
+    assert!(all.len() > 15);
+    for attack in &all {
+        let mut command = tokio::process::Command::new(std::env::current_exe().unwrap());
+        command.args([
             "--exact",
             "budget::together::inspections_in_a_process_of_their_own",
             "--ignored",
             "--nocapture",
-        ])
-        .env(INPUT, input.to_string())
-        .stderr(Stdio::inherit())
-        .output()
-        .await
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let line = text.lines().find_map(|line| line.strip_prefix("measured: "));
-    serde_json::from_str(line.unwrap_or_else(|| panic!("{}: {text}", output.status))).unwrap()
+        ]);
+        let (name, cost) = (attack.0, cost(attack, command).await);
+        println!(
+            "{name:<28} {:>6.1} MiB more, the sound one after {:>4.1} s; {}",
+            cost.memory, cost.sound, cost.error
+        );
+        assert!(cost.memory < 128.0, "{name}: {cost:?}");
+        assert!(cost.all < WHOLE.as_secs_f64() + 5.0, "{name}: {cost:?}");
+        assert!(cost.sound < WHOLE.as_secs_f64(), "{name}: {cost:?}");
+    }
 }
 
 /// No test by itself: the process that another one starts.
@@ -67,61 +31,7 @@ async fn measure(input: &Value) -> Value {
 #[ignore = "started by another test"]
 #[expect(clippy::disallowed_methods, reason = "how the other test says what to do")]
 fn inspections_in_a_process_of_their_own() {
-    let Ok(input) = std::env::var(INPUT) else { return };
-    let input: Value = serde_json::from_str(&input).unwrap();
-    let port = |value: &Value| u16::try_from(value.as_u64().unwrap()).unwrap();
-    let ports: Vec<u16> = input["hostile"].as_array().unwrap().iter().map(port).collect();
-    let healthy = port(&input["healthy"]);
-    // As many threads as the operator has.
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap();
-    let measured = runtime.block_on(async move {
-        let limits = Limits {
-            whole: WHOLE,
-            ..Limits::default()
-        };
-        let inspections = Arc::new(Inspections::new(limits, Pool::default()));
-        let one = |port: u16| {
-            let inspections = inspections.clone();
-            async move {
-                let budget = inspections.begin(&format!("127.0.0.1:{port}")).await;
-                inspect(port, &budget).await.map(|seen| seen.inventory.machines.len())
-            }
-        };
-        // What everybody needs once is there before.
-        one(healthy).await.unwrap();
-        let before = peak();
-        let started = Instant::now();
-        let all: Vec<_> = ports.into_iter().map(|port| tokio::spawn(one(port))).collect();
-        // It comes when the others are in the middle of theirs.
-        let mut longest = Duration::ZERO;
-        for _ in 0..3 {
-            tokio::time::sleep(Duration::from_millis(300)).await;
-            let begun = Instant::now();
-            assert_eq!(one(healthy).await.unwrap(), 20, "the sound one is read");
-            longest = longest.max(begun.elapsed());
-        }
-        let mut error = String::new();
-        for ended in all {
-            match ended.await.unwrap() {
-                Ok(_) => error = "read".into(),
-                Err(told) => error = told.to_string(),
-            }
-        }
-        json!({
-            "mib": (peak() - before) / 1024.0, "seconds": started.elapsed().as_secs_f64(), "healthy": longest.as_secs_f64(),
-            "error": error,
-        })
-    });
-    println!("\nmeasured: {measured}");
-}
-
-/// The most memory that this process has ever had, in KiB.
-fn peak() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().trim_end_matches("kB").trim().parse().unwrap()
+    if let Ok(input) = std::env::var(INPUT) {
+        inspect_all(&input);
+    }
 }

@@ -27,7 +27,7 @@ pub(super) fn installation() -> Result<Vec<Value>> {
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     files.sort();
     files.insert(0, deploy.join("namespace.yaml"));
-    files.push(deploy.join("rbac.yaml"));
+    files.extend(["drivers-rbac.yaml", "rbac.yaml"].map(|file| deploy.join(file)));
     let documents: Vec<Vec<Value>> = files.iter().map(|file| read(file)).collect::<Result<_>>()?;
     Ok(documents.concat())
 }

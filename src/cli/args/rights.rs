@@ -1,0 +1,25 @@
+//! `vdoctl rights` as it is typed.
+
+use super::{Ask, MatrixFile, Output};
+use clap::Args;
+use clap::builder::FalseyValueParser;
+
+/// Arguments of `rights`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Rights {
+    /// Only for this driver, perhaps in one version, for example csi or csi=3.7.3; may be repeated; default: all
+    #[arg(long, env = "VDO_DRIVER", value_name = "NAME[=VERSION]", value_delimiter = ',')]
+    pub driver: Vec<Ask>,
+    /// Only what the cluster lacks
+    #[arg(long, env = "VDO_MISSING", value_parser = FalseyValueParser::new())]
+    pub missing: bool,
+    /// Also a ValidatingAdmissionPolicy that keeps the operator to the workloads of the drivers (Kubernetes 1.30 or newer)
+    #[arg(long, env = "VDO_ADMISSION_POLICY", value_parser = FalseyValueParser::new())]
+    pub admission_policy: bool,
+    /// The index.
+    #[command(flatten)]
+    pub index: MatrixFile,
+    /// The format; yaml by default.
+    #[command(flatten)]
+    pub output: Output,
+}

@@ -1,0 +1,18 @@
+//! Rights as data: what the administrator brings for the drivers, whether it is enough, and what its workloads may be.
+//!
+//! The operator writes no Role, binding or Namespace: whoever may grant rights holds them. These objects are installed with it, and it
+//! compares what the charts ask for with what is there.
+//!
+//! Layer 1: may use `types` and `manifest`.
+
+mod admission;
+mod prerequisite;
+mod rules;
+
+pub use admission::policy;
+pub use prerequisite::{Mismatch, is_prerequisite, lacking, union};
+pub use rules::Rules;
+
+/// The API group of roles and bindings.
+pub const GROUP: &str = "rbac.authorization.k8s.io";
+const VERSION: &str = "rbac.authorization.k8s.io/v1";

@@ -1,0 +1,166 @@
+//! What the administrator brings: when it is not enough, it is said with the command that helps, and nothing is half-done.
+
+use crate::adoption::kubectl;
+use crate::bed::{NS, PATIENCE, condition, name};
+use crate::dry_run::connect;
+use crate::fixture::{INSTALLED, OPERATOR};
+use crate::install::{ensure_nothing_was_forbidden, until_at_rest};
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use vdo_testbed::{Probe, until};
+
+const CSI: &str = "vmware-system-csi";
+const RBAC: &str = "rbac.authorization.k8s.io/v1";
+const ROLE: &str = "vsphere-csi-controller-role";
+const COMMAND: &str = "vdoctl rights --missing | kubectl apply --server-side --force-conflicts -f -";
+
+/// Waits until Ready says that rights of the storage driver are missing, with these words.
+async fn missing(bed: &crate::bed::Bed, words: &[&str]) -> Result<()> {
+    until(&format!("rights to be missing: {words:?}"), PATIENCE, async || {
+        let config = bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?;
+        let ready = condition(&config, "Ready");
+        let message = ready["message"].as_str().unwrap_or_default();
+        let said = words
+            .iter()
+            .chain(&[COMMAND, "vsphere-csi waits for its rights"])
+            .all(|word| message.contains(word));
+        Ok(Probe::when(ready["reason"] == "RightsMissing" && said, ready))
+    })
+    .await
+}
+
+#[test]
+fn install_without_a_drivers_role_names_it_and_goes_on_once_it_is_there() -> Result<()> {
+    OPERATOR.run(async |bed| {
+        let mark = bed.cluster.audit().mark().await?;
+        connect(bed).await?;
+        bed.delete(RBAC, "ClusterRole", "", ROLE).await?;
+        bed.apply(&bed.config(json!({}))).await?;
+        missing(bed, &["ClusterRole vsphere-csi-controller-role is missing"]).await?;
+        let (code, text, _) = bed.vdoctl(&["plan"])?;
+        ensure!(code == 1 && text.contains(COMMAND), "{code}: {text}");
+        // The cloud provider does not need it.
+        until("the cloud provider to be installed", PATIENCE, async || {
+            let found = bed
+                .get("apps/v1", "DaemonSet", "kube-system", "vsphere-cloud-controller-manager")
+                .await?;
+            Ok(Probe::when(!found.is_null(), "no DaemonSet"))
+        })
+        .await?;
+        let of_csi: Vec<String> = bed.owned().await?.iter().map(name).filter(|name| name.contains("csi")).collect();
+        ensure!(of_csi.is_empty(), "half a driver: {of_csi:?}");
+        // Too little is as good as nothing.
+        let few = json!([{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}]);
+        bed.apply(&json!({"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": ROLE}, "rules": few}))
+            .await?;
+        missing(
+            bed,
+            &["ClusterRole vsphere-csi-controller-role does not grant", "more rules are missing"],
+        )
+        .await?;
+        let (code, lacking, told) = bed.vdoctl(&["rights", "--missing"])?;
+        let lacking = vdo::yaml::load_all(&lacking)?;
+        let names: Vec<&Value> = lacking.iter().map(|object| &object["metadata"]["name"]).collect();
+        ensure!(
+            code == 0 && names == [ROLE] && told.contains("does not grant"),
+            "{code}: {names:?} {told}"
+        );
+        kubectl(bed, &["apply", "--server-side", "--force-conflicts", "-f", "-"], &lacking)?;
+        let (_, none, told) = bed.vdoctl(&["rights", "--missing"])?;
+        ensure!(none.trim().is_empty() && told.contains("lacks nothing"), "{none} {told}");
+        bed.until_ready().await?;
+        ensure_nothing_was_forbidden(bed, mark).await
+    })
+}
+
+#[test]
+fn driver_that_runs_and_loses_a_binding_is_kept_and_repaired() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        until_at_rest(bed).await?;
+        let uid = bed.get("apps/v1", "Deployment", CSI, "vsphere-csi-controller").await?["metadata"]["uid"].clone();
+        bed.merge(RBAC, "RoleBinding", CSI, "vsphere-csi-node-binding", json!({"subjects": []}))
+            .await?;
+        missing(bed, &["does not bind ServiceAccount vmware-system-csi/vsphere-csi-node"]).await?;
+        bed.delete("v1", "ConfigMap", "kube-system", "vsphere-cloud-config").await?;
+        bed.delete("apps/v1", "DaemonSet", CSI, "vsphere-csi-node-windows").await?;
+        until("the drift of both drivers to be repaired", PATIENCE, async || {
+            let config = bed.get("v1", "ConfigMap", "kube-system", "vsphere-cloud-config").await?;
+            let node = bed.get("apps/v1", "DaemonSet", CSI, "vsphere-csi-node-windows").await?;
+            Ok(Probe::when(
+                !config.is_null() && !node.is_null(),
+                json!([config["metadata"], node["metadata"]]),
+            ))
+        })
+        .await?;
+        let after = bed.get("apps/v1", "Deployment", CSI, "vsphere-csi-controller").await?["metadata"]["uid"].clone();
+        ensure!(uid == after, "the driver was made anew");
+        bed.grant().await?;
+        bed.until_ready().await.map(|_| ())
+    })
+}
+
+/// An installation in which the operator wrote the drivers' roles itself, as earlier versions did: the administrator applies the new
+/// deploy/, then the new operator starts. Nothing is deleted, and the drivers run on.
+#[test]
+fn upgrade_from_an_operator_that_wrote_roles_loses_nothing() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        until_at_rest(bed).await?;
+        bed.kill_operator();
+        let map = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
+        let mut objects: Vec<Value> = serde_json::from_str(map["data"]["objects"].as_str().context("objects")?)?;
+        let labels = bed.get("apps/v1", "Deployment", CSI, "vsphere-csi-controller").await?["metadata"]["labels"].clone();
+        let brought = [
+            (RBAC, "ClusterRole", "", ROLE),
+            (RBAC, "ClusterRoleBinding", "", "vsphere-csi-controller-binding"),
+            (RBAC, "Role", CSI, "vsphere-csi-node-role"),
+            ("v1", "Namespace", "", CSI),
+        ];
+        for (api_version, kind, namespace, object) in brought {
+            bed.merge(api_version, kind, namespace, object, json!({"metadata": {"labels": labels}}))
+                .await?;
+            let uid = bed.get(api_version, kind, namespace, object).await?["metadata"]["uid"].clone();
+            let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+            objects.push(
+                json!({"group": group, "kind": kind, "namespace": namespace, "name": object, "apiVersion": api_version,
+                "driver": "vsphere-csi", "wave": 2, "uid": uid}),
+            );
+        }
+        let data = json!({"data": {"objects": serde_json::to_string(&objects)?}});
+        bed.merge("v1", "ConfigMap", NS, "vdo-inventory", data).await?;
+        let mark = bed.cluster.audit().mark().await?;
+        bed.grant().await?;
+        bed.start_operator().await?;
+        // A change, so that the inventory is written again.
+        bed.apply(&bed.config(json!({"cloudProvider": {}, "storageProvider": {"windows": false}})))
+            .await?;
+        until("the inventory without what the administrator brings", PATIENCE, async || {
+            let map = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
+            let text = map["data"]["objects"].as_str().unwrap_or_default();
+            Ok(Probe::when(!text.contains(ROLE) && !text.contains("node-windows"), text))
+        })
+        .await?;
+        bed.until_ready().await?;
+        let gone = bed.deleted(mark).await?;
+        let gone = gone.only(|e| e.name != "vsphere-csi-node-windows");
+        ensure!(gone.is_empty(), "something was deleted:\n{gone}");
+        // Only the administrator can take the old labels off.
+        let old = [
+            "app.kubernetes.io/managed-by-",
+            "applyset.kubernetes.io/part-of-",
+            "vdo.vmware.com/driver-",
+        ];
+        let kinds = "namespace,clusterrole,clusterrolebinding,role,rolebinding";
+        let label = ["label", kinds, "--all-namespaces", "--selector", "vdo.vmware.com/driver"];
+        kubectl(bed, &[&label[..], &old[..]].concat(), &[])?;
+        for (api_version, kind, namespace, object) in brought {
+            let left = bed.get(api_version, kind, namespace, object).await?;
+            ensure!(!left.is_null(), "{kind} {object} is gone");
+            let marks = left["metadata"]["labels"].to_string();
+            ensure!(
+                !marks.contains("vdo.vmware.com") && !marks.contains("applyset"),
+                "{kind} {object} bears {marks}"
+            );
+        }
+        ensure_nothing_was_forbidden(bed, mark).await
+    })
+}

@@ -1,0 +1,46 @@
+//! An inspection in which everything is asked.
+
+use super::evil::endpoint;
+use std::sync::Arc;
+use vdo::facts::{Credentials, Feature, Needs, Node, WantedPolicy};
+use vdo::reconcile::connection::{Question, Seen, read};
+use vdo::types::Secret;
+use vdo::vcenter::{Budget, Session, SessionError, facts};
+
+pub(crate) fn credentials() -> Credentials {
+    Credentials {
+        user: "u".into(),
+        password: Secret::new("p"),
+    }
+}
+
+/// Everything that can be asked of a vCenter.
+pub(crate) fn question() -> Question {
+    Question {
+        needs: Needs {
+            features: [Feature::CloudProvider, Feature::Block, Feature::Topology].into(),
+            zone_and_region: Some(("zone".into(), "region".into())),
+            policies: vec![WantedPolicy {
+                name: "gold".into(),
+                named_in: "the test".into(),
+            }],
+            ..Needs::default()
+        },
+        nodes: vec![Arc::new(Node {
+            name: "machine-of-somebody-000001".into(),
+            system_uuid: "42110001-0000-1111-2222-000000000001".into(),
+            ..Node::default()
+        })],
+        alone: true,
+        surplus: true,
+        ..Question::default()
+    }
+}
+
+/// One inspection, from the first question to the last answer.
+pub(crate) async fn inspect(port: u16, budget: &Budget) -> Result<Seen, SessionError> {
+    let endpoint = endpoint(port);
+    facts(&endpoint, budget).await?;
+    let session = Session::open(endpoint, credentials(), budget).await?;
+    read(&session, &question(), true, budget).await
+}
