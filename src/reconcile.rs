@@ -74,7 +74,7 @@ use crate::fetch::Library;
 use crate::manifest::Object;
 use crate::plan::{Fight, History, Wait, hold_fire};
 use crate::status::{Report, Trouble};
-use crate::types::{KubernetesVersion, ObjectId};
+use crate::types::{KubernetesVersion, ObjectId, count};
 use k8s_openapi::jiff::Timestamp;
 use kube::{Client, ResourceExt};
 use serde_json::json;
@@ -220,7 +220,7 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
         report.waiting.push(Wait {
             driver: String::new(),
             reason: Reason::Progressing,
-            message: format!("{} changes were made and are taking effect", outcome.writes),
+            message: format!("{} made; waiting for the effect", count(outcome.writes, "change")),
         });
     }
     Ok(())

@@ -3,6 +3,7 @@
 //! Nothing in here knows Kubernetes clients, files or the network; every other room may use it.
 
 mod chart_ref;
+mod count;
 mod digest;
 mod distance;
 mod object_id;
@@ -14,6 +15,7 @@ mod trust;
 mod version;
 
 pub use chart_ref::ChartRef;
+pub use count::count;
 pub use digest::{Digest, ParseDigestError};
 pub use distance::{distance, nearest};
 pub use object_id::{ById, GroupKind, Ids, Name, ObjectId, OfKey};

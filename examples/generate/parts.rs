@@ -4,6 +4,7 @@
 pub mod crds;
 pub mod docs;
 pub mod matrix;
+#[cfg(feature = "io")]
 pub mod rbac;
 pub mod renders;
 pub mod upstream;

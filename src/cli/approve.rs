@@ -5,6 +5,7 @@ use super::session::{Session, id};
 use super::{Answer, CliError, Exit};
 use crate::api::{APPROVE, Approval};
 use crate::reconcile;
+use crate::types::count;
 use serde_json::json;
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
@@ -37,8 +38,10 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
             return Err(CliError::new(
                 Exit::Refused,
                 format!(
-                    "VDOConfig {name} in cluster {} waits with plan {} of {} steps",
-                    session.name, plan.hash, plan.steps
+                    "VDOConfig {name} in cluster {} waits for approval of plan {} ({})",
+                    session.name,
+                    plan.hash,
+                    count(usize::try_from(plan.steps).unwrap_or(0), "step")
                 ),
                 format!("Look at it with vdoctl plan, then run: vdoctl approve {}", plan.hash),
             ));

@@ -1,4 +1,4 @@
-//! The cluster of a command: found as kubectl finds it, read once, never written to.
+//! The cluster of a command: found as kubectl finds it, and read once.
 
 use super::args::{Global, MatrixFile};
 use super::failure::sentence;

@@ -179,13 +179,7 @@ impl Cache {
         let Some(content) = content.filter(|content| lock(content).refused.is_some()) else {
             return false;
         };
-        // Rights in the whole cluster are part of the answer for every namespace.
-        let namespace = if watch.namespace.is_empty() {
-            "kube-system"
-        } else {
-            &watch.namespace
-        };
-        let Ok(own) = rights(&self.client, namespace).await else {
+        let Ok(own) = rights(&self.client, &watch.namespace).await else {
             return false;
         };
         let allowed = ["list", "watch"]

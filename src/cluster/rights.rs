@@ -13,14 +13,17 @@ pub struct Rights {
     incomplete: bool,
 }
 
-/// Asks for one's own rights in a namespace: one request, whatever is going to be done there.
+/// The rights in the whole cluster are part of the answer for every namespace, and for one that nobody makes they are all of it.
+const NOWHERE: &str = "vdo-no-such-namespace";
+
+/// Asks for one's own rights in a namespace, or with an empty one in the whole cluster: one request, whatever is going to be done there.
 ///
 /// # Errors
 /// When the request fails.
 pub async fn rights(client: &Client, namespace: &str) -> Result<Rights, ClusterError> {
     let review = SelfSubjectRulesReview {
         spec: SelfSubjectRulesReviewSpec {
-            namespace: Some(namespace.to_owned()),
+            namespace: Some(if namespace.is_empty() { NOWHERE } else { namespace }.to_owned()),
         },
         ..SelfSubjectRulesReview::default()
     };

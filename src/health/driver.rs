@@ -102,7 +102,7 @@ pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], slices
     DriverHealth {
         ready: true,
         reason: Reason::Healthy,
-        message: format!("all {} pods are ready", total.wanted),
+        message: format!("{} of {} pods are ready", total.ready, total.wanted),
         pods: total,
         trouble: None,
     }

@@ -9,7 +9,7 @@ use crate::health::{Placement, placement};
 use crate::matrix::{Entry, Index, Query, Resolution, State};
 use crate::plan::Desired;
 use crate::status::{Precondition, short};
-use crate::types::CSI;
+use crate::types::{CSI, count};
 use jiff::Timestamp;
 use std::sync::Arc;
 
@@ -156,9 +156,9 @@ pub(super) fn control_plane(desired: &[Desired], nodes: &[Arc<Node>]) -> Precond
         Some((d, place)) => {
             let refused: Vec<String> = place.refused.iter().map(|(name, why)| format!("{name}: {why}")).collect();
             let message = format!(
-                "{} needs {} nodes and may run on {} of {} ({}); label or untaint nodes, or set values that fit them",
+                "{} needs {} and may run on {} of {} ({}); label or untaint nodes, or set values that fit them",
                 d.object,
-                place.needed,
+                count(place.needed, "node"),
                 place.eligible,
                 nodes.len(),
                 if refused.is_empty() {
@@ -340,7 +340,7 @@ mod tests {
             [
                 "ControlPlaneEligible Some(true) Healthy: Deployment n/c may run on 1 of 2 nodes",
                 "ControlPlaneEligible Some(false) NoEligibleNode: Deployment n/c needs 2 nodes and may run on 1 of 2 (w-1: it lacks the label role=cp); label or untaint nodes, or set values that fit them",
-                "ControlPlaneEligible Some(false) NoEligibleNode: Deployment n/c needs 1 nodes and may run on 0 of 0 (there are none); label or untaint nodes, or set values that fit them",
+                "ControlPlaneEligible Some(false) NoEligibleNode: Deployment n/c needs 1 node and may run on 0 of 0 (there are none); label or untaint nodes, or set values that fit them",
                 "ControlPlaneEligible Some(true) Healthy: no driver has a controller that must be placed",
             ]
         );

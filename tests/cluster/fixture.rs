@@ -306,7 +306,7 @@ fn is_of_kubernetes(object: &Value) -> bool {
     let known = match kind {
         "ConfigMap" => name == "kube-root-ca.crt",
         // Controllers get their accounts when they start.
-        "ServiceAccount" => name == "default" || namespace == "kube-system",
+        "ServiceAccount" => name == "default" || (namespace == "kube-system" && metadata["labels"].is_null()),
         "Service" => name == "kubernetes",
         "Namespace" => name == "default" || name.starts_with("kube-"),
         "Node" => NODES.iter().any(|(node, _)| *node == name),
@@ -322,13 +322,25 @@ async fn is_installed(bed: &Bed) -> Result<bool> {
     let version = |name: &str| drivers.iter().find(|d| d["name"] == name).map(|d| d["version"].clone());
     let newest = version("vsphere-cpi") == Some("1.34.0".into()) && version("vsphere-csi") == Some("3.7.3".into());
     let newest = newest && drivers.iter().all(|d| d["running"] == d["version"]);
-    if config["metadata"]["deletionTimestamp"].is_string() || !newest {
+    if config["metadata"]["deletionTimestamp"].is_string() || !newest || is_stuck(bed).await? {
         return Ok(false);
     }
     bed.apply(&bed.secret(bed.vcenter.password())).await?;
     put_back(bed, &bed.connection("vc1")).await?;
     put_back(bed, &bed.config(json!({}))).await?;
     Ok(true)
+}
+
+/// Whether Kubernetes would begin no rollout of the controller any more: when replicas change twice in a moment, its deployment controller
+/// may leave the first number in an annotation of the ReplicaSet, and waits for ever (kubernetes/kubernetes#102551).
+async fn is_stuck(bed: &Bed) -> Result<bool> {
+    const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
+    let name = "vsphere-csi-controller";
+    let wanted = bed.get("apps/v1", "Deployment", "vmware-system-csi", name).await?["spec"]["replicas"].clone();
+    let sets = bed.list("apps/v1", "ReplicaSet", &format!("app={name}")).await?;
+    let active = sets.iter().filter(|set| set["spec"]["replicas"] != 0);
+    let stuck = |set: &Value| set["spec"]["replicas"] == wanted && set["metadata"]["annotations"][DESIRED] != *wanted.to_string();
+    Ok(active.into_iter().any(stuck))
 }
 
 /// Gives an object exactly this specification, and no annotations.

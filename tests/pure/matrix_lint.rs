@@ -2,13 +2,14 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "a failing test should stop where it fails")]
 
 use serde_json::{Value, json};
-use vdo::fetch::embedded;
 use vdo::matrix::Index;
 use vdo::matrix::lint::Finding;
 
+const INDEX: &str = include_str!("../../matrix-index/index.yaml");
+
 /// The mistakes in a text, in its order.
 fn lint(text: &str) -> Vec<Finding> {
-    let lender = Index::parse(embedded::index()).unwrap();
+    let lender = Index::parse(INDEX.as_bytes()).unwrap();
     vdo::matrix::lint::lint(text, &lender).located(text)
 }
 
@@ -237,13 +238,13 @@ fn matrix_lint_unselectable_through_requirement_is_found() {
 
 #[test]
 fn matrix_lint_embedded_index_has_no_mistakes() {
-    let text = std::str::from_utf8(embedded::index()).unwrap();
+    let text = INDEX;
     assert_eq!(lint(text), []);
 }
 
 #[test]
 fn matrix_schema_accepts_embedded_index_only() {
-    let text = std::str::from_utf8(embedded::index()).unwrap();
+    let text = INDEX;
     let schema: Value = serde_json::from_str(include_str!("../../docs/schema/matrix-v1.json")).unwrap();
     assert!(jsonschema::meta::is_valid(&schema));
     let validator = jsonschema::validator_for(&schema).unwrap();

@@ -129,8 +129,8 @@ fn healthy() -> Report {
             message: "Kubernetes 1.36 does not fit: no CSI version fits it".into(),
         }),
         drivers: vec![
-            driver(CPI, health(true, Reason::Healthy, "all 1 pods are ready", (1, 1))),
-            driver(CSI, health(true, Reason::Healthy, "all 7 pods are ready", (7, 7))),
+            driver(CPI, health(true, Reason::Healthy, "1 of 1 pods are ready", (1, 1))),
+            driver(CSI, health(true, Reason::Healthy, "7 of 7 pods are ready", (7, 7))),
         ],
         inventory: Some(("vdo-inventory".into(), 31)),
         cluster_id: Some("0c4e".into()),

@@ -12,7 +12,6 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use vdo::chart::{self, Context};
-use vdo::fetch::embedded;
 use vdo::manifest::differences;
 use vdo::yaml::{self, YamlError};
 
@@ -255,7 +254,8 @@ fn second_opinion(text: &str) -> Vec<Value> {
 
 #[test]
 fn yaml_rendered_charts_parse_like_libyaml() {
-    for (driver, source) in embedded::sources() {
+    for driver in ["vsphere-cpi", "vsphere-csi"] {
+        let source = crate::generate::matrix::source(&Path::new(env!("CARGO_MANIFEST_DIR")).join("charts").join(driver)).unwrap();
         for version in source.versions() {
             let chart = chart::open(&chart::package(&source, &version).unwrap()).unwrap();
             let objects = chart::render(&chart, &Value::Null, &Context::default()).unwrap();

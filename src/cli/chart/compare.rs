@@ -6,6 +6,7 @@ use super::super::{Answer, CliError, Exit};
 use super::{Rendered, file, rendered};
 use crate::chart::compare::{self, Deviation, Difference, Kind};
 use crate::chart::{self, Chart};
+use crate::types::count;
 use crate::yaml;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -29,11 +30,11 @@ pub(in super::super) async fn run(args: &ChartCompare, global: &Global) -> Resul
     let original = manifests(args)?;
     let found = found(&chart, &values, &original, &objects)?;
     let summary = format!(
-        "{}: {} objects compared with {} of the driver: {} differences, {} of them intended",
+        "{}: {} compared with {} of the driver: {}, {} of them intended",
         chart.label(),
-        objects.len(),
+        count(objects.len(), "object"),
         original.len(),
-        found.differences.len(),
+        count(found.differences.len(), "difference"),
         found.intended(),
     );
     let same = found.stale.is_empty() && found.intended() == found.differences.len();

@@ -5,7 +5,7 @@ use super::super::args::ChartLint;
 use super::super::{Answer, CliError, Exit, failure, style};
 use super::{file, folder};
 use crate::chart::{self, ArchiveError, Chart, Source};
-use crate::types::DriverVersion;
+use crate::types::{DriverVersion, count};
 use crate::yaml;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -126,8 +126,4 @@ impl Report {
             json!({"chart": self.chart, "releases": self.releases, "good": findings.is_empty(), "findings": findings}),
         )
     }
-}
-
-fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

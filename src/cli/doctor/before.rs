@@ -12,7 +12,7 @@ use crate::facts::{Credentials, Feature, Needs, Node};
 use crate::health::ConnectionReport;
 use crate::matrix::{DriverRequest, Index, Query, UpdatePolicy, resolve};
 use crate::reconcile::connection::{Question, examine};
-use crate::types::{CPI, CSI, KubernetesVersion, Trust, VcenterVersion};
+use crate::types::{CPI, CSI, KubernetesVersion, Trust, VcenterVersion, count};
 use crate::vcenter::Endpoint;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -115,7 +115,7 @@ async fn cluster(global: &Global, found: &mut Findings) -> Option<Cluster> {
             Vec::new()
         }
     };
-    subject.about.push(format!("{} nodes", nodes.len()));
+    subject.about.push(count(nodes.len(), "node"));
     subject.checks.push(super::kubelet(&nodes));
     found.subjects.push(subject);
     Some(Cluster {

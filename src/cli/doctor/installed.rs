@@ -16,6 +16,7 @@ use crate::reconcile::connection::{
 };
 use crate::reconcile::{self, Found, ReconcileError, connection_objects};
 use crate::status::{Report, fold};
+use crate::types::count;
 use futures::future::join_all;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
@@ -168,7 +169,7 @@ async fn cluster(session: &Session, deployed: &Deployed, nodes: &[Arc<Node>], ex
         about: vec![
             session.server.clone(),
             session.kubernetes.raw().to_owned(),
-            format!("{} nodes", nodes.len()),
+            count(nodes.len(), "node"),
         ],
         checks: vec![
             Check::new("Reachable", Some(true), Reason::Healthy, "the API server answers", ""),

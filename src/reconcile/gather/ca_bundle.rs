@@ -1,6 +1,7 @@
 //! A CA bundle as an administrator stored it. Only its certificates are used: the drivers' ConfigMaps are read by more people than the
 //! Secret that it may come from.
 
+use crate::types::count;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rustls::RootCertStore;
@@ -26,14 +27,14 @@ pub(super) fn certificates(text: &str) -> Result<String, String> {
             Err(_) => return Err(format!("which is damaged after PEM block number {}", certificates + others)),
         }
     }
-    let holds = |what: &str| Err(format!("which holds {}{what}", count(certificates, "certificate")));
+    let holds = |what: &str| Err(format!("which holds {}{what}", counted(certificates, "certificate")));
     if text.contains("PRIVATE KEY-----") {
         // Whoever stored it there should know.
         holds(" and a private key")
     } else if certificates == 0 && others == 0 {
         holds("")
     } else if certificates == 0 {
-        holds(&format!(" and {}", count(others, "other PEM block")))
+        holds(&format!(" and {}", counted(others, "other PEM block")))
     } else {
         Ok(bundle)
     }
@@ -51,11 +52,10 @@ fn write_certificate(bundle: &mut String, der: Vec<u8>) -> Option<()> {
     Some(())
 }
 
-fn count(number: usize, what: &str) -> String {
+fn counted(number: usize, what: &str) -> String {
     match number {
         0 => format!("no {what}"),
-        1 => format!("1 {what}"),
-        _ => format!("{number} {what}s"),
+        _ => count(number, what),
     }
 }
 

@@ -63,7 +63,9 @@ fn install_without_a_right_names_its_rule_and_makes_nothing() -> Result<()> {
         // run; by then that has been remembered.
         let stage = |right: &Right| match (right.resource.as_str(), right.namespace.as_deref()) {
             ("secrets", Some(NS)) => 0,
-            ("vdoconfigs", _) | (_, Some(NS)) => 3,
+            // The finalizer comes first of these, and stays.
+            ("vdoconfigs", _) => 3,
+            (_, Some(NS)) => 4,
             _ if cloud.iter().any(|object| right.is_needed_for(object)) => 1,
             _ => 2,
         };

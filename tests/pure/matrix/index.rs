@@ -150,7 +150,7 @@ fn matrix_index_json_and_yaml_readers_agree() {
         said
     };
     assert_eq!(
-        read(&serde_json::to_string(&vdo::yaml::load_value(std::str::from_utf8(vdo::fetch::embedded::index()).unwrap()).unwrap()).unwrap()),
+        read(&serde_json::to_string(&vdo::yaml::load_value(include_str!("../../../matrix-index/index.yaml")).unwrap()).unwrap()),
         None
     );
     let good = toy().to_string();
