@@ -30,7 +30,13 @@ pub fn assess(object: &Object) -> (Verdict, Pods) {
         "Namespace" if object.text("/status/phase") == "Terminating" => Some(format!("{object} is being deleted")),
         "CustomResourceDefinition" => definition(object),
         "PersistentVolumeClaim" if object.text("/status/phase") != "Bound" => Some(format!("{object} is not bound")),
-        "Pod" | "Namespace" | "PersistentVolumeClaim" => None,
+        "Namespace" | "PersistentVolumeClaim" | "CronJob" => None,
+        "Service" => service(object),
+        "PodDisruptionBudget" => budget(object),
+        "APIService" => condition(object, "Available", "True").is_none().then(|| {
+            let why = condition(object, "Available", "False").map_or(String::new(), |why| format!(": {why}"));
+            format!("{object} is not available{why}")
+        }),
         _ if !object.has_status() => None,
         _ => shared(object),
     };
@@ -48,12 +54,34 @@ pub fn is_judged(object: &Object) -> bool {
             "DaemonSet"
                 | "Deployment"
                 | "StatefulSet"
+                | "ReplicaSet"
+                | "Pod"
+                | "PodDisruptionBudget"
+                | "APIService"
                 | "CustomResourceDefinition"
                 | "PersistentVolumeClaim"
                 | "Job"
                 | "ValidatingWebhookConfiguration"
                 | "MutatingWebhookConfiguration"
         )
+}
+
+/// A load balancer has an address, in the cluster and outside of it; other Services are there once they exist.
+fn service(object: &Object) -> Option<String> {
+    if object.text("/spec/type") != "LoadBalancer" {
+        return None;
+    }
+    let addresses = object.value().pointer("/status/loadBalancer/ingress").and_then(Value::as_array);
+    let lacks = object.text("/spec/clusterIP").is_empty() || addresses.is_none_or(Vec::is_empty);
+    lacks.then(|| format!("{object} has no address from the load balancer yet"))
+}
+
+fn budget(object: &Object) -> Option<String> {
+    let Some(desired) = object.number("/status/desiredHealthy") else {
+        return Some(format!("{object} is being taken up by its controller"));
+    };
+    let healthy = object.number("/status/currentHealthy").unwrap_or(0);
+    (healthy < desired).then(|| format!("{object} is not met: {healthy} of {desired} pods are healthy"))
 }
 
 /// A definition can be used once its names are accepted and it is served.
@@ -100,6 +128,7 @@ mod tests {
     }
 
     /// Every kind that a chart renders, with and without options.
+    #[cfg(feature = "io")]
     #[test]
     fn kstatus_every_chart_kind_is_assessed() {
         let mut kinds = std::collections::BTreeSet::new();
@@ -172,6 +201,60 @@ mod tests {
                 verdict("PersistentVolumeClaim", json!({}), json!({}), json!({"phase": "Pending"})),
                 "Progressing PersistentVolumeClaim n/x is not bound (0/0)",
             ),
+            (verdict("CronJob", json!({}), json!({}), json!({})), "current 0/0"),
+            (
+                verdict("Service", json!({}), json!({"clusterIP": "10.0.0.1"}), json!({"loadBalancer": {}})),
+                "current 0/0",
+            ),
+            (
+                verdict(
+                    "Service",
+                    json!({}),
+                    json!({"type": "LoadBalancer", "clusterIP": "10.0.0.1"}),
+                    json!({"loadBalancer": {}}),
+                ),
+                "Progressing Service n/x has no address from the load balancer yet (0/0)",
+            ),
+            (
+                verdict(
+                    "Service",
+                    json!({}),
+                    json!({"type": "LoadBalancer", "clusterIP": "10.0.0.1"}),
+                    json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}),
+                ),
+                "current 0/0",
+            ),
+            (
+                verdict("PodDisruptionBudget", json!({}), json!({}), json!({})),
+                "Progressing PodDisruptionBudget n/x is being taken up by its controller (0/0)",
+            ),
+            (
+                verdict(
+                    "PodDisruptionBudget",
+                    json!({}),
+                    json!({}),
+                    json!({"desiredHealthy": 2, "currentHealthy": 1}),
+                ),
+                "Progressing PodDisruptionBudget n/x is not met: 1 of 2 pods are healthy (0/0)",
+            ),
+            (
+                verdict(
+                    "PodDisruptionBudget",
+                    json!({}),
+                    json!({}),
+                    json!({"desiredHealthy": 2, "currentHealthy": 2}),
+                ),
+                "current 0/0",
+            ),
+            (with("APIService", json!([])), "Progressing APIService n/x is not available (0/0)"),
+            (
+                with(
+                    "APIService",
+                    json!([{"type": "Available", "status": "False", "reason": "MissingEndpoints", "message": "m"}]),
+                ),
+                "Progressing APIService n/x is not available: MissingEndpoints: m (0/0)",
+            ),
+            (with("APIService", json!([{"type": "Available", "status": "True"}])), "current 0/0"),
             (with("Any", json!([{"type": "Ready", "status": "True"}])), "current 0/0"),
             (
                 with(

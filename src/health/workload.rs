@@ -1,6 +1,7 @@
 use super::kstatus::condition;
 use crate::api::Reason;
 use crate::manifest::Object;
+use crate::types::count;
 use std::fmt;
 
 /// The state of one object.
@@ -45,12 +46,24 @@ pub(super) fn assess(object: &Object) -> Option<(Verdict, Pods)> {
             };
             (number("/status/updatedNumberScheduled"), number("/status/numberAvailable"), pods)
         }
-        "Deployment" | "StatefulSet" => {
+        "Deployment" | "StatefulSet" | "ReplicaSet" => {
             let pods = Pods {
                 ready: number("/status/readyReplicas"),
                 wanted: object.number("/spec/replicas").unwrap_or(1),
             };
-            (number("/status/updatedReplicas"), number("/status/availableReplicas"), pods)
+            let updated = if object.kind() == "ReplicaSet" {
+                "/status/fullyLabeledReplicas"
+            } else {
+                "/status/updatedReplicas"
+            };
+            (number(updated), number("/status/availableReplicas"), pods)
+        }
+        "Pod" => {
+            let pods = Pods {
+                ready: i64::from(condition(object, "Ready", "True").is_some()),
+                wanted: i64::from(object.text("/status/phase") != "Succeeded"),
+            };
+            return Some((pod(object), pods));
         }
         "Job" => return Some((job(object), Pods::default())),
         _ => return None,
@@ -67,17 +80,52 @@ fn rollout(object: &Object, updated: i64, available: i64, pods: Pods) -> Verdict
     if let Some(why) = condition(object, "ReplicaFailure", "True") {
         return Verdict::Waiting(Reason::PodsFailing, format!("{object} cannot make its pods: {why}"));
     }
-    if updated < pods.wanted {
-        return waiting(format!("{object} has {updated} of {} pods at its newest revision", pods.wanted));
+    if let Some(why) = condition(object, "Progressing", "False") {
+        return Verdict::Waiting(Reason::PodsFailing, format!("{object} makes no progress: {why}"));
+    }
+    let newest = newest(object, pods.wanted);
+    if updated < newest {
+        return waiting(format!("{object} has {updated} of {newest} pods at its newest revision"));
     }
     let all = object.number("/status/replicas").unwrap_or(0);
-    if all > updated && object.kind() != "DaemonSet" {
-        return waiting(format!("{object} still has {} pods of an older revision", all - updated));
+    // Where pods of an older revision may stay, only more than are wanted are too many.
+    let expected = if newest < pods.wanted { pods.wanted } else { updated };
+    let surplus = usize::try_from(all - expected).unwrap_or(0);
+    if surplus > 0 && object.kind() != "DaemonSet" {
+        return waiting(format!("{object} still has {} of an older revision", count(surplus, "pod")));
     }
     if available < pods.wanted || pods.ready < pods.wanted {
         return waiting(format!("{object} has {} of {} pods ready", pods.ready.min(available), pods.wanted));
     }
-    Verdict::Current
+    match condition(object, "Available", "False") {
+        Some(why) => waiting(format!("{object} is not available: {why}")),
+        None => Verdict::Current,
+    }
+}
+
+/// How many pods are to be at the newest revision: a partition holds some back, and `OnDelete` leaves it to whoever deletes pods.
+fn newest(object: &Object, wanted: i64) -> i64 {
+    let strategy = "/spec/updateStrategy";
+    if object.text(&format!("{strategy}/type")) == "OnDelete" {
+        return 0;
+    }
+    let partition = object.number(&format!("{strategy}/rollingUpdate/partition")).unwrap_or(0);
+    (wanted - partition).max(0)
+}
+
+/// A pod of its own, which no workload looks after.
+fn pod(object: &Object) -> Verdict {
+    let why = |kind: &str, status: &str| condition(object, kind, status).map_or(String::new(), |why| format!(": {why}"));
+    match object.text("/status/phase") {
+        "Succeeded" => Verdict::Current,
+        "Failed" => Verdict::Waiting(Reason::PodsFailing, format!("{object} failed")),
+        _ if condition(object, "Ready", "True").is_some() => Verdict::Current,
+        "Running" => Verdict::Waiting(Reason::WaitingForPods, format!("{object} is not ready{}", why("Ready", "False"))),
+        _ => Verdict::Waiting(
+            Reason::WaitingForPods,
+            format!("{object} does not run yet{}", why("PodScheduled", "False")),
+        ),
+    }
 }
 
 fn job(object: &Object) -> Verdict {
@@ -144,7 +192,7 @@ mod tests {
                 deployment(
                     json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2}),
                 ),
-                "Deployment n/x still has 1 pods of an older revision (2/2)",
+                "Deployment n/x still has 1 pod of an older revision (2/2)",
             ),
             (
                 deployment(
@@ -181,6 +229,95 @@ mod tests {
                 "current 0/0",
             ),
             (verdict("ConfigMap", json!({}), json!({})), "current 0/0"),
+            (
+                deployment(
+                    json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2,
+                    "conditions": [{"type": "Available", "status": "False", "reason": "MinimumReplicasUnavailable", "message": "m"}]}),
+                ),
+                "Deployment n/x is not available: MinimumReplicasUnavailable: m (2/2)",
+            ),
+            (
+                deployment(
+                    json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
+                    "conditions": [{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "m"}]}),
+                ),
+                "Deployment n/x makes no progress: ProgressDeadlineExceeded: m (1/2)",
+            ),
+            (
+                verdict(
+                    "ReplicaSet",
+                    json!({"replicas": 2}),
+                    json!({"observedGeneration": 2, "replicas": 2, "fullyLabeledReplicas": 2, "readyReplicas": 1, "availableReplicas": 1}),
+                ),
+                "ReplicaSet n/x has 1 of 2 pods ready (1/2)",
+            ),
+            (
+                verdict(
+                    "ReplicaSet",
+                    json!({"replicas": 1}),
+                    json!({"observedGeneration": 2, "replicas": 2, "fullyLabeledReplicas": 1, "readyReplicas": 1, "availableReplicas": 1}),
+                ),
+                "ReplicaSet n/x still has 1 pod of an older revision (1/1)",
+            ),
+            (
+                verdict(
+                    "StatefulSet",
+                    json!({"replicas": 3, "updateStrategy": {"type": "OnDelete"}}),
+                    json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 0, "readyReplicas": 3, "availableReplicas": 3}),
+                ),
+                "current 3/3",
+            ),
+            (
+                verdict(
+                    "StatefulSet",
+                    json!({"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 1}}}),
+                    json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 1, "readyReplicas": 3, "availableReplicas": 3}),
+                ),
+                "StatefulSet n/x has 1 of 2 pods at its newest revision (3/3)",
+            ),
+            (
+                verdict(
+                    "StatefulSet",
+                    json!({"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 1}}}),
+                    json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 2, "readyReplicas": 3, "availableReplicas": 3}),
+                ),
+                "current 3/3",
+            ),
+            (
+                verdict(
+                    "StatefulSet",
+                    json!({"replicas": 1, "updateStrategy": {"type": "OnDelete"}}),
+                    json!({"observedGeneration": 2, "replicas": 2, "readyReplicas": 1, "availableReplicas": 1}),
+                ),
+                "StatefulSet n/x still has 1 pod of an older revision (1/1)",
+            ),
+            (verdict("Pod", json!({}), json!({})), "Pod n/x does not run yet (0/1)"),
+            (
+                verdict(
+                    "Pod",
+                    json!({}),
+                    json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "m"}]}),
+                ),
+                "Pod n/x does not run yet: Unschedulable: m (0/1)",
+            ),
+            (
+                verdict(
+                    "Pod",
+                    json!({}),
+                    json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "False", "reason": "ContainersNotReady", "message": "m"}]}),
+                ),
+                "Pod n/x is not ready: ContainersNotReady: m (0/1)",
+            ),
+            (
+                verdict(
+                    "Pod",
+                    json!({}),
+                    json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}),
+                ),
+                "current 1/1",
+            ),
+            (verdict("Pod", json!({}), json!({"phase": "Succeeded"})), "current 0/0"),
+            (verdict("Pod", json!({}), json!({"phase": "Failed"})), "Pod n/x failed (0/1)"),
         ] {
             assert_eq!(found, expected);
         }
