@@ -297,6 +297,15 @@ fn csi_config_all_options_renders_expected_file() {
     assert_eq!(ignored.len(), 1);
     assert_eq!(ignored[0].option, "fileVolumes.vsanDataStoreUrl");
     assert!(csi::ignored(&version("3.1.2"), &options).is_empty());
+    let of =
+        |at: &str, options: &csi::CsiOptions| -> Vec<&str> { csi::ignored(&version(at), options).iter().map(|one| one.option).collect() };
+    assert_eq!(of("2.3.0", &options), ["snapshots", "topologyCategories"]);
+    let bare = csi::CsiOptions {
+        snapshots: csi::SnapshotLimits::default(),
+        topology_categories: Vec::new(),
+        ..options
+    };
+    assert!(of("2.3.0", &bare).is_empty());
 }
 
 #[test]
