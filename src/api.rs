@@ -47,9 +47,6 @@ pub const APPROVE: &str = "vdo.vmware.com/approve";
 /// Set it on a Secret with credentials to the servers that it may be sent to.
 pub const SERVERS: &str = "vdo.vmware.com/servers";
 
-/// On ConfigMaps that hold parts of an inventory: the apply set of that inventory.
-pub const INVENTORY_LABEL: &str = "vdo.vmware.com/inventory-of";
-
 /// On owned objects: the driver they belong to.
 pub const DRIVER_LABEL: &str = "vdo.vmware.com/driver";
 

@@ -1,54 +1,51 @@
-//! What to do next, as data: wanted objects × live objects × inventory → ordered steps with reasons.
+//! What to do, as data: wanted objects × live objects × inventory → steps with what each waits for.
 //!
-//! Everything here is a function of its arguments. A plan can be printed, tested and compared; carrying it out decides
-//! nothing. A plan is one increment: what a later wave needs is waited for and named, and the next plan goes on from there.
+//! [`plan`] makes the whole way once. Gates say which steps must not start yet, and why: they never add or reorder a step. [`Plan::run`]
+//! gives what may be carried out now. Everything here is a function of its arguments, so a plan can be printed, tested and compared.
 //!
 //! Layer 1: may use `types`, `api`, `manifest` and `health`; it does not know where objects came from.
 
 mod approval;
-mod build;
 mod check;
-mod chunks;
 mod conflict;
+mod dependencies;
 mod drift;
 mod foreign;
-mod held;
+mod gates;
 mod inventory;
-mod maintain;
-mod obstacle;
-mod order;
-mod outline;
+mod last_applied;
+mod managed_fields;
 mod ownership;
-mod precedence;
-mod remove;
-mod replace;
+mod planner;
+mod prune;
+mod recreate;
+mod run;
 mod schedule;
+mod summary;
 mod volumes;
-mod whole;
-mod written;
+mod waves;
 
 pub use approval::{Drawn, hash, target};
-pub use build::{Hold, Input, build};
 pub use check::{PlanRejected, check};
-pub use chunks::{CHUNK, Keep, Kept};
-pub use drift::{Drift, Fight, History, blame, hold_fire};
+pub use dependencies::dependencies;
+pub use drift::{Drift, Fight, History, blame};
 pub use foreign::{Foreigner, ORIGINAL_OPERATOR, foreigners};
-pub use held::{Held, Needs, held, without};
-pub use inventory::{Entry, Inventory, InventoryError, applied};
-pub use obstacle::{Obstacle, deferral, obstacle};
-pub use order::wave;
-pub use outline::{Action, Because, Item, outline};
+pub use gates::{Gate, Held, Needs};
+pub use inventory::{Entry, Inventory, InventoryError, InventoryTooLarge, Stored, applied};
+pub use last_applied::LastApplied;
+pub use managed_fields::is_own_spelling;
 pub use ownership::{Adoption, Ownership, ownership};
-pub use precedence::precedence;
-pub use remove::{Question, may_go, remove};
+pub use planner::{Input, plan};
+pub use prune::{Lookup, deleting, lookups, may_go};
+pub use run::Last;
 pub use schedule::Schedule;
+pub use summary::{Action, Because, Item, outline};
 pub use volumes::{REMOVE_DESPITE_VOLUMES, Volumes};
-pub use whole::{whole, whole_removal};
-pub use written::is_own_spelling;
+pub use waves::wave;
 
 use crate::api::Reason;
 use crate::manifest::{Difference, Object};
-use crate::types::{ById, Ids, ObjectId};
+use crate::types::{ById, DriverName, Ids, ObjectId};
 use k8s_openapi::jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -78,26 +75,15 @@ pub struct Observed {
     pub suspect: BTreeSet<String>,
     /// Objects of which the API server has said that a field differs which cannot be changed.
     pub immutable: Ids,
-    /// Namespaces, storage classes and definitions that are about to go: what holds each of them, or `None` when it was
-    /// looked up and nothing does. One that is not in here does not go.
+    /// Storage classes and definitions that nothing wants any more: what holds each of them, or `None` when it was looked up and
+    /// nothing does. One that is not in here is not deleted.
     pub held: BTreeMap<ObjectId, Option<String>>,
-    /// The volumes of the storage driver; `None` while nobody has looked, and then the driver does not go.
+    /// The volumes of the storage driver; `None` while they were not looked up, and then the driver is not deleted.
     pub volumes: Option<Volumes>,
     /// When all this was seen.
     pub at: Timestamp,
     /// How long a deletion may take before the status says what blocks it.
     pub patience: Duration,
-}
-
-impl Observed {
-    /// The same if the storage driver had no volumes, for people who ask what a removal that waits for them leads to.
-    #[must_use]
-    pub fn without_volumes(&self) -> Self {
-        Self {
-            volumes: self.volumes.as_ref().map(|_| Volumes::default()),
-            ..self.clone()
-        }
-    }
 }
 
 /// Why an object is applied.
@@ -118,6 +104,17 @@ pub enum Change {
 /// One write.
 #[derive(Debug, Clone)]
 pub enum Step {
+    /// Set the finalizer of the VDOConfig, before anything of it may exist.
+    SetFinalizer,
+    /// Write an object of the operator's own, which is in no inventory: the state of the webhook's certificate.
+    Store {
+        /// The whole object.
+        object: Object,
+        /// The driver whose objects are rendered from it.
+        driver: String,
+        /// It has never been there.
+        first: bool,
+    },
     /// Write the inventory as a superset, before anything in it may exist.
     Record(Inventory),
     /// Server-side apply.
@@ -133,7 +130,7 @@ pub enum Step {
         /// Whether fields are taken from other managers.
         take: bool,
     },
-    /// Delete an object that is wanted, because a field differs that cannot be changed; the next plan makes it anew.
+    /// Delete an object that is wanted, because a field differs that cannot be changed; the next plan creates it again.
     Replace {
         /// What it is called.
         id: ObjectId,
@@ -160,8 +157,12 @@ pub enum Step {
         api_version: String,
         /// The instance that was seen; another one of the same name is left alone.
         uid: String,
+        /// The wave it was applied in.
+        wave: u8,
+        /// The driver it belongs to.
+        driver: String,
     },
-    /// Take our marks off an object that somebody asked to keep, and leave it to him.
+    /// Take our marks off an object whose annotation asks to keep it.
     Release {
         /// What it is called.
         id: ObjectId,
@@ -169,9 +170,13 @@ pub enum Step {
         api_version: String,
         /// The instance that was seen.
         uid: String,
+        /// The driver it belongs to.
+        driver: String,
     },
     /// Narrow the inventory to what is really there, after everything else.
     Commit(Inventory),
+    /// Delete the inventory, and then let the VDOConfig go: nothing of it is left.
+    Finish,
 }
 
 impl Step {
@@ -180,7 +185,7 @@ impl Step {
     pub fn wave(&self) -> Option<u8> {
         match self {
             Self::Apply { wave, .. } | Self::Replace { wave, .. } => Some(*wave),
-            Self::Record(_) | Self::Delete { .. } | Self::Release { .. } | Self::Commit(_) => None,
+            _ => None,
         }
     }
 
@@ -189,28 +194,41 @@ impl Step {
     pub fn is_transition(&self) -> bool {
         match self {
             Self::Apply { change, .. } => matches!(change, Change::Create | Change::Update(_) | Change::Adopt(_)),
+            Self::Store { first, .. } => *first,
             Self::Delete { .. } | Self::Replace { .. } | Self::Release { .. } => true,
-            Self::Record(_) | Self::Commit(_) => false,
+            Self::SetFinalizer | Self::Record(_) | Self::Commit(_) | Self::Finish => false,
         }
     }
 
-    /// The driver whose object is written; empty where nobody knows.
+    /// Whether something that exists is deleted, or is no longer ours.
     #[must_use]
-    pub fn driver<'a>(&'a self, inventory: &'a Inventory) -> &'a str {
+    pub fn removes(&self) -> bool {
+        matches!(
+            self,
+            Self::Delete { .. } | Self::Replace { .. } | Self::Release { .. } | Self::Finish
+        )
+    }
+
+    /// The driver whose object is written; empty for what belongs to all.
+    #[must_use]
+    pub fn driver(&self) -> &str {
         match self {
-            Self::Apply { driver, .. } | Self::Replace { driver, .. } => driver,
-            Self::Delete { id, .. } | Self::Release { id, .. } => inventory.objects.get(id).map_or("", |entry| entry.driver.as_str()),
-            Self::Record(_) | Self::Commit(_) => "",
+            Self::Store { driver, .. }
+            | Self::Apply { driver, .. }
+            | Self::Replace { driver, .. }
+            | Self::Delete { driver, .. }
+            | Self::Release { driver, .. } => driver,
+            Self::SetFinalizer | Self::Record(_) | Self::Commit(_) | Self::Finish => "",
         }
     }
 
-    /// The object that is written; the inventory is none.
+    /// The object of a driver that is written; the inventory is none.
     #[must_use]
     pub fn id(&self) -> Option<ObjectId> {
         match self {
-            Self::Apply { object, .. } => Some(object.id()),
+            Self::Apply { object, .. } | Self::Store { object, .. } => Some(object.id()),
             Self::Replace { id, .. } | Self::Delete { id, .. } | Self::Release { id, .. } => Some(id.clone()),
-            Self::Record(_) | Self::Commit(_) => None,
+            Self::SetFinalizer | Self::Record(_) | Self::Commit(_) | Self::Finish => None,
         }
     }
 }
@@ -235,46 +253,53 @@ pub struct Skip {
     pub message: String,
 }
 
-/// The next increment.
+/// A step of the whole way.
+#[derive(Debug, Clone)]
+pub struct PlannedStep {
+    /// The write.
+    pub step: Step,
+    /// The places of the steps that come first.
+    pub depends_on: Vec<usize>,
+    /// Whether it may start.
+    pub gate: Gate,
+}
+
+/// The whole way to what is wanted.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
-    /// Writes, in order.
-    pub steps: Vec<Step>,
+    /// Every write to an object of a driver, in order.
+    pub steps: Vec<PlannedStep>,
     /// What is left alone.
     pub skipped: Vec<Skip>,
     /// What is waited for.
     pub waiting: Vec<Wait>,
     /// What cannot go on before a person does something, with the reason of the condition.
     pub blocked: Vec<Wait>,
-    /// What must be looked up before this plan may be carried out as a whole.
-    pub questions: BTreeSet<Question>,
+    /// The drivers that are left at what was applied last.
+    pub held: Held,
+    /// The drivers of which nothing but what was applied last is known.
+    kept: BTreeSet<DriverName>,
+    /// The drivers of which nothing is written.
+    paused: BTreeSet<DriverName>,
+    /// The drivers that have not reached what is wanted, whether or not a step is left to do.
+    unfinished: BTreeSet<DriverName>,
 }
 
 impl Plan {
+    /// The writes, without what each waits for.
+    pub fn writes(&self) -> impl Iterator<Item = &Step> {
+        self.steps.iter().map(|planned| &planned.step)
+    }
+
     /// Whether it leads to another state than the one that was reached before: a repair does not.
     #[must_use]
     pub fn is_transition(&self) -> bool {
-        self.steps.iter().any(Step::is_transition)
+        self.writes().any(Step::is_transition)
     }
 
     /// How many objects it touches.
     #[must_use]
     pub fn changes(&self) -> usize {
-        let touches = |step: &&Step| !matches!(step, Step::Record(_) | Step::Commit(_));
-        self.steps.iter().filter(touches).count()
-    }
-
-    /// Whether something that exists would go, or no longer be ours.
-    #[must_use]
-    pub fn removes(&self) -> bool {
-        self.steps
-            .iter()
-            .any(|step| matches!(step, Step::Delete { .. } | Step::Replace { .. } | Step::Release { .. }))
-    }
-
-    /// Whether nothing is to be written.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.steps.is_empty()
+        self.writes().filter(|step| step.id().is_some()).count()
     }
 }

@@ -1,83 +1,82 @@
-//! One increment from what is to what should be. The operator and every command use the same road; a command stops earlier.
+//! One reconcile, from what is to what should be. The operator and every command use the same phases; a command stops earlier.
 //!
 //! ```text
-//! survey (effect)   cluster, inventory, live objects, health of what runs
-//! resolve (pure)    matrix × cluster × vCenters × specification → versions
-//! fetch (effect)    charts by digest
-//! render (pure)     charts × values → objects, stamped
-//! observe (effect)  live objects of everything wanted
-//! plan (pure)       wanted × live × inventory → steps, checked
-//! rehearse (effect) the whole plan, tried on the server before its first write
-//! permit (pure)     whether a person has to approve it
-//! execute (effect)  the only writes there are
+//! observe (effect)   cluster, inventory, live objects, health of what is installed
+//! resolve (pure)     matrix × cluster × vCenters × specification → versions, driver by driver
+//! fetch (effect)     charts by digest
+//! render (pure)      charts × values → objects, stamped
+//! plan (pure)        wanted × live × inventory → the whole way, once
+//! gate (pure)        prerequisites, privileges, health: which steps must wait
+//! dry run (effect)   the whole plan, tried on the server before its first write
+//! approve (pure)     which steps wait for a person
+//! check (pure)       what may be written now, held against the rules
+//! apply (effect)     the only writes there are
 //! report (pure fold, then one effect) on every path
 //! ```
 //!
 //! Layer 3: may use everything below; not `controller`, `cli` or `runtime`.
 
 mod ahead;
+mod apply;
 mod approval;
 mod attached;
 mod basis;
 pub mod connection;
+mod decide;
 mod desired;
 mod drift;
+mod dry_run;
 mod erase;
 mod error;
 mod evidence;
-mod execute;
 mod foreign;
 mod gates;
 mod gather;
 mod keep;
 pub mod login;
-mod lookups;
+mod look_up;
 mod node;
 mod preconditions;
-mod prepare;
 mod prerequisites;
 mod recover;
-mod refused;
 mod rehearsals;
-mod rehearse;
-mod remove;
 mod report;
 mod rights;
 mod select;
 pub mod snapshots;
 mod stopwatch;
 mod survey;
+mod uninstall;
 mod upgrade;
 pub mod webhook;
 
 pub use attached::hold_attached;
+pub use decide::{Decision, decide, policy};
 pub use desired::Renders;
+pub use dry_run::{DryRun, Scope, dry_run};
 pub use error::ReconcileError;
 pub use evidence::Evidence;
 pub use gather::{Found, configs, connection_objects, connections_watch, inventory_name, neighbours, nodes, vcenter_version};
-pub use prepare::{Prepared, policy, prepare};
 pub use prerequisites::lacking;
 pub use rehearsals::{Refusal, Rehearsals};
-pub use rehearse::{Rehearsal, Scope, rehearse};
-pub use remove::removal;
 pub use report::{Next, due, publish};
 pub use rights::{Rights, RightsError, rights};
-pub use select::{Asked, asked};
+pub use select::{Asked, Failure, Failures, asked};
 pub use survey::{Survey, survey};
+pub use uninstall::uninstallation;
 pub use upgrade::hold_upgrades;
 
+use apply::{Place, apply};
 use stopwatch::Stopwatch;
 
-use crate::api::{Class, FINALIZER, ManagementState, Reason, VDOConfig};
-use crate::cluster::{ClusterError, Reader, Writer};
+use crate::api::{Class, ManagementState, Reason, VDOConfig};
+use crate::cluster::{Reader, Writer};
 use crate::fetch::Library;
-use crate::manifest::Object;
-use crate::plan::{Fight, History, Wait, hold_fire};
+use crate::plan::{self, Fight, History, Plan, Step, Wait};
 use crate::status::{Report, Trouble};
 use crate::types::{KubernetesVersion, ObjectId, count};
 use k8s_openapi::jiff::Timestamp;
 use kube::{Client, ResourceExt};
-use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -99,8 +98,19 @@ pub struct World {
     pub rehearsals: Option<Rehearsals>,
 }
 
+/// For whom the phases run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// The operator, which makes the writes of a plan.
+    Operator,
+    /// A command, which shows them.
+    Command,
+}
+
 /// What is known when a reconcile begins.
 pub struct Occasion<'a> {
+    /// For whom.
+    pub mode: Mode,
     /// The object.
     pub config: &'a VDOConfig,
     /// The name of the VDOConfig that acts.
@@ -141,7 +151,7 @@ pub async fn reconcile(occasion: &Occasion<'_>, world: &World) -> Report {
         memory.only_of(config.metadata.uid.as_deref().unwrap_or_default());
     }
     let result = match is_uninstalled(config) {
-        true => remove::remove(occasion, world, &mut report).await,
+        true => uninstall::uninstall(occasion, world, &mut report).await,
         false => advance(occasion, world, &mut report).await,
     };
     report.gone &= config.metadata.deletion_timestamp.is_some();
@@ -161,61 +171,52 @@ pub fn is_uninstalled(config: &VDOConfig) -> bool {
 async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) -> Result<(), ReconcileError> {
     let config = occasion.config;
     let mut watch = Stopwatch::start();
-    let survey = survey(&world.reader, config, occasion.kubernetes.clone()).await?; // effect
+    let survey = survey(&world.reader, config, occasion.kubernetes.clone()).await?; // effect: reads
     watch.lap(report, "observe");
     survey.tell(report);
-    if survey.recovered && config.spec.management_state != ManagementState::Paused {
-        hold_on(config, &world.writer).await?;
+    let paused = config.spec.management_state == ManagementState::Paused;
+    if survey.recovered && !paused {
         return recover::record(config, world, &survey, report).await;
     }
-    let mut prepared = prepare(occasion, world, &survey, report).await?; // effects: reads; pure: resolve, render, plan
-    crate::plan::check(&prepared.plan, &prepared.desired, &survey.inventory)?; // pure
-    if config.spec.management_state == ManagementState::Paused {
-        report.paused = Some(prepared.plan.steps.len());
+    let mut decision = decide(occasion, world, &survey, report).await?; // effects: reads; pure: resolve, render, plan
+    if paused {
+        report.paused = Some(decision.plan.steps.len());
         return Ok(());
     }
-    report.troubles.extend(troubles(&prepared.plan));
-    let mut plan = prepared.plan.clone();
-    if plan.is_transition() {
-        let rehearsal = rehearse(world, &survey, &mut prepared, Scope::Transitions(occasion)).await?; // effect: tries, writes nothing
-        report.waiting.clone_from(&prepared.plan.waiting);
+    report.troubles.extend(blocked(&decision.plan));
+    if decision.plan.is_transition() {
+        let dry_run = dry_run(world, &survey, &mut decision, Scope::Transitions(occasion)).await?; // effect: tries, writes nothing
+        report.waiting.clone_from(&decision.plan.waiting);
         report
             .troubles
-            .extend(rehearsal.refusals.iter().map(|(_, refusal)| Trouble::from(refusal.as_ref())));
-        let permitted = approval::permit(config, &survey, &mut prepared, report); // pure
-        plan = prepared.plan.clone();
-        if !permitted {
-            plan = plan.maintenance(&survey.inventory);
-        }
-        crate::plan::check(&plan, &prepared.desired, &survey.inventory)?;
+            .extend(dry_run.refusals.iter().map(|(_, refusal)| Trouble::from(refusal.as_ref())));
+        approval::approve(config, &survey, &mut decision, report); // pure
     }
-    report.fights = hold_fire(&mut plan, occasion.history, occasion.now); // pure
-    report.troubles.extend(report.fights.iter().map(fought));
-    if plan.is_empty() {
-        return Ok(());
-    }
-    if plan.removes() && !erase::is_current(config, world).await? {
+    report.fights = decision.plan.pause_contended(occasion.history, occasion.now); // pure
+    report.troubles.extend(report.fights.iter().map(contended));
+    let mut steps = decision.run(&survey); // pure
+    plan::check(&steps, &decision.desired, &survey.inventory)?; // pure
+    fits(&steps, &survey)?; // pure
+    report.waiting.extend(plan::deleting(&steps));
+    if steps.iter().any(Step::removes) && !erase::is_current(config, world).await? {
         report.waiting.push(erase::outdated(config));
         return Ok(());
     }
-    let drift = drift::found(world, &mut plan).await; // effect: reads
-    if plan.is_empty() {
+    let drift = drift::found(world, &mut steps).await; // effect: reads
+    if !steps.iter().any(|step| !matches!(step, Step::SetFinalizer)) {
         return Ok(());
     }
-    hold_on(config, &world.writer).await?; // effect: the finalizer, before the first write
-    let namespace = config.namespace().unwrap_or_default();
-    let place = execute::Place::of(&survey, &namespace);
     let mut watch = Stopwatch::start();
-    let outcome = execute::execute(&plan, world, &place).await; // effect
+    let outcome = apply(&steps, world, &Place::of(&survey, config)).await; // effect: every write
     if let Some(memory) = world.rehearsals.as_ref().filter(|_| outcome.failures.is_empty()) {
-        memory.forget(&plan.steps);
+        memory.forget(&steps);
     }
     watch.lap(report, "apply");
     report.troubles.extend(outcome.failures.iter().map(Trouble::from));
     if outcome.failures.is_empty() {
         report.drift = drift;
     }
-    if plan.is_transition() {
+    if steps.iter().any(Step::is_transition) {
         // What was just written has had no effect yet, so nothing that was seen before speaks for it.
         report.waiting.push(Wait {
             driver: String::new(),
@@ -226,7 +227,17 @@ async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) ->
     Ok(())
 }
 
-fn fought(fight: &Fight) -> Trouble {
+/// Whether the API server would take the inventory that is about to be written.
+fn fits(steps: &[Step], survey: &Survey) -> Result<(), ReconcileError> {
+    for step in steps {
+        if let Step::Record(inventory) | Step::Commit(inventory) = step {
+            inventory.fits(&survey.inventory_name)?;
+        }
+    }
+    Ok(())
+}
+
+fn contended(fight: &Fight) -> Trouble {
     Trouble {
         reason: Reason::DriftFight,
         class: Class::Wait,
@@ -235,7 +246,7 @@ fn fought(fight: &Fight) -> Trouble {
 }
 
 /// What of a plan cannot go on before a person does something.
-fn troubles(plan: &crate::plan::Plan) -> impl Iterator<Item = Trouble> {
+fn blocked(plan: &Plan) -> impl Iterator<Item = Trouble> {
     plan.blocked.iter().map(|wait| Trouble {
         reason: wait.reason,
         // A watch shows when the last volume is gone; who holds a finalizer cannot be known.
@@ -246,28 +257,6 @@ fn troubles(plan: &crate::plan::Plan) -> impl Iterator<Item = Trouble> {
         },
         message: wait.message.clone(),
     })
-}
-
-/// Sets the finalizer, so that a VDOConfig is gone only when its drivers are.
-async fn hold_on(config: &VDOConfig, writer: &Writer) -> Result<(), ReconcileError> {
-    if config.finalizers().iter().any(|f| f == FINALIZER) {
-        return Ok(());
-    }
-    // Applied, not replaced: what the watch shows may be older than our own last report. With the UID nothing is made anew.
-    let wanted = Object::new(json!({
-        "apiVersion": "vdo.vmware.com/v1alpha1",
-        "kind": "VDOConfig",
-        "metadata": {"name": config.name_any(), "namespace": config.namespace(), "uid": config.uid(), "finalizers": [FINALIZER]},
-    }))?;
-    writer.apply(&wanted, true).await?;
-    Ok(())
-}
-
-/// Replaces the finalizers, unless somebody else has changed the object in between.
-async fn set_finalizers(config: &VDOConfig, writer: &Writer, finalizers: &[String]) -> Result<(), ClusterError> {
-    let change = json!({"metadata": {"finalizers": finalizers, "resourceVersion": config.resource_version()}});
-    writer.merge("vdo.vmware.com/v1alpha1", &id(config), &change, false).await?;
-    Ok(())
 }
 
 /// The VDOConfig that acts, of all in the operator's namespace: the oldest, and of equally old ones the first by name.

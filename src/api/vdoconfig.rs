@@ -79,7 +79,8 @@ pub struct VDOConfigSpec {
     /// Where the images of all drivers are pulled from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<Images>,
-    /// The cloud provider (CPI). Leave out both this and storageProvider to install both; name one to install only that one.
+    /// The cloud provider (CPI). Leave out both this and storageProvider to install both; name one to
+    /// install only that one. A driver that is installed and no longer named stays: managementState removes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cloud_provider: Option<CloudProvider>,
     /// The CSI driver.
@@ -97,6 +98,10 @@ pub enum ManagementState {
     Paused,
     /// They are removed; the VDOConfig stays.
     Removed,
+}
+
+fn is_managed(state: &ManagementState) -> bool {
+    *state == ManagementState::Managed
 }
 
 /// What becomes of the drivers when the VDOConfig is deleted.
@@ -179,6 +184,10 @@ pub struct Images {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct CloudProvider {
+    /// What is done for this driver. Managed: it is installed, kept and repaired; Paused: nothing of it is written; Removed: it is
+    /// removed. Leaving out the driver removes nothing.
+    #[serde(default, skip_serializing_if = "is_managed")]
+    pub management_state: ManagementState,
     /// A version to stay with, for example 1.34.0. It is not changed automatically.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -216,6 +225,10 @@ pub struct Topology {
         .message("clusterId cannot be changed: volumes are registered in vCenter under it; keep the old value")
 )]
 pub struct StorageProvider {
+    /// What is done for this driver. Managed: it is installed, kept and repaired; Paused: nothing of it is written; Removed: it is
+    /// removed. Leaving out the driver removes nothing.
+    #[serde(default, skip_serializing_if = "is_managed")]
+    pub management_state: ManagementState,
     /// A version to stay with, for example 3.7.3. It is not changed automatically.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,

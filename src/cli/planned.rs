@@ -8,7 +8,7 @@ use crate::api::{APPROVE, Approval, DeletionPolicy, VDOConfig};
 use crate::cluster::ClusterError;
 use crate::manifest::Difference;
 use crate::plan::{Action, Because, Item, Plan, Skip, Wait, hash, outline};
-use crate::reconcile::{Scope, is_uninstalled, rehearse};
+use crate::reconcile::{Scope, dry_run, is_uninstalled};
 use crate::types::ObjectId;
 use kube::ResourceExt;
 use serde_json::{Value, json};
@@ -48,20 +48,18 @@ impl Planned {
         }
         let decided = session.decide().await?;
         let mut notes: Vec<String> = decided.other_matrix().into_iter().collect();
+        notes.extend(decided.notes.iter().cloned());
         let Decided {
             config,
             survey,
-            mut prepared,
+            mut decision,
             ..
         } = decided;
-        let rehearsal = rehearse(&session.world, &survey, &mut prepared, Scope::Everything).await?;
-        let (mut whole, mut eventual) = (prepared.whole(&survey), prepared.eventual(&survey));
-        for plan in [&mut whole, &mut eventual] {
-            rehearsal.refine(plan, &prepared.observed);
-        }
+        let dry_run = dry_run(&session.world, &survey, &mut decision, Scope::Everything).await?;
+        dry_run.refine(&mut decision.plan, &decision.observed);
         let mut refusals = Vec::new();
         let mut blind = false;
-        for (id, refusal) in &rehearsal.refusals {
+        for (id, refusal) in &dry_run.refusals {
             match refusal.as_ref() {
                 ClusterError::Unavailable { .. } | ClusterError::TimedOut { .. } => return Err(CliError::cluster(refusal.as_ref())),
                 // What the operator may is another question.
@@ -72,7 +70,7 @@ impl Planned {
         if blind {
             notes.push("You may not write everything that the operator may, so some values may be shown as differences that are none, and not every refusal is seen.".to_owned());
         }
-        let hash = hash(&whole, &prepared.drawn);
+        let hash = hash(&decision.plan, &decision.drawn);
         let status = config.status.as_ref().and_then(|status| status.plan.clone());
         if let (Some(own), Some(operator)) = (&hash, &status)
             && *own != operator.hash
@@ -91,19 +89,19 @@ impl Planned {
                 || given
                 || status.is_some_and(|status| status.approved),
             hash,
-            items: outline(&eventual, &prepared.desired, &survey.inventory),
+            items: outline(&decision.plan, &decision.desired),
             refusals,
-            stays: whole.skipped,
-            waiting: prepared.plan.waiting,
-            blocked: prepared.plan.blocked,
-            deferred: rehearsal.deferred,
+            stays: decision.plan.skipped,
+            waiting: decision.plan.waiting,
+            blocked: decision.plan.blocked,
+            deferred: dry_run.deferred,
             notes,
         })
     }
 
     /// What goes, and what it waits for, where the drivers are being uninstalled.
     async fn of_removal(session: &Session, config: &VDOConfig) -> Result<Self, CliError> {
-        let (survey, plan) = session.removal(config).await?;
+        let (_, plan) = session.removal(config).await?;
         let name = id(config);
         let deleted = config.metadata.deletion_timestamp.is_some();
         let orphaned = deleted && config.spec.deletion_policy == DeletionPolicy::Orphan;
@@ -118,7 +116,7 @@ impl Planned {
             hash: None,
             approval: Approval::Automatic,
             approved: true,
-            items: outline(&plan, &[], &survey.inventory),
+            items: outline(&plan, &[]),
             refusals: Vec::new(),
             stays: plan.skipped,
             waiting: plan.waiting,

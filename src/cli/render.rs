@@ -9,7 +9,7 @@ use crate::plan::Desired;
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     let session = Session::open(global).await?.choosing_from(&args.index).await?;
     let decided = session.decide().await?;
-    let mut desired: Vec<&Desired> = decided.prepared.desired.iter().collect();
+    let mut desired: Vec<&Desired> = decided.decision.desired.iter().collect();
     desired.sort_by_key(|d| (d.wave, d.object.id()));
     let show = |d: &&Desired| {
         if args.show_secrets {

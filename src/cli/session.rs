@@ -8,7 +8,7 @@ use crate::api::{MatrixStatus, VDOConfig};
 use crate::cluster::{ClusterError, KubeOptions, Reader, Writer, server_version};
 use crate::fetch::{Library, Store};
 use crate::plan::{History, Plan};
-use crate::reconcile::{self, Occasion, Prepared, ReconcileError, Rehearsals, Survey, World, acting, configs};
+use crate::reconcile::{self, Decision, Failure, Mode, Occasion, ReconcileError, Rehearsals, Survey, World, acting, configs};
 use crate::status::Report;
 use crate::types::KubernetesVersion;
 use k8s_openapi::jiff::Timestamp;
@@ -48,8 +48,10 @@ pub(super) struct Decided {
     pub config: VDOConfig,
     /// What was found.
     pub survey: Survey,
+    /// Drivers of which it could not be decided what should exist.
+    pub notes: Vec<String>,
     /// What was decided.
-    pub prepared: Prepared,
+    pub decision: Decision,
     /// From which matrix.
     matrix: Option<MatrixStatus>,
 }
@@ -142,11 +144,17 @@ impl Session {
     pub(super) async fn decide(&self) -> Result<Decided, CliError> {
         let config = self.acting().await?;
         let mut report = Report::default();
-        let (survey, prepared) = self.prepare(&config, &mut report).await?;
+        let (survey, mut decision) = self.prepare(&config, &mut report).await?;
+        let failures = std::mem::take(&mut decision.failures);
+        let notes = failures.iter().map(left_alone).collect();
+        if let Some(error) = failures.of_all(&decision.requested) {
+            return Err(error.into());
+        }
         Ok(Decided {
             config,
             survey,
-            prepared,
+            decision,
+            notes,
             matrix: report.matrix,
         })
     }
@@ -161,13 +169,14 @@ impl Session {
 
     /// Every delete that the removal of the drivers leads to.
     pub(super) async fn removal(&self, config: &VDOConfig) -> Result<(Survey, Plan), ReconcileError> {
-        reconcile::removal(&self.occasion(config), &self.world).await
+        reconcile::uninstallation(&self.occasion(config), &self.world).await
     }
 
     fn occasion<'a>(&self, config: &'a VDOConfig) -> Occasion<'a> {
         static NO_SUSPECTS: BTreeSet<String> = BTreeSet::new();
         static NO_HISTORY: LazyLock<History> = LazyLock::new(History::default);
         Occasion {
+            mode: Mode::Command,
             config,
             acting: config.metadata.name.as_deref().unwrap_or_default(),
             kubernetes: self.kubernetes.clone(),
@@ -180,10 +189,10 @@ impl Session {
     }
 
     /// The pipeline up to the plan. What it finds on the way is in the report, however far it comes.
-    pub(super) async fn prepare(&self, config: &VDOConfig, report: &mut Report) -> Result<(Survey, Prepared), ReconcileError> {
+    pub(super) async fn prepare(&self, config: &VDOConfig, report: &mut Report) -> Result<(Survey, Decision), ReconcileError> {
         let survey = reconcile::survey(&self.world.reader, config, self.kubernetes.clone()).await?;
-        let prepared = reconcile::prepare(&self.occasion(config), &self.world, &survey, report).await?;
-        Ok((survey, prepared))
+        let decision = reconcile::decide(&self.occasion(config), &self.world, &survey, report).await?;
+        Ok((survey, decision))
     }
 
     /// Why there is nothing to look at.
@@ -216,6 +225,16 @@ impl Session {
             Deployed::Config(..) => CliError::new(Exit::Ok, "", ""),
         }
     }
+}
+
+/// A driver that is left at what was applied last.
+fn left_alone(failure: &Failure) -> String {
+    let drivers: Vec<&str> = failure.drivers.iter().map(String::as_str).collect();
+    format!(
+        "{}: {}; nothing new of it is applied",
+        drivers.join(" and "),
+        sentence(&failure.error)
+    )
 }
 
 /// namespace/name of a VDOConfig.

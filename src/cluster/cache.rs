@@ -74,7 +74,7 @@ pub struct Cache {
     settled: Settled,
     pub(super) alive: Alive,
     /// The inventory that was read last, and what it was read from.
-    inventory: Mutex<Option<(Vec<Object>, Arc<Inventory>)>>,
+    inventory: Mutex<Option<(Object, Arc<Inventory>)>>,
     held: Mutex<HashMap<String, (String, Instant)>>,
     changed: watch::Sender<()>,
     arrived: Arc<Notify>,
@@ -298,30 +298,16 @@ impl Cache {
         self.wrote(live);
     }
 
-    /// The other ConfigMaps that this one refers to, if it is the one of the inventory that was read last.
-    #[must_use]
-    pub fn inventory_parts(&self, first: &Object) -> Option<Vec<ObjectId>> {
-        let last = lock(&self.inventory);
-        let (known, _) = last.as_ref().filter(|(known, _)| known[0].is_same(first))?;
-        Some(known[1..].iter().map(Object::id).collect())
-    }
-
-    /// The inventory in these ConfigMaps, read once as long as they are the same.
+    /// The inventory in this ConfigMap, read once as long as it is the same.
     ///
     /// # Errors
-    /// When they cannot be read.
-    pub fn inventory<E>(
-        &self,
-        first: Object,
-        chunks: Vec<Object>,
-        parse: impl FnOnce(&Object, &[Object]) -> Result<Inventory, E>,
-    ) -> Result<Arc<Inventory>, E> {
-        let from: Vec<Object> = [first].into_iter().chain(chunks).collect();
+    /// When it cannot be read.
+    pub fn inventory<E>(&self, from: Object, parse: impl FnOnce(&Object) -> Result<Inventory, E>) -> Result<Arc<Inventory>, E> {
         let mut last = lock(&self.inventory);
         if let Some((_, inventory)) = last.as_ref().filter(|(known, _)| *known == from) {
             return Ok(inventory.clone());
         }
-        let inventory = Arc::new(parse(&from[0], &from[1..])?);
+        let inventory = Arc::new(parse(&from)?);
         *last = Some((from, inventory.clone()));
         Ok(inventory)
     }

@@ -6,7 +6,7 @@ use super::{Context, now};
 use crate::api::{Class, Reason, VDOConfig, VDOConfigStatus, chain};
 use crate::cluster::ClusterError;
 use crate::plan::Drift;
-use crate::reconcile::{self, Next, Occasion, configs};
+use crate::reconcile::{self, Mode, Next, Occasion, configs};
 use crate::runtime::metrics::{ConditionValue, ReconcileResult};
 use crate::status::{Note, Report, Trouble, fold, notes, pace};
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -34,6 +34,7 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
     let mut report = match known {
         Ok((kubernetes, acting)) => {
             let occasion = Occasion {
+                mode: Mode::Operator,
                 config: &object,
                 acting: &acting,
                 kubernetes,

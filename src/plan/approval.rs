@@ -15,8 +15,8 @@ pub type Drawn = BTreeMap<ObjectId, String>;
 /// It speaks of what is done to which object and to which content. When the plan was made, what other people changed in the
 /// meantime and in which order it was read make no difference.
 #[must_use]
-pub fn hash(whole: &Plan, drawn: &Drawn) -> Option<String> {
-    let mut lines: Vec<String> = whole.steps.iter().filter_map(|step| line(step, drawn)).collect();
+pub fn hash(plan: &Plan, drawn: &Drawn) -> Option<String> {
+    let mut lines: Vec<String> = plan.writes().filter_map(|step| line(step, drawn)).collect();
     lines.sort();
     (!lines.is_empty()).then(|| Digest::of(lines.join("\n").as_bytes()).hex()[..16].to_owned())
 }
@@ -38,7 +38,8 @@ fn line(step: &Step, drawn: &Drawn) -> Option<String> {
         }
         Step::Delete { id, uid, .. } => Some(format!("prune {id} {uid}")),
         Step::Release { id, uid, .. } => Some(format!("release {id} {uid}")),
-        Step::Record(_) | Step::Commit(_) => None,
+        // It is drawn by chance.
+        Step::Store { .. } | Step::SetFinalizer | Step::Record(_) | Step::Commit(_) | Step::Finish => None,
     }
 }
 

@@ -1,6 +1,6 @@
-use super::remove::PROTECTED;
-use super::replace::replaceable;
-use super::{Desired, Inventory, Plan, Step};
+use super::prune::PROTECTED;
+use super::recreate::replaceable;
+use super::{Desired, Inventory, Step};
 use std::collections::BTreeSet;
 
 /// A plan broke a rule that every plan must keep: a defect of ours, caught before the first write.
@@ -12,25 +12,27 @@ pub struct PlanRejected {
     rule: String,
 }
 
-/// Holds a plan against the rules that no plan may break, whatever made it.
+/// Holds what is about to be written against the rules that no plan may break, whatever made it.
 ///
 /// # Errors
 /// With the first rule that is broken.
-pub fn check(plan: &Plan, desired: &[Desired], inventory: &Inventory) -> Result<(), PlanRejected> {
+pub fn check(steps: &[Step], desired: &[Desired], inventory: &Inventory) -> Result<(), PlanRejected> {
     // Every rule is about steps, and nearly every plan has none.
-    if plan.steps.is_empty() {
+    if steps.is_empty() {
         return Ok(());
     }
     let refuse = |rule: String| Err(PlanRejected { rule });
     let wanted: BTreeSet<_> = desired.iter().map(|d| d.object.id()).collect();
     let mut recorded: BTreeSet<_> = inventory.objects.keys().cloned().collect();
     let mut wave_so_far = 0;
-    let (mut applied, mut deleted, mut committed) = (false, false, false);
-    for step in &plan.steps {
+    let (mut applied, mut deleted) = (BTreeSet::new(), BTreeSet::new());
+    let mut committed = false;
+    for step in steps {
         if committed {
             return refuse("a step follows the narrowing of the inventory".into());
         }
         match step {
+            Step::SetFinalizer | Step::Store { .. } => {}
             Step::Record(new) => {
                 if let Some(lost) = recorded.iter().find(|id| !new.objects.contains_key(*id)) {
                     return refuse(format!("{lost} would be dropped from the inventory before anything was removed"));
@@ -40,10 +42,10 @@ pub fn check(plan: &Plan, desired: &[Desired], inventory: &Inventory) -> Result<
                 }
                 recorded.extend(new.objects.keys().cloned());
             }
-            Step::Apply { object, wave, .. } => {
+            Step::Apply { object, wave, driver, .. } => {
                 let id = object.id();
-                applied = true;
-                if deleted {
+                applied.insert(driver);
+                if deleted.contains(driver) {
                     return refuse(format!(
                         "{id} would be written after something was deleted, so its predecessor would be gone unproven"
                     ));
@@ -56,8 +58,8 @@ pub fn check(plan: &Plan, desired: &[Desired], inventory: &Inventory) -> Result<
                 }
                 wave_so_far = *wave;
             }
-            Step::Replace { id, uid, wave, .. } => {
-                applied = true;
+            Step::Replace { id, uid, wave, driver, .. } => {
+                applied.insert(driver);
                 if !wanted.contains(id) || !recorded.contains(id) {
                     return refuse(format!("{id} would be replaced although it is not wanted, or not in the inventory"));
                 }
@@ -80,9 +82,9 @@ pub fn check(plan: &Plan, desired: &[Desired], inventory: &Inventory) -> Result<
                 }
                 wave_so_far = *wave;
             }
-            Step::Delete { id, uid, .. } => {
-                deleted = true;
-                if applied {
+            Step::Delete { id, uid, driver, .. } => {
+                deleted.insert(driver);
+                if applied.contains(driver) {
                     return refuse(format!(
                         "{id} would be deleted while something is being written, so its successor is unproven"
                     ));
@@ -101,26 +103,30 @@ pub fn check(plan: &Plan, desired: &[Desired], inventory: &Inventory) -> Result<
                         "{id} is another instance than the one in the inventory and would be deleted"
                     ));
                 }
-                if entry.adopted {
-                    return refuse(format!("{id} was there before the driver and would be deleted"));
-                }
                 if PROTECTED.contains(&id.kind()) {
                     return refuse(format!("{id} holds data and would be deleted"));
                 }
             }
-            Step::Release { id, uid, .. } => {
+            Step::Release { id, uid, driver, .. } => {
                 if wanted.contains(id) || !inventory.objects.contains_key(id) || uid.is_empty() {
                     return refuse(format!("{id} would be let go of although it is wanted, or not in the inventory"));
                 }
-                deleted = true;
+                deleted.insert(driver);
             }
             Step::Commit(new) => {
                 committed = true;
-                if applied || deleted {
+                if !applied.is_empty() || !deleted.is_empty() {
                     return refuse("the inventory would be narrowed before it is known what became of the other steps".into());
                 }
-                if let Some(lost) = wanted.iter().find(|id| !new.objects.contains_key(*id)) {
+                let lost = wanted.iter().find(|id| recorded.contains(*id) && !new.objects.contains_key(*id));
+                if let Some(lost) = lost {
                     return refuse(format!("{lost} is wanted and would be dropped from the inventory"));
+                }
+            }
+            Step::Finish => {
+                committed = true;
+                if let Some(left) = wanted.iter().next() {
+                    return refuse(format!("{left} is wanted, and the inventory would be deleted"));
                 }
             }
         }

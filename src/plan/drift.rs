@@ -1,7 +1,7 @@
 //! Who changed an object of ours, and whether somebody keeps changing it back.
 
-use super::written::writer;
-use super::{Change, Plan, Step};
+use super::managed_fields::writer;
+use super::{Change, Step};
 use crate::manifest::{Difference, Object};
 use crate::types::ObjectId;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -193,26 +193,19 @@ impl History {
     }
 }
 
-/// The fights that a plan would go on with. Their repairs are taken out of it; everything else in it stays, and so does a
-/// change of what is wanted.
-pub fn hold_fire(plan: &mut Plan, history: &History, now: Timestamp) -> Vec<Fight> {
-    let fights = history.fights(now);
-    let mut held = Vec::new();
-    plan.steps.retain(|step| {
-        let Step::Apply { object, change, .. } = step else { return true };
-        let fields: &[Difference] = match change {
-            Change::Repair(fields) => fields,
-            // Whoever deletes it again and again is an opponent, too.
-            Change::Restore => &[],
-            _ => return true,
-        };
-        let id = object.id();
-        let on = |fight: &&Fight| fight.id == id && (fight.path.is_empty() || fields.iter().any(|d| d.path == fight.path));
-        let fight = fights.iter().find(on);
-        held.extend(fight.cloned());
-        fight.is_none()
-    });
-    held
+/// The pause that a step would break: a repair of what another manager keeps changing.
+pub(super) fn contended<'a>(step: &Step, fights: &'a [Fight]) -> Option<&'a Fight> {
+    let Step::Apply { object, change, .. } = step else { return None };
+    let fields: &[Difference] = match change {
+        Change::Repair(fields) => fields,
+        // Deleting it repeatedly is contention, too.
+        Change::Restore => &[],
+        _ => return None,
+    };
+    let id = object.identity();
+    fights
+        .iter()
+        .find(|fight| fight.id == *id && (fight.path.is_empty() || fields.iter().any(|d| d.path == fight.path)))
 }
 
 #[cfg(test)]
@@ -378,13 +371,7 @@ mod tests {
                 driver: "vsphere-csi".into(),
                 take: false,
             };
-            let mut plan = Plan {
-                steps: vec![apply],
-                ..Plan::default()
-            };
-            let fights = hold_fire(&mut plan, &history, time(3));
-            assert_eq!(fights.len(), usize::from(plan.is_empty()));
-            plan.is_empty()
+            contended(&apply, &history.fights(time(3))).is_some()
         };
         assert!(held("d", Change::Repair(vec![difference("spec.replicas")])));
         assert!(!held("d", Change::Repair(vec![difference("spec.paused")])), "another field");

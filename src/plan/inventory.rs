@@ -1,6 +1,9 @@
+use super::LastApplied;
 use crate::manifest::Object;
 use crate::rbac::is_prerequisite;
-use crate::types::{ById, ObjectId};
+use crate::types::{ById, DriverName, ObjectId};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -14,6 +17,8 @@ pub struct Inventory {
     pub cluster_id: Option<String>,
     /// The state that a person has approved, where approval is asked for.
     pub approved: Option<String>,
+    /// What was applied last, by driver.
+    pub last: BTreeMap<DriverName, LastApplied>,
 }
 
 /// What is known of an object in the inventory.
@@ -25,8 +30,6 @@ pub struct Entry {
     pub driver: String,
     /// The wave it was applied in.
     pub wave: u8,
-    /// It was there before us, so it stays when we go.
-    pub adopted: bool,
     /// The instance, once it exists.
     pub uid: Option<String>,
     /// What was applied when everything was as wanted last, see [`applied`].
@@ -51,24 +54,37 @@ pub struct InventoryError {
     source: Damage,
 }
 
-impl InventoryError {
-    pub(super) fn new(name: &str, source: Damage) -> Self {
-        Self {
-            name: name.to_owned(),
-            source,
-        }
-    }
-}
-
 /// What is wrong with it.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Damage {
     #[error("the list of objects is none")]
     Text(#[source] serde_json::Error),
-    #[error("its part in ConfigMap {0} is not there")]
-    Missing(String),
-    #[error("its part in ConfigMap {0} was changed by somebody")]
+    #[error("its part {0} is not what was stored; another user changed it")]
     Changed(String),
+}
+
+/// An inventory that the API server would not take.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the inventory in ConfigMap {name} would have {size} bytes, and the API server takes {most}; the largest part is what is kept of driver {driver}. Nothing was changed: use a chart with fewer or smaller objects",
+    most = Inventory::MOST
+)]
+pub struct InventoryTooLarge {
+    /// The ConfigMap.
+    pub name: String,
+    /// What it would have.
+    pub size: usize,
+    /// Of which driver most is kept.
+    pub driver: String,
+}
+
+/// The content of the ConfigMap with an inventory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// What it lists, as text.
+    pub data: BTreeMap<String, String>,
+    /// What was applied last, one key for each driver and its content, base64.
+    pub binary: BTreeMap<String, String>,
 }
 
 /// An object and its entry. The fields are written out, because a flattened struct is read through a copy of everything in it, and
@@ -84,8 +100,6 @@ struct Line {
     api_version: String,
     driver: String,
     wave: u8,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    adopted: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     uid: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,7 +117,6 @@ impl Line {
             api_version: entry.api_version,
             driver: entry.driver,
             wave: entry.wave,
-            adopted: entry.adopted,
             uid: entry.uid,
             applied: entry.applied,
         }
@@ -115,7 +128,6 @@ impl Line {
             api_version: self.api_version,
             driver: self.driver,
             wave: self.wave,
-            adopted: self.adopted,
             uid: self.uid,
             applied: self.applied,
         };
@@ -123,6 +135,7 @@ impl Line {
     }
 }
 
+const OBJECTS: &str = "objects";
 const CLUSTER_ID: &str = "clusterId";
 const APPROVED: &str = "approved";
 
@@ -135,38 +148,82 @@ impl Entry {
 }
 
 impl Inventory {
-    /// One line of text for each object.
-    pub(super) fn lines(&self) -> Vec<String> {
+    /// How many bytes one ConfigMap takes; the rest of 1 MiB is left to its metadata.
+    pub const MOST: usize = 1000 * 1024;
+
+    /// As it is stored.
+    #[must_use]
+    pub fn stored(&self) -> Stored {
         let mut all: Vec<_> = self.objects.iter().collect();
         all.sort_by_key(|(id, _)| *id);
         let line = |(id, entry)| serde_json::to_string(&Line::new(id, entry)).unwrap_or_default();
-        all.into_iter().map(line).collect()
-    }
-
-    /// Adds a list of such lines. What the administrator brings was listed once; it is not ours to remove.
-    pub(super) fn read(&mut self, text: &str) -> Result<(), serde_json::Error> {
-        let lines: Vec<Line> = serde_json::from_str(text)?;
-        let ours = lines.into_iter().map(Line::parts).filter(|(id, _)| !is_prerequisite(id));
-        self.objects.extend(ours);
-        Ok(())
-    }
-
-    /// All but the objects.
-    pub(super) fn rest(&self) -> BTreeMap<String, String> {
-        let all = [(CLUSTER_ID, &self.cluster_id), (APPROVED, &self.approved)];
-        all.into_iter()
-            .filter_map(|(key, value)| Some((key.to_owned(), value.clone()?)))
-            .collect()
-    }
-
-    /// An inventory with nothing but that.
-    pub(super) fn with_rest(data: &BTreeMap<String, String>) -> Self {
-        Self {
-            objects: ById::default(),
-            cluster_id: data.get(CLUSTER_ID).cloned(),
-            approved: data.get(APPROVED).cloned(),
+        let lines: Vec<String> = all.into_iter().map(line).collect();
+        let mut data = BTreeMap::from([(OBJECTS.to_owned(), format!("[\n{}\n]", lines.join(",\n")))]);
+        for (key, value) in [(CLUSTER_ID, &self.cluster_id), (APPROVED, &self.approved)] {
+            data.extend(value.clone().map(|value| (key.to_owned(), value)));
+        }
+        let binary = self
+            .last
+            .iter()
+            .map(|(driver, last)| (part(driver, last), STANDARD.encode(last.bytes())));
+        Stored {
+            data,
+            binary: binary.collect(),
         }
     }
+
+    /// Whether the API server would take it.
+    ///
+    /// # Errors
+    /// When it is too large.
+    pub fn fits(&self, name: &str) -> Result<(), InventoryTooLarge> {
+        let stored = self.stored();
+        let size = stored.data.values().chain(stored.binary.values()).map(String::len).sum();
+        if size <= Self::MOST {
+            return Ok(());
+        }
+        let entries = |driver: &str| self.objects.values().filter(|entry| entry.driver == driver).count();
+        let weight = |driver: &String| entries(driver) * 250 + self.last.get(driver).map_or(0, |last| last.bytes().len());
+        Err(InventoryTooLarge {
+            name: name.to_owned(),
+            size,
+            driver: self.drivers().into_iter().max_by_key(weight).unwrap_or_default(),
+        })
+    }
+
+    /// Reads what was stored. What the administrator brings was listed once; it is not ours to remove.
+    ///
+    /// # Errors
+    /// When it is not what was stored.
+    pub fn parse(name: &str, stored: &Stored) -> Result<Self, InventoryError> {
+        let damaged = |source| InventoryError {
+            name: name.to_owned(),
+            source,
+        };
+        let text = stored.data.get(OBJECTS).map_or("", String::as_str);
+        let lines: Vec<Line> = serde_json::from_str(text).map_err(|error| damaged(Damage::Text(error)))?;
+        let objects = lines.into_iter().map(Line::parts).filter(|(id, _)| !is_prerequisite(id));
+        let last = stored.binary.iter().map(|(key, text)| {
+            let changed = || damaged(Damage::Changed(key.clone()));
+            let last = LastApplied::from_bytes(&STANDARD.decode(text).map_err(|_| changed())?);
+            let driver = key.split('.').next().unwrap_or_default();
+            if part(driver, &last) != *key {
+                return Err(changed());
+            }
+            Ok((driver.to_owned(), last))
+        });
+        Ok(Self {
+            objects: objects.collect(),
+            cluster_id: stored.data.get(CLUSTER_ID).cloned(),
+            approved: stored.data.get(APPROVED).cloned(),
+            last: last.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// The key of what was applied last. It says what is in it, so that a change by another user is seen.
+fn part(driver: &str, last: &LastApplied) -> String {
+    format!("{driver}.{}.json.gz", last.digest())
 }
 
 #[cfg(test)]
@@ -174,7 +231,16 @@ mod tests {
     use super::*;
 
     fn parse(data: &BTreeMap<String, String>) -> Result<Inventory, InventoryError> {
-        Inventory::parse("i", data, &BTreeMap::new())
+        let stored = Stored {
+            data: data.clone(),
+            binary: BTreeMap::new(),
+        };
+        Inventory::parse("i", &stored)
+    }
+
+    fn config_map(name: &str, data: &str) -> Object {
+        let value = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"key": data}});
+        Object::new(value).expect("an object")
     }
 
     #[test]
@@ -183,7 +249,6 @@ mod tests {
             api_version: "apps/v1".into(),
             driver: "d".into(),
             wave: 3,
-            adopted: uid.is_none(),
             uid: uid.map(Into::into),
             applied: uid.map(Into::into),
         };
@@ -194,9 +259,56 @@ mod tests {
             ]),
             cluster_id: Some("id".into()),
             approved: Some("state".into()),
+            last: BTreeMap::from([("d".into(), LastApplied::of([config_map("a", "x")].iter()))]),
         };
-        assert_eq!(parse(&inventory.kept("i").index).expect("readable"), inventory);
-        assert_eq!(parse(&Inventory::default().kept("i").index).expect("empty"), Inventory::default());
+        assert_eq!(Inventory::parse("i", &inventory.stored()).expect("readable"), inventory);
+        let empty = Inventory::default();
+        assert_eq!(Inventory::parse("i", &empty.stored()).expect("empty"), empty);
+    }
+
+    #[test]
+    fn inventory_changed_part_is_error() {
+        let inventory = Inventory {
+            last: BTreeMap::from([("d".into(), LastApplied::of([config_map("a", "x")].iter()))]),
+            ..Inventory::default()
+        };
+        let other = LastApplied::of([config_map("a", "y")].iter());
+        for text in [STANDARD.encode(other.bytes()), "no base64".into(), String::new()] {
+            let mut stored = inventory.stored();
+            stored.binary.values_mut().for_each(|value| *value = text.clone());
+            let error = Inventory::parse("i", &stored).expect_err("changed");
+            let said = crate::api::chain(&error);
+            assert!(
+                said.contains("ConfigMap i cannot be read") && said.contains("another user changed it"),
+                "{said}"
+            );
+        }
+    }
+
+    #[test]
+    fn inventory_larger_than_configmap_is_refused() {
+        let entry = |driver: &str| Entry {
+            api_version: "v1".into(),
+            driver: driver.into(),
+            wave: 2,
+            uid: Some("4201f8cd-1b9d-0f4c-8a3e-000000000000".into()),
+            applied: Some("0123456789abcdef".into()),
+        };
+        let of = |count: usize| Inventory {
+            objects: (0..count)
+                .map(|n| {
+                    (
+                        ObjectId::new("", "ConfigMap", "ns", format!("object-{n}")),
+                        entry(if n < 3 { "few" } else { "many" }),
+                    )
+                })
+                .collect(),
+            ..Inventory::default()
+        };
+        assert_eq!(of(2_000).fits("i"), Ok(()));
+        let error = of(10_000).fits("i").expect_err("too large");
+        assert_eq!((error.name.as_str(), error.driver.as_str()), ("i", "many"));
+        assert!(error.size > Inventory::MOST);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-use super::{Step, precedence};
+use super::{Step, dependencies};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ impl<'a> Schedule<'a> {
     /// Nothing is started yet.
     #[must_use]
     pub fn of(steps: &'a [Step]) -> Self {
-        let waits = precedence(steps);
+        let waits = dependencies(steps);
         let (mut followers, mut behind) = (vec![Vec::new(); steps.len()], vec![0; steps.len()]);
         for (step, earlier) in waits.iter().enumerate().rev() {
             for earlier in earlier {
@@ -78,7 +78,7 @@ impl<'a> Schedule<'a> {
             Step::Apply { driver, wave, .. } | Step::Replace { driver, wave, .. } => {
                 self.failed.get(driver.as_str()).is_some_and(|failed| failed < wave)
             }
-            Step::Record(_) | Step::Delete { .. } | Step::Release { .. } | Step::Commit(_) => false,
+            _ => false,
         }
     }
 }
@@ -111,20 +111,19 @@ mod tests {
     #[test]
     fn schedule_failed_step_stops_only_its_dependents() {
         let steps = [
-            create(CSI, "Namespace", ""),
+            create(CSI, "Service", "ns"),
             create(CPI, "ConfigMap", "kube-system"),
-            create(CSI, "ConfigMap", "Namespace"),
-            create(CSI, "Secret", "Namespace"),
+            create(CSI, "ConfigMap", "ns"),
+            create(CSI, "Secret", "ns"),
             create(CPI, "DaemonSet", "kube-system"),
-            create(CSI, "Deployment", "Namespace"),
+            create(CSI, "Deployment", "ns"),
         ];
         let cases: [(&[usize], &[usize]); 5] = [
             (&[], &[0, 1, 2, 3, 4, 5]),
             // A configuration: the other driver goes on, and so does what is of its own wave.
             (&[1], &[0, 1, 2, 3, 5]),
             (&[2], &[0, 1, 2, 3, 4]),
-            // A namespace: everything in it.
-            (&[0], &[0, 1, 4]),
+            (&[0], &[0, 1, 2, 3, 4]),
             // The last ones stop nobody.
             (&[4, 5], &[0, 1, 2, 3, 4, 5]),
         ];

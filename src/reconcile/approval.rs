@@ -1,30 +1,30 @@
 //! Whether a plan may be carried out, or waits for a person (pure).
 
-use super::prepare::Prepared;
+use super::decide::Decision;
 use super::survey::Survey;
 use crate::api::{APPROVE, Approval, PlanStatus, Reason, VDOConfig};
 use crate::plan::{Wait, hash, target};
 use crate::status::Report;
 use kube::ResourceExt;
 
-/// Reports the plan, and says whether it may be carried out. A person approves a plan by its hash once; the state that it leads
+/// Reports the plan, and closes what a person has to approve. A person approves a plan by its hash once; the state that it leads
 /// to is kept in the inventory, so that every later step towards it, also after a restart, is approved too.
-pub(super) fn permit(config: &VDOConfig, survey: &Survey, prepared: &mut Prepared, report: &mut Report) -> bool {
-    let whole = prepared.whole(survey);
-    let Some(hash) = hash(&whole, &prepared.drawn) else { return true };
-    let target = target(&prepared.desired, &prepared.drawn);
+pub(super) fn approve(config: &VDOConfig, survey: &Survey, decision: &mut Decision, report: &mut Report) {
+    let Some(hash) = hash(&decision.plan, &decision.drawn) else {
+        return;
+    };
+    let target = target(&decision.desired, &decision.drawn);
     let manual = config.spec.approval == Approval::Manual;
     let given = config.annotations().get(APPROVE).is_some_and(|given| given.trim() == hash);
     let approved = !manual || given || survey.inventory.approved.as_deref() == Some(&target);
-    let steps = whole.changes();
+    let steps = decision.plan.changes();
     report.plan = Some(PlanStatus {
         hash: hash.clone(),
         steps: i64::try_from(steps).unwrap_or(i64::MAX),
         approved,
     });
     if approved && manual {
-        prepared.approved = Some(target);
-        prepared.replan(survey);
+        decision.approved = Some(target);
     }
     if !approved {
         let (namespace, name) = (config.namespace().unwrap_or_default(), config.name_any());
@@ -38,6 +38,6 @@ pub(super) fn permit(config: &VDOConfig, survey: &Survey, prepared: &mut Prepare
             message,
         };
         report.waiting.insert(0, wait);
+        decision.plan.await_approval();
     }
-    approved
 }

@@ -1,7 +1,7 @@
 //! Volumes that several nodes share, looked for only when the CSI driver is about to be upgraded: its node plugin is replaced under
 //! their mounts.
 
-use super::lookups::volume_watches;
+use super::look_up::volume_watches;
 use super::select::Asked;
 use super::upgrade::SHARED_DETACHED;
 use crate::api::{ConditionType, Reason};

@@ -2,6 +2,7 @@
 
 use super::error::ReconcileError;
 use super::select::Asked;
+use super::survey::Survey;
 use super::webhook::{Material, SERVED};
 use crate::api::{CREDENTIALS_ANNOTATION, Permission, StorageProvider, VDOConfigSpec};
 use crate::chart::{self, Chart, Configuration};
@@ -9,7 +10,7 @@ use crate::driverconfig::{self, cpi, csi};
 use crate::facts::{Cluster, Connection};
 use crate::manifest::{Object, Owner, stamp};
 use crate::plan::{Desired, Drawn, wave};
-use crate::types::{DriverName, Secret};
+use crate::types::{CPI, CSI, DriverName, DriverVersion, Secret};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
@@ -94,41 +95,97 @@ impl Renders {
     }
 }
 
-/// Every object of every driver, stamped, with its wave.
+/// Every object of a driver, stamped, with its wave.
 ///
 /// # Errors
-/// When values break a chart's schema, a template fails, or a setting cannot be written in the driver's grammar.
-pub fn desired(wanted: &Wanted<'_>, renders: &Renders) -> Result<Vec<Desired>, ReconcileError> {
-    let mut all = Vec::new();
-    for (driver, chart) in wanted.charts {
-        let own: Vec<Connection> = wanted
+/// When values break the chart's schema, a template fails, or a setting cannot be written in the driver's grammar.
+pub fn render(wanted: &Wanted<'_>, driver: &str, renders: &Renders) -> Result<Vec<Desired>, ReconcileError> {
+    let Some(chart) = wanted.charts.get(driver) else {
+        return Ok(Vec::new());
+    };
+    let own = wanted.connections_of(driver);
+    let values = values(wanted, chart);
+    let effective = chart::accepted(chart, &values)?;
+    let place = Place {
+        configuration: chart.metadata.configuration,
+        version: &chart.metadata.version,
+        namespace: effective.get("namespace").and_then(Value::as_str).unwrap_or_default(),
+    };
+    renders.made(Ingredients {
+        chart: chart.clone(),
+        context: context(wanted, &own),
+        more: configuration(wanted, &place, &own)?,
+        values,
+        owner: wanted.owner(driver, chart.metadata.version.to_string()),
+    })
+}
+
+impl Wanted<'_> {
+    fn connections_of(&self, driver: &str) -> Vec<Connection> {
+        let names = self.asked.connections.get(driver);
+        let own = self
             .connections
             .iter()
-            .filter(|c| wanted.asked.connections.get(driver).is_some_and(|names| names.contains(&c.name)))
-            .cloned()
-            .collect();
-        let values = values(wanted, chart);
-        all.extend(renders.made(Ingredients {
-            chart: chart.clone(),
-            context: context(wanted, &own),
-            more: configuration(wanted, chart, &values, &own)?,
-            values,
-            owner: Owner {
-                apply_set: wanted.apply_set.into(),
-                driver: driver.clone(),
-                version: chart.metadata.version.to_string(),
-                salt: wanted.cluster.uid.clone(),
-            },
-        })?);
+            .filter(|c| names.is_some_and(|names| names.contains(&c.name)));
+        own.cloned().collect()
     }
-    Ok(all)
+
+    fn owner(&self, driver: &str, version: String) -> Owner {
+        Owner {
+            apply_set: self.apply_set.into(),
+            driver: driver.into(),
+            version,
+            salt: self.cluster.uid.clone(),
+        }
+    }
+}
+
+/// The configuration of what is installed, as it may have been applied last: with every connection that can be read, and with those that
+/// are verified. What really was applied is known by its digest.
+#[must_use]
+pub(super) fn last_configuration(wanted: &Wanted<'_>, survey: &Survey) -> Vec<Object> {
+    let mut all = Vec::new();
+    for (driver, version) in survey.versions() {
+        let secrets = survey
+            .inventory
+            .objects
+            .iter()
+            .filter(|(id, entry)| entry.driver == driver && id.kind() == "Secret");
+        let Some((first, _)) = secrets.into_iter().next() else { continue };
+        let place = Place {
+            configuration: match driver.as_str() {
+                CPI => Configuration::CpiYaml,
+                CSI => Configuration::CsiGcfg,
+                _ => continue,
+            },
+            version: &version,
+            namespace: &first.namespace,
+        };
+        let verified = |c: &&Connection| c.version.is_some() && c.blocked.is_none();
+        let readable: Vec<Connection> = wanted.connections.to_vec();
+        let own = wanted.connections_of(&driver);
+        let sets = [
+            own.iter().filter(verified).cloned().collect(),
+            own.clone(),
+            readable.iter().filter(verified).cloned().collect(),
+            readable,
+        ];
+        for connections in sets {
+            let Ok(mut objects) = configuration(wanted, &place, &connections) else {
+                continue;
+            };
+            stamp(&mut objects, &wanted.owner(&driver, version.to_string()));
+            all.extend(objects.into_iter().filter(Object::is_secret));
+        }
+    }
+    all
 }
 
 /// What of these objects comes from the certificate, whose keys are drawn by chance: the digest of each such object as it would be with
 /// any certificate.
 ///
 /// # Errors
-/// As for [`desired`].
+/// As for [`render`].
 pub(super) fn drawn(wanted: &Wanted<'_>, all: &[Desired]) -> Result<Drawn, ReconcileError> {
     if wanted.webhook.is_none() {
         return Ok(Drawn::new());
@@ -143,7 +200,12 @@ pub(super) fn drawn(wanted: &Wanted<'_>, all: &[Desired]) -> Result<Drawn, Recon
         ..*wanted
     };
     // Not kept: what is kept are the real ones.
-    let masked = desired(&masked, &Renders::default())?;
+    let renders = Renders::default();
+    let mut masked_all = Vec::new();
+    for driver in masked.charts.keys().filter(|driver| all.iter().any(|d| *d.driver == ***driver)) {
+        masked_all.extend(render(&masked, driver, &renders)?);
+    }
+    let masked = masked_all;
     let digest = |d: &Desired| d.object.applied().map(str::to_owned);
     let both = all.iter().zip(&masked).filter(|(real, any)| digest(real) != digest(any));
     Ok(both.filter_map(|(_, any)| Some((any.object.id(), digest(any)?))).collect())
@@ -233,19 +295,25 @@ fn put(values: &mut Value, path: &[&str], value: Value) {
     *at = value;
 }
 
+/// Where a configuration is for.
+struct Place<'a> {
+    configuration: Configuration,
+    version: &'a DriverVersion,
+    namespace: &'a str,
+}
+
 /// The objects with the driver's own configuration. They are not in any chart, because they hold the passwords.
-fn configuration(wanted: &Wanted<'_>, chart: &Chart, values: &Value, connections: &[Connection]) -> Result<Vec<Object>, ReconcileError> {
+fn configuration(wanted: &Wanted<'_>, place: &Place<'_>, connections: &[Connection]) -> Result<Vec<Object>, ReconcileError> {
     const SECRET: &str = "vsphere-config-secret";
     const CPI_SECRET: &str = "vsphere-cloud-secret";
     const CPI_CONFIG: &str = "vsphere-cloud-config";
     let connections: Vec<driverconfig::Connection> = connections.iter().map(connection).collect();
-    let effective = chart::accepted(chart, values)?;
-    let namespace = effective.get("namespace").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let objects = match chart.metadata.configuration {
+    let namespace = place.namespace.to_owned();
+    let objects = match place.configuration {
         Configuration::None => Vec::new(),
         Configuration::CsiGcfg => {
             let options = csi_options(wanted.cluster_id, &wanted.spec.storage_provider.clone().unwrap_or_default());
-            let data = csi::render(&chart.metadata.version, &options, &connections)?;
+            let data = csi::render(place.version, &options, &connections)?;
             let mut secrets = vec![secret(&namespace, SECRET, &data)];
             secrets.extend(wanted.webhook.map(|material| secret(&namespace, SERVED, &served(material))));
             secrets
@@ -261,7 +329,7 @@ fn configuration(wanted: &Wanted<'_>, chart: &Chart, values: &Value, connections
                 }),
                 ip_families: Vec::new(),
             };
-            let config = cpi::render(&chart.metadata.version, &options, &connections)?;
+            let config = cpi::render(place.version, &options, &connections)?;
             let mut data = config.files;
             data.insert("vsphere.conf".into(), config.conf);
             let secret = secret(&namespace, CPI_SECRET, &config.secret);

@@ -3,7 +3,7 @@
 use super::World;
 use crate::cluster::{ClusterError, with_managers};
 use crate::manifest::{Difference, Object};
-use crate::plan::{Change, Drift, Plan, Step, blame, is_own_spelling};
+use crate::plan::{Change, Drift, Step, blame, is_own_spelling};
 use crate::types::ObjectId;
 use futures::StreamExt;
 use futures::stream;
@@ -17,9 +17,8 @@ const CONCURRENCY: usize = 8;
 
 /// What was changed by whom, of everything that a plan repairs. It has to be read before: a repair makes the field ours. What turns out
 /// to be changed by nobody, but written by the API server in its own way, leaves the plan.
-pub(super) async fn found(world: &World, plan: &mut Plan) -> Vec<Drift> {
-    let repairs: Vec<(Object, Option<Vec<Difference>>)> = plan
-        .steps
+pub(super) async fn found(world: &World, steps: &mut Vec<Step>) -> Vec<Drift> {
+    let repairs: Vec<(Object, Option<Vec<Difference>>)> = steps
         .iter()
         .filter_map(|step| match step {
             Step::Apply { object, change, .. } => match change {
@@ -57,7 +56,7 @@ pub(super) async fn found(world: &World, plan: &mut Plan) -> Vec<Drift> {
             Err(error) => tracing::debug!(%error, "who changed an object is not known"),
         }
     }
-    plan.steps.retain(|step| {
+    steps.retain(|step| {
         let repair = matches!(
             step,
             Step::Apply {

@@ -1,6 +1,6 @@
 use crate::api::{Class, Failure, Reason};
 use crate::cluster::ClusterError;
-use crate::plan::{InventoryError, PlanRejected};
+use crate::plan::{InventoryError, InventoryTooLarge, PlanRejected};
 
 /// Why a reconcile did not come through. Errors of other rooms are passed on as they are: each says its own sentence.
 #[derive(Debug, thiserror::Error)]
@@ -161,6 +161,9 @@ pub enum ReconcileError {
     /// The inventory is damaged.
     #[error(transparent)]
     Inventory(#[from] InventoryError),
+    /// The inventory would be too large.
+    #[error(transparent)]
+    InventoryTooLarge(#[from] InventoryTooLarge),
     /// The plan broke a rule.
     #[error(transparent)]
     Plan(#[from] PlanRejected),
@@ -195,6 +198,7 @@ impl Failure for ReconcileError {
             Self::Config(_) => Reason::ConfigurationInvalid,
             Self::Manifest(_) => Reason::RenderFailed,
             Self::Inventory(_) => Reason::InvalidSpec,
+            Self::InventoryTooLarge(_) => Reason::RenderFailed,
             Self::Plan(_) => Reason::PlanRejected,
             Self::Certificate(_) => Reason::WebhookCertificateInvalid,
             Self::Cluster(error) => error.reason(),
@@ -224,6 +228,7 @@ impl Failure for ReconcileError {
             | Self::Config(_)
             | Self::Manifest(_)
             | Self::Inventory(_)
+            | Self::InventoryTooLarge(_)
             | Self::Plan(_) => Class::Terminal,
         }
     }

@@ -2,6 +2,7 @@
 
 use super::World;
 use super::error::ReconcileError;
+use super::select::Failures;
 use super::survey::Survey;
 use crate::api::{ConditionType, Reason};
 use crate::cluster::{Select, Watch};
@@ -11,12 +12,18 @@ use crate::status::{Precondition, Report};
 use crate::types::{CPI, CSI_DRIVER};
 use std::collections::BTreeSet;
 
-/// Reports the condition. A driver that does not run yet is not installed against somebody else's; one that runs goes on,
-/// because to stop looking after it would help nobody.
+/// Reports the condition. A driver that does not run yet is not installed against another one; one that runs is kept, because to stop
+/// repairing it would help no one.
 ///
 /// # Errors
-/// When somebody is in the way of a driver that does not run yet, or when it cannot be found out.
-pub(super) async fn nobody_else(world: &World, survey: &Survey, desired: &[Desired], report: &mut Report) -> Result<(), ReconcileError> {
+/// When it cannot be found out.
+pub(super) async fn foreign_drivers(
+    world: &World,
+    survey: &Survey,
+    desired: &[Desired],
+    failures: &mut Failures,
+    report: &mut Report,
+) -> Result<(), ReconcileError> {
     let watches = watches(desired);
     let view = world.reader.load(watches.clone()).await?;
     let found: Vec<Object> = watches.iter().flat_map(|watch| view.list(watch)).collect();
@@ -37,8 +44,18 @@ pub(super) async fn nobody_else(world: &World, survey: &Survey, desired: &[Desir
     report
         .preconditions
         .push(Precondition::fails(kind, Reason::NotOurs, message.clone()));
-    if all.iter().any(|foreigner| !survey.running.contains_key(&foreigner.driver)) {
-        return Err(ReconcileError::ForeignDriver { message });
+    let new = |driver: &str| !survey.running.contains_key(driver);
+    // The original operator installs all of them.
+    let concerned: BTreeSet<String> = all
+        .iter()
+        .flat_map(|foreigner| match foreigner.all {
+            true => desired.iter().map(|d| d.driver.to_string()).collect(),
+            false => vec![foreigner.driver.clone()],
+        })
+        .filter(|driver| new(driver))
+        .collect();
+    if !concerned.is_empty() {
+        failures.of(concerned, ReconcileError::ForeignDriver { message });
     }
     Ok(())
 }

@@ -5,10 +5,13 @@ use crate::api::Reason;
 use crate::facts::{Cluster, Connection};
 use crate::health::{DriverHealth, Verdict, assess};
 use crate::manifest::Object;
-use crate::plan::{Desired, Hold, Needs, Wait};
+use crate::plan::{Desired, Needs, Wait};
 use crate::types::{ById, CPI, CSI, DriverName};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+
+/// The waves of a driver that must not start yet: the first of them, and what they wait for.
+pub type Hold = (u8, Wait);
 
 /// How long the workloads of a driver that needs initialised nodes wait for the last of them, in seconds since the cloud
 /// provider was installed. A node whose machine is missing must not keep volumes from all others for ever.
@@ -41,18 +44,16 @@ pub fn hold(desired: &[Desired], cluster: &Cluster, running: &BTreeMap<DriverNam
         cluster.nodes.len() - lacking.len(),
         cluster.nodes.len()
     );
-    Some(Hold {
-        from,
-        waits: vec![Wait {
-            driver: CSI.into(),
-            reason: if lacking.is_empty() {
-                Reason::WaitingForDriver
-            } else {
-                Reason::WaitingForNodes
-            },
-            message,
-        }],
-    })
+    let wait = Wait {
+        driver: CSI.into(),
+        reason: if lacking.is_empty() {
+            Reason::WaitingForDriver
+        } else {
+            Reason::WaitingForNodes
+        },
+        message,
+    };
+    Some((from, wait))
 }
 
 /// Which driver must not even begin without which other one: a CSI driver that is not there yet would wait for the cloud provider with
@@ -73,7 +74,7 @@ pub fn hold_lamed(
     asked: &Asked,
     connections: &[Connection],
     running: &BTreeMap<DriverName, DriverHealth>,
-) -> Option<Hold> {
+) -> Vec<Hold> {
     let waits = asked.connections.iter().filter(|(driver, _)| !running.contains_key(*driver));
     let held = waits.filter_map(|(driver, names)| {
         let lamed = connections.iter().find(|c| names.contains(&c.name) && c.lamed.contains(driver))?;
@@ -90,11 +91,7 @@ pub fn hold_lamed(
         };
         Some((from, wait))
     });
-    let (from, wait): (Vec<_>, Vec<_>) = held.unzip();
-    Some(Hold {
-        from: from.into_iter().min()?,
-        waits: wait,
-    })
+    held.collect()
 }
 
 /// Holds a webhook back until the pods that answer for it are ready: from then on the API server asks it, and refuses what it
@@ -113,14 +110,12 @@ pub fn hold_webhook(desired: &[Desired], live: &ById<Object>) -> Option<Hold> {
             None => Some(format!("{} is not there yet", d.object)),
         })
         .find_map(|waits| waits)?;
-    Some(Hold {
-        from: webhook.wave,
-        waits: vec![Wait {
-            driver: webhook.driver.to_string(),
-            reason: Reason::WaitingForPods,
-            message: format!("{} waits for the pods that answer for it: {message}", webhook.object),
-        }],
-    })
+    let wait = Wait {
+        driver: webhook.driver.to_string(),
+        reason: Reason::WaitingForPods,
+        message: format!("{} waits for the pods that answer for it: {message}", webhook.object),
+    };
+    Some((webhook.wave, wait))
 }
 
 /// The Deployments whose pods answer for a webhook, by the Services that it names. One that is not among what is wanted is
@@ -243,9 +238,7 @@ mod tests {
             let running = running.iter().map(|driver: &&str| ((*driver).to_owned(), health.clone())).collect();
             let connections = [connection("vc1", vc1), connection("vc2", vc2)];
             let hold = hold_lamed(&desired, &asked, &connections, &running);
-            let told = hold
-                .as_ref()
-                .map(|hold| (hold.from, hold.waits[0].reason, hold.waits[0].message.as_str()));
+            let told = hold.first().map(|(from, wait)| (*from, wait.reason, wait.message.as_str()));
             assert_eq!(
                 told.map(|t| (t.0, t.1)),
                 expected.map(|(from, _)| (from, Reason::PrivilegesMissing))
@@ -271,7 +264,7 @@ mod tests {
         };
         hold(&desired, &cluster, &running, cpi_age).map_or_else(
             || "goes on".into(),
-            |h| format!("wave {}: {} {}", h.from, h.waits[0].reason, h.waits[0].message),
+            |(from, wait)| format!("wave {from}: {} {}", wait.reason, wait.message),
         )
     }
 
@@ -367,7 +360,7 @@ mod tests {
         ];
         let ready = json!({"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1});
         let live = |objects: &[Object]| objects.iter().map(|o| (o.id(), o.clone())).collect::<ById<_>>();
-        let say = |live: &ById<Object>| hold_webhook(&desired, live).map(|hold| (hold.from, hold.waits[0].message.clone()));
+        let say = |live: &ById<Object>| hold_webhook(&desired, live).map(|(from, wait)| (from, wait.message));
         let waits = |what: &str| {
             Some((
                 7,

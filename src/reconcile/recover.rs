@@ -1,14 +1,14 @@
 //! A lost inventory: what bears our labels is found again and recorded, before anything else happens (effect).
 
 use super::World;
+use super::apply::{Place, apply};
 use super::erase::{is_current, outdated};
 use super::error::ReconcileError;
-use super::execute::{Place, execute};
 use super::survey::Survey;
 use crate::api::{DRIVER_LABEL, FINALIZER, PART_OF_LABEL, Reason, VDOConfig};
 use crate::cluster::{Reader, Select, Watch};
 use crate::manifest::{Object, is_owned};
-use crate::plan::{Entry, Inventory, Plan, Step, Wait, wave};
+use crate::plan::{Entry, Inventory, Step, Wait, wave};
 use crate::status::{Report, Trouble};
 use crate::types::{CPI, CSI, DriverRole};
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -84,7 +84,6 @@ fn rebuilt(found: impl Iterator<Item = Object>, apply_set: &str, cluster_id: Opt
             api_version: object.api_version().to_owned(),
             driver: driver.to_owned(),
             wave: wave(object.kind(), role),
-            adopted: object.kind() == "Namespace",
             uid: Some(object.uid().to_owned()),
             applied: None,
         }
@@ -95,7 +94,7 @@ fn rebuilt(found: impl Iterator<Item = Object>, apply_set: &str, cluster_id: Opt
             .map(|object| (object.id(), entry(&object)))
             .collect(),
         cluster_id,
-        approved: None,
+        ..Inventory::default()
     }
 }
 
@@ -112,13 +111,10 @@ pub(super) async fn record(config: &VDOConfig, world: &World, survey: &Survey, r
         config.name_any()
     );
     tracing::warn!(inventory = survey.inventory_name, objects, "{message}");
-    let plan = Plan {
-        steps: vec![Step::Record(Inventory::clone(&survey.inventory))],
-        ..Plan::default()
-    };
-    let namespace = config.namespace().unwrap_or_default();
-    let place = Place::of(survey, &namespace);
-    let outcome = execute(&plan, world, &place).await;
+    let steps = [Step::SetFinalizer, Step::Record(Inventory::clone(&survey.inventory))];
+    let finalizer = config.finalizers().iter().any(|f| f == FINALIZER);
+    let steps = if finalizer { &steps[1..] } else { &steps[..] };
+    let outcome = apply(steps, world, &Place::of(survey, config)).await;
     report.troubles.extend(outcome.failures.iter().map(Trouble::from));
     report.waiting.push(Wait {
         driver: String::new(),
@@ -202,7 +198,6 @@ mod tests {
         let found = [
             object("DaemonSet", "cpi", CPI, "set"),
             object("Deployment", "csi", CSI, "set"),
-            object("Namespace", "home", CSI, "set"),
             object("Service", "foreign", CSI, "another set"),
             unmanaged,
         ];
@@ -210,13 +205,9 @@ mod tests {
         let lines: Vec<String> = inventory
             .objects
             .iter()
-            .map(|(id, e)| format!("{} {} {} {} {:?}", id.name, e.driver, e.wave, e.adopted, e.uid.as_deref()))
+            .map(|(id, e)| format!("{} {} {} {:?}", id.name, e.driver, e.wave, e.uid.as_deref()))
             .collect();
-        let mut expected = [
-            format!("cpi {CPI} 4 false Some(\"uid-cpi\")"),
-            format!("csi {CSI} 5 false Some(\"uid-csi\")"),
-            format!("home {CSI} 1 true Some(\"uid-home\")"),
-        ];
+        let mut expected = [format!("cpi {CPI} 4 Some(\"uid-cpi\")"), format!("csi {CSI} 5 Some(\"uid-csi\")")];
         expected.sort();
         let mut lines = lines;
         lines.sort();

@@ -75,7 +75,7 @@ impl Rehearsals {
 
     /// Forgets what no plan asks for any more.
     pub(super) fn retain(&self, plan: &Plan) {
-        let wanted: BTreeSet<ObjectId> = plan.steps.iter().filter_map(Step::id).collect();
+        let wanted: BTreeSet<ObjectId> = plan.writes().filter_map(Step::id).collect();
         self.lock().accepted.retain(|id, _| wanted.contains(id));
     }
 
@@ -103,7 +103,8 @@ pub(super) fn fingerprint(step: &Step) -> Digest {
     let text = match step {
         Step::Apply { object, take, .. } => format!("apply {take} {}", object.digest("")),
         Step::Replace { id, uid, .. } | Step::Delete { id, uid, .. } => format!("delete {id} {uid}"),
-        Step::Release { .. } | Step::Record(_) | Step::Commit(_) => String::new(),
+        Step::Store { object, .. } => format!("store {}", object.id()),
+        Step::Release { .. } | Step::SetFinalizer | Step::Record(_) | Step::Commit(_) | Step::Finish => String::new(),
     };
     Digest::of(text.as_bytes())
 }
@@ -124,6 +125,8 @@ mod tests {
             id: ObjectId::new("", "ConfigMap", "n", "a"),
             api_version: "v1".into(),
             uid: "u".into(),
+            wave: 2,
+            driver: "d".into(),
         };
         memory.only_of("one");
         memory.remember(&step, entitled());

@@ -1,9 +1,9 @@
 //! What a VDOConfig asks for, resolved to names that exist (pure).
 
 use super::error::ReconcileError;
-use crate::api::StorageProvider;
-use crate::api::VDOConfigSpec;
+use crate::api::{ManagementState, StorageProvider, VDOConfigSpec};
 use crate::matrix::{DriverRequest, Index, MULTI_VCENTER};
+use crate::status::Trouble;
 use crate::types::{CPI, CSI, DriverName, DriverVersion};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -95,34 +95,164 @@ fn features(csi: &StorageProvider) -> BTreeMap<String, String> {
     asked
 }
 
-/// Reads the specification against the connections that exist.
+/// What is wrong with drivers, each with those that it concerns.
+#[derive(Debug, Default)]
+pub struct Failures(Vec<Failure>);
+
+/// What is wrong with some drivers.
+#[derive(Debug)]
+pub struct Failure {
+    /// The drivers.
+    pub drivers: BTreeSet<DriverName>,
+    /// What is wrong.
+    pub error: ReconcileError,
+}
+
+impl Failures {
+    /// Adds one.
+    pub(super) fn of(&mut self, drivers: impl IntoIterator<Item = DriverName>, error: ReconcileError) {
+        self.0.push(Failure {
+            drivers: drivers.into_iter().collect(),
+            error,
+        });
+    }
+
+    /// Whether something is wrong with this driver.
+    #[must_use]
+    pub fn names(&self, driver: &str) -> bool {
+        self.0.iter().any(|failure| failure.drivers.contains(driver))
+    }
+
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What is published of them.
+    pub fn troubles(&self) -> impl Iterator<Item = Trouble> {
+        self.0.iter().map(|failure| Trouble::from(&failure.error))
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Failure> {
+        self.0.iter()
+    }
+
+    /// The first of them, if something is wrong with each of these drivers.
+    #[must_use]
+    pub fn of_all<'a>(self, drivers: impl IntoIterator<Item = &'a DriverName>) -> Option<ReconcileError> {
+        let mut drivers = drivers.into_iter();
+        let all = drivers.all(|driver| self.names(driver));
+        self.0.into_iter().next().filter(|_| all).map(|failure| failure.error)
+    }
+
+    /// Each of them.
+    #[must_use]
+    pub fn into_inner(self) -> Vec<Failure> {
+        self.0
+    }
+}
+
+/// Whether a driver is asked for.
+fn is_named(state: Option<ManagementState>) -> bool {
+    state.is_some_and(|state| state != ManagementState::Removed)
+}
+
+fn states(spec: &VDOConfigSpec) -> [(&'static str, Option<ManagementState>); 2] {
+    [
+        (CPI, spec.cloud_provider.as_ref().map(|cpi| cpi.management_state)),
+        (CSI, spec.storage_provider.as_ref().map(|csi| csi.management_state)),
+    ]
+}
+
+/// The drivers that are to be removed.
+#[must_use]
+pub(super) fn removed(spec: &VDOConfigSpec) -> BTreeSet<&'static str> {
+    let removed = states(spec)
+        .into_iter()
+        .filter(|(_, state)| *state == Some(ManagementState::Removed));
+    removed.map(|(driver, _)| driver).collect()
+}
+
+/// The drivers of which nothing is written.
+#[must_use]
+pub(super) fn paused(spec: &VDOConfigSpec) -> BTreeSet<DriverName> {
+    let paused = states(spec)
+        .into_iter()
+        .filter(|(_, state)| *state == Some(ManagementState::Paused));
+    paused.map(|(driver, _)| driver.to_owned()).collect()
+}
+
+/// Reads the specification against the connections that exist. Where no driver is named, both are asked for; one that is to be removed
+/// is not.
+#[must_use]
+pub fn requests(spec: &VDOConfigSpec, namespace: &str, existing: &BTreeSet<String>) -> (Asked, Failures) {
+    let (mut asked, mut failures) = (Asked::default(), Failures::default());
+    let states = states(spec);
+    let none = !states.iter().any(|(_, state)| is_named(*state));
+    for (driver, state) in states {
+        if !is_named(state) && (!none || state == Some(ManagementState::Removed)) {
+            continue;
+        }
+        if let Err(error) = asked.request(driver, spec, existing) {
+            asked.insert(
+                driver,
+                None,
+                false,
+                BTreeMap::new(),
+                BTreeMap::new(),
+                existing.iter().cloned().collect(),
+            );
+            failures.of([driver.to_owned()], error);
+        }
+    }
+    if existing.is_empty() {
+        failures = Failures::default();
+        let error = ReconcileError::NoConnections {
+            namespace: namespace.into(),
+        };
+        failures.of(asked.drivers.keys().cloned(), error);
+    }
+    (asked, failures)
+}
+
+/// The same, for a question about all of them.
 ///
 /// # Errors
 /// When there is no connection, a name leads nowhere, or a pin is no version.
 pub fn asked(spec: &VDOConfigSpec, namespace: &str, existing: &BTreeSet<String>) -> Result<Asked, ReconcileError> {
-    if existing.is_empty() {
-        return Err(ReconcileError::NoConnections {
-            namespace: namespace.into(),
-        });
+    let (asked, failures) = requests(spec, namespace, existing);
+    match failures.into_inner().into_iter().next() {
+        Some(failure) => Err(failure.error),
+        None => Ok(asked),
     }
-    let both = spec.cloud_provider.is_none() && spec.storage_provider.is_none();
-    let mut asked = Asked::default();
-    if both || spec.cloud_provider.is_some() {
-        let cpi = spec.cloud_provider.clone().unwrap_or_default();
-        let names = connections("spec.cloudProvider.vsphereCloudConfigs", cpi.vsphere_cloud_configs, existing)?;
-        let pin = pin("cloudProvider", cpi.version.as_deref())?;
-        asked.insert(CPI, pin, cpi.allow_incompatible, BTreeMap::new(), BTreeMap::new(), names);
+}
+
+impl Asked {
+    /// Whether a driver is asked for.
+    #[must_use]
+    pub fn wants(&self, driver: &str) -> bool {
+        self.drivers.contains_key(driver)
     }
-    if both || spec.storage_provider.is_some() {
+
+    fn request(&mut self, driver: &str, spec: &VDOConfigSpec, existing: &BTreeSet<String>) -> Result<(), ReconcileError> {
+        if driver == CPI {
+            let cpi = spec.cloud_provider.clone().unwrap_or_default();
+            let names = connections("spec.cloudProvider.vsphereCloudConfigs", cpi.vsphere_cloud_configs, existing)?;
+            let pin = pin("cloudProvider", cpi.version.as_deref())?;
+            self.insert(CPI, pin, cpi.allow_incompatible, BTreeMap::new(), BTreeMap::new(), names);
+            return Ok(());
+        }
         let csi = spec.storage_provider.clone().unwrap_or_default();
         let (features, states) = (features(&csi), csi.features.clone());
         let mut names = csi.vsphere_cloud_configs;
         names.extend(csi.vsphere_cloud_config);
         let names = connections("spec.storageProvider.vsphereCloudConfigs", names, existing)?;
         let pin = pin("storageProvider", csi.version.as_deref())?;
-        asked.insert(CSI, pin, csi.allow_incompatible, features, states, names);
+        self.insert(CSI, pin, csi.allow_incompatible, features, states, names);
+        Ok(())
     }
-    Ok(asked)
 }
 
 fn pin(field: &str, version: Option<&str>) -> Result<Option<DriverVersion>, ReconcileError> {

@@ -24,8 +24,6 @@ pub struct Survey {
     pub inventory: Arc<Inventory>,
     /// It was lost and is rebuilt from what bears our labels, and not stored yet: nothing may be removed because of it.
     pub recovered: bool,
-    /// Whether it is kept in several ConfigMaps.
-    pub(super) chunked: bool,
     /// Where it is kept.
     pub inventory_name: String,
     /// The id of our apply set.
@@ -47,10 +45,9 @@ pub async fn survey(reader: &Reader, config: &VDOConfig, version: KubernetesVers
     let inventory_name = gather::inventory_name(config);
     let apply_set = apply_set_id(&inventory_name, &config.namespace().unwrap_or_default());
     let expected = recover::is_expected(config);
-    let found = keep::find(reader, config, &apply_set, expected).await?;
-    let chunked = found.as_ref().is_some_and(|found| found.chunked);
+    let found = keep::find(reader, config, expected).await?;
     let (inventory, recovered) = match found {
-        Some(found) => (found.inventory, false),
+        Some(found) => (found, false),
         None if expected => {
             let found = recover::scan(reader, config, &apply_set).await?;
             let recovered = !found.objects.is_empty();
@@ -65,7 +62,6 @@ pub async fn survey(reader: &Reader, config: &VDOConfig, version: KubernetesVers
         cluster,
         inventory,
         recovered,
-        chunked,
         inventory_name,
         apply_set,
         live,
@@ -122,20 +118,22 @@ impl Survey {
         if !self.inventory.objects.is_empty() {
             report.inventory = Some((self.inventory_name.clone(), self.inventory.objects.len()));
         }
-        report.drivers = self
-            .installed
-            .iter()
-            .map(|(name, version)| DriverReport {
-                name: name.clone(),
-                version: version.clone(),
-                installed: Some(version.clone()),
-                available: String::new(),
-                chart: String::new(),
-                because: "installed".into(),
-                objects: self.count(name),
-                health: self.running.get(name).cloned(),
-            })
-            .collect();
+        report.drivers = self.reports();
+    }
+
+    /// Every installed driver as it is.
+    pub(super) fn reports(&self) -> Vec<DriverReport> {
+        let report = |(name, version): (&DriverName, &String)| DriverReport {
+            name: name.clone(),
+            version: version.clone(),
+            installed: Some(version.clone()),
+            available: String::new(),
+            chart: String::new(),
+            because: "installed".into(),
+            objects: self.count(name),
+            health: self.running.get(name).cloned(),
+        };
+        self.installed.iter().map(report).collect()
     }
 
     /// How many objects of a driver are in the inventory.

@@ -16,11 +16,12 @@ pub use state::{Pair, SECRET, State};
 use super::error::ReconcileError;
 use super::gather::by_name;
 use super::survey::Survey;
-use super::{Occasion, World};
+use super::{Mode, Occasion, World};
 use crate::api::{ConditionType, ManagementState, Reason};
 use crate::chart::Chart;
 use crate::health::DriverHealth;
 use crate::manifest::Object;
+use crate::plan::Step;
 use crate::status::Precondition;
 use crate::types::{CSI, Secret};
 use base64::Engine as _;
@@ -66,16 +67,17 @@ pub(super) fn wanted(occasion: &Occasion<'_>, chart: Option<&Chart>) -> Option<S
     Some(namespace.as_str()?.to_owned())
 }
 
-/// The certificate to render, after the next step of its life has been taken; and what there is to say of the one in use.
+/// The certificate to render, after the next step of its life; the write of that step, if it is due; and what there is to say of the one
+/// in use.
 ///
 /// # Errors
-/// When the Secret cannot be read or written, or no keys can be drawn.
+/// When the Secret cannot be read, or no keys can be drawn.
 pub(super) async fn material(
     occasion: &Occasion<'_>,
     world: &World,
     survey: &Survey,
     namespace: &str,
-) -> Result<(Material, Precondition), ReconcileError> {
+) -> Result<(Material, Option<Step>, Precondition), ReconcileError> {
     let own = occasion.config.namespace().unwrap_or_default();
     let watch = by_name("Secret", &own, SECRET);
     let found = world.reader.load([watch.clone()]).await?.one(&watch);
@@ -94,28 +96,31 @@ pub(super) async fn material(
         }
     });
     let action = decide(known.as_ref(), occasion.now);
-    // A command reads once and writes nothing, and neither does an operator that is paused.
-    let acts = world.reader.cache().is_some() && occasion.config.spec.management_state == ManagementState::Managed;
+    // A command writes nothing, and neither does an operator that is paused.
+    let acts = occasion.mode == Mode::Operator && occasion.config.spec.management_state == ManagementState::Managed;
+    let first = state.is_none();
     let state = match (state, acts || matches!(action, Action::Issue(_))) {
         (Some(state), false) => state,
         (state, _) => act(state, &action, live.works(&name, occasion.now), namespace, occasion.now)?,
     };
-    if acts && action != Action::Keep {
-        let owner = json!({"apiVersion": "vdo.vmware.com/v1alpha1", "kind": "VDOConfig", "name": occasion.config.name_any(), "uid": occasion.config.uid()});
-        let wanted = Object::new(state.write(&own, &owner))?;
-        let live = world.writer.apply(&wanted, true).await?;
-        if let Some(cache) = world.reader.cache() {
-            cache.applied(&wanted, &live);
+    let store = match acts && action != Action::Keep {
+        true => {
+            let owner = json!({"apiVersion": "vdo.vmware.com/v1alpha1", "kind": "VDOConfig", "name": occasion.config.name_any(), "uid": occasion.config.uid()});
+            Some(Step::Store {
+                object: Object::new(state.write(&own, &owner))?,
+                driver: CSI.to_owned(),
+                first,
+            })
         }
-        tracing::info!(secret = %wanted.id(), ?action, "the certificate of the CSI webhook takes its next step");
-    }
+        false => None,
+    };
     let precondition = live.verdict(&name, occasion.now);
     let material = Material {
         bundle: state.bundle(),
         certificate: state.current.certificate,
         key: state.current.key,
     };
-    Ok((material, precondition))
+    Ok((material, store, precondition))
 }
 
 /// The state after an action. When our own state was lost or is no good, what the cluster serves with may still work: then its

@@ -61,8 +61,21 @@ pub(super) fn drivers(conditions: &mut Conditions, report: &Report) {
         let wait = report.waiting.iter().find(|w| w.driver == name);
         match report.drivers.iter().find(|d| d.name == name) {
             None if report.leaving() => conditions.set(kind, Some(false), Reason::Deleting, format!("{} is removed", short(name))),
+            None if report.removing.iter().any(|removing| removing == name) => {
+                let message = format!("{} is removed, as its managementState says", short(name));
+                conditions.set(kind, None, Reason::Removed, message);
+            }
             None if report.drivers.is_empty() => conditions.keep(kind, Reason::NotChecked, "not looked at yet"),
             None => conditions.set(kind, None, Reason::NotRequested, format!("{} is not asked for", short(name))),
+            Some(_) if report.removing.iter().any(|removing| removing == name) => {
+                let message = wait.map_or_else(|| format!("{} is being removed", short(name)), |wait| wait.message.clone());
+                conditions.set(kind, Some(false), Reason::Deleting, message);
+            }
+            Some(d) if report.unrequested.iter().any(|kept| kept == name) => {
+                let (_, message) = state(d);
+                let ready = d.health.as_ref().is_some_and(|h| h.ready);
+                conditions.set(kind, Some(ready), Reason::NotRequested, format!("{message}; {}", unrequested(name)));
+            }
             Some(d) => match (&d.health, wait) {
                 (None, Some(wait)) => conditions.set(kind, Some(false), wait.reason, wait.message.clone()),
                 _ => {
@@ -72,6 +85,16 @@ pub(super) fn drivers(conditions: &mut Conditions, report: &Report) {
             },
         }
     }
+}
+
+/// What there is to do about a driver that is installed and not asked for.
+pub(super) fn unrequested(driver: &str) -> String {
+    let field = match driver {
+        CPI => "spec.cloudProvider",
+        CSI => "spec.storageProvider",
+        _ => "spec.drivers",
+    };
+    format!("it is not requested and stays as it is: name {field} to manage it, or set {field}.managementState to Removed to remove it")
 }
 
 /// How a driver is, as a reason and a sentence.

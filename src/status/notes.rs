@@ -58,25 +58,38 @@ pub struct Note {
     pub message: String,
 }
 
-/// The events of a transition: becoming ready, ceasing to be, and running into another trouble. Progress makes none.
+/// The events of a transition: becoming ready, ceasing to be, and running into another trouble; and of each driver, that it is no longer
+/// requested, or is being removed, or removed. Progress makes none.
 #[must_use]
 pub fn notes(old: &[Condition], new: &[Condition]) -> Vec<Note> {
+    let drivers = [ConditionType::CloudProviderReady, ConditionType::StorageReady].into_iter();
+    let told = [Reason::NotRequested, Reason::Deleting, Reason::Removed].map(Reason::as_str);
+    let apart = drivers.filter_map(|kind| {
+        let (before, after) = (Conditions::find(old, kind)?, Conditions::find(new, kind)?);
+        let news = before.reason != after.reason && told.contains(&after.reason.as_str()) && before.status != "Unknown";
+        news.then(|| Note {
+            warning: after.reason != Reason::Removed.as_str(),
+            reason: after.reason.clone(),
+            message: after.message.clone(),
+        })
+    });
+    ready(old, new).into_iter().chain(apart).collect()
+}
+
+fn ready(old: &[Condition], new: &[Condition]) -> Option<Note> {
     let (before, after) = (
         Conditions::find(old, ConditionType::Ready),
         Conditions::find(new, ConditionType::Ready),
     );
-    let Some(after) = after else { return Vec::new() };
+    let after = after?;
     let changed = before.is_none_or(|b| b.status != after.status || b.reason != after.reason);
     let working = Conditions::is_true(new, ConditionType::Reconciling) && before.is_none_or(|b| b.status != "True");
     let waits = Reason::PROGRESS.iter().any(|r| r.as_str() == after.reason);
-    if !changed || (working && waits) {
-        return Vec::new();
-    }
-    vec![Note {
+    (changed && !(working && waits)).then(|| Note {
         warning: after.status != "True",
         reason: after.reason.clone(),
         message: after.message.clone(),
-    }]
+    })
 }
 
 #[cfg(test)]

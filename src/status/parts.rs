@@ -31,10 +31,13 @@ pub(super) fn tri(value: Option<bool>) -> &'static str {
     }
 }
 
+/// Why a version, where nothing was chosen.
+pub(crate) const INSTALLED: &str = "installed";
+
 pub(super) fn driver(report: &DriverReport, old: &VDOConfigStatus) -> DriverStatus {
     let known = old.drivers.iter().find(|d| d.name == report.name && d.version == report.version);
     // A report that ended before the choice does not know these; they belong to the version and are still true.
-    let (available, chart, because) = match known.filter(|_| report.chart.is_empty()) {
+    let (available, chart, because) = match known.filter(|_| report.chart.is_empty() && report.because == INSTALLED) {
         Some(old) => (&old.available, &old.chart, &old.because),
         None => (&report.available, &report.chart, &report.because),
     };

@@ -121,6 +121,10 @@ pub struct Report {
     pub upgradeable: Option<Upgradeable>,
     /// The drivers asked for.
     pub drivers: Vec<DriverReport>,
+    /// The drivers that are installed and not asked for: they are kept.
+    pub unrequested: Vec<String>,
+    /// The drivers that are to be removed, as the specification says.
+    pub removing: Vec<String>,
     /// What is waited for.
     pub waiting: Vec<Wait>,
     /// What was left alone.

@@ -16,6 +16,7 @@ mod dry_run_disabled;
 mod fixture;
 mod foreign_driver;
 mod health;
+mod independence;
 mod install;
 mod inventory;
 mod leader_election;

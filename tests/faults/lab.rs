@@ -121,7 +121,7 @@ impl Lab {
         let bed = &self.bed;
         let with = |spec: Value| bed.config(spec);
         match scenario {
-            Scenario::Narrow => bed.apply(&with(json!({"storageProvider": {}}))).await,
+            Scenario::Narrow => bed.apply(&with(json!({"cloudProvider": {"managementState": "Removed"}}))).await,
             Scenario::Install | Scenario::ConfigureBack | Scenario::Widen => bed.apply(&with(json!({}))).await,
             Scenario::Adopt => bed.apply(&with(json!({"deletionPolicy": "Orphan"}))).await,
             Scenario::Configure => {

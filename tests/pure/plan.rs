@@ -4,7 +4,6 @@
 
 mod approval;
 mod held;
-mod inventory;
 mod properties;
 mod rules;
 mod schedule;

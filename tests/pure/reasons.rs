@@ -10,7 +10,7 @@ use vdo::api::{ConditionType, Conditions, Failure, Reason, VDOConfigStatus};
 use vdo::facts::Node;
 use vdo::health::driver_health;
 use vdo::manifest::Object;
-use vdo::plan::{Inventory, Plan, Step, check};
+use vdo::plan::{Inventory, Step, check};
 use vdo::reconcile::{ReconcileError, connection, login};
 use vdo::status::{Report, fold};
 use vdo::types::{CPI, CSI, ObjectId, Thumbprint};
@@ -258,15 +258,14 @@ fn reasons_unreadable_input_maps_to_published_reason() {
 fn reasons_plan_deleting_foreign_object_is_rejected() {
     let reason = |error: ReconcileError| error.reason().as_str();
     let id = ObjectId::new("", "ConfigMap", "n", "somebody's");
-    let plan = Plan {
-        steps: vec![Step::Delete {
-            id,
-            api_version: "v1".into(),
-            uid: "u".into(),
-        }],
-        ..Plan::default()
-    };
-    let refused = check(&plan, &[], &Inventory::default()).expect_err("nothing that is not ours is deleted");
+    let steps = [Step::Delete {
+        id,
+        api_version: "v1".into(),
+        uid: "u".into(),
+        wave: 2,
+        driver: String::new(),
+    }];
+    let refused = check(&steps, &[], &Inventory::default()).expect_err("nothing that is not ours is deleted");
     assert_eq!(reason(refused.into()), "PlanRejected");
 }
 

@@ -34,7 +34,7 @@ async fn release_volume(bed: &Bed, volume: &str) -> Result<()> {
     until_gone(bed, "v1", "PersistentVolume", "", volume).await
 }
 
-/// Taking the storage provider out of the specification removes the driver, unless it has volumes.
+/// The managementState of the storage provider removes the driver, unless it has volumes.
 #[test]
 fn storage_provider_with_volumes_is_not_removed() -> Result<()> {
     INSTALLED.run(async |bed| {
@@ -45,7 +45,8 @@ fn storage_provider_with_volumes_is_not_removed() -> Result<()> {
             "spec": {"attacher": "csi.vsphere.vmware.com", "nodeName": "w-1", "source": {"persistentVolumeName": "pv-00"}}});
         bed.apply(&attachment).await?;
         let mark = bed.cluster.audit().mark().await?;
-        bed.apply(&bed.config(json!({"cloudProvider": {}}))).await?;
+        bed.apply(&bed.config(json!({"storageProvider": {"managementState": "Removed"}})))
+            .await?;
         until_refused(bed, &["12 volumes", "pv-00 of claim shop/data on node w-1", "and 2 more", DESPITE]).await?;
         let gone = bed.deleted(mark).await?;
         ensure!(gone.is_empty(), "in spite of volumes:\n{gone}");
@@ -62,7 +63,8 @@ fn storage_provider_with_volumes_and_annotation_is_removed() -> Result<()> {
     INSTALLED.run(async |bed| {
         let mark = bed.cluster.audit().mark().await?;
         bed.apply(&volume("pv-left")).await?;
-        bed.apply(&bed.config(json!({"cloudProvider": {}}))).await?;
+        bed.apply(&bed.config(json!({"storageProvider": {"managementState": "Removed"}})))
+            .await?;
         until_refused(bed, &["pv-left"]).await?;
         let annotate = |value: Value| json!({"metadata": {"annotations": {DESPITE: value}}});
         bed.merge(VDO, "VDOConfig", NS, "vdo", annotate("true".into())).await?;
@@ -126,7 +128,8 @@ fn uninstall_with_volumes_or_snapshots_waits_for_the_last_one() -> Result<()> {
 fn plan_of_removal_that_waits_for_volumes_shows_it() -> Result<()> {
     INSTALLED.run(async |bed| {
         bed.apply(&volume("pv-plan")).await?;
-        bed.apply(&bed.config(json!({"cloudProvider": {}}))).await?;
+        bed.apply(&bed.config(json!({"storageProvider": {"managementState": "Removed"}})))
+            .await?;
         until_refused(bed, &["1 volumes"]).await?;
         let removed = "- Deployment vmware-system-csi/vsphere-csi-controller";
         for verb in ["plan", "diff"] {

@@ -4,7 +4,7 @@ use super::simulation::{Case, Listed, Live, NOTHING, Slot, at, case, object, wit
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use vdo::manifest::Object;
-use vdo::plan::{Drawn, Input, build, hash, target};
+use vdo::plan::{Drawn, Input, hash, target};
 
 const OURS: Slot = Slot {
     wanted: Some(0),
@@ -121,17 +121,12 @@ fn approval_given_is_recorded_in_inventory() {
             ..NOTHING
         },
     )]);
-    let plan = build(Input {
-        apply_set: "set",
-        desired: &case.desired,
-        observed: &case.world.observed(),
-        inventory: &case.world.inventory,
-        cluster_id: None,
+    let observed = case.world.observed();
+    let input = Input {
         approved: Some("state"),
-        rules: &[],
-        hold: None,
-        unproven: Vec::new(),
-    });
+        ..case.world.input(&case.desired, &observed)
+    };
+    let plan = case.world.plan_for(&input, |_| {});
     let recorded = plan.steps.iter().any(|step| format!("{step:?}").contains("state"));
     assert!(recorded, "{plan:?}");
 }

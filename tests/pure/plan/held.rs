@@ -7,18 +7,20 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use vdo::api::Reason;
 use vdo::manifest::is_owned;
-use vdo::plan::{Held, Step, Wait};
+use vdo::plan::{Held, Wait};
 use vdo::types::{CPI, CSI, ObjectId};
 
 fn held() -> impl Strategy<Value = Held> {
-    prop::sample::subsequence(vec![CPI, CSI, "other"], 1..=3).prop_map(|drivers| {
-        let wait = |driver: &str| Wait {
-            driver: driver.into(),
-            reason: Reason::AdmissionDenied,
-            message: "a policy is against it".into(),
-        };
-        drivers.into_iter().map(|driver| (driver.to_owned(), wait(driver))).collect()
-    })
+    prop::sample::subsequence(vec![CPI, CSI, "other"], 1..=3).prop_map(|drivers| held_by(&drivers))
+}
+
+pub fn held_by(drivers: &[&str]) -> Held {
+    let wait = |driver: &str| Wait {
+        driver: driver.into(),
+        reason: Reason::AdmissionDenied,
+        message: "a policy is against it".into(),
+    };
+    drivers.iter().map(|driver| ((*driver).to_owned(), wait(driver))).collect()
 }
 
 proptest! {
@@ -32,8 +34,8 @@ proptest! {
         for _ in 0..12 {
             let plan = world.plan_without(&case.desired, &held);
             for step in &plan.steps {
-                prop_assert!(!(step.is_transition() && held.contains_key(step.driver(&world.inventory))), "{:?}", step);
-                prop_assert!(!matches!(step, Step::Delete { .. } | Step::Release { .. } | Step::Commit(_)), "{:?}", step);
+                prop_assert!(!(step.is_transition() && held.contains_key(step.driver())), "{:?}", step);
+                prop_assert!(!(step.removes() && held.contains_key(step.driver())), "{:?}", step);
                 world.carry(step);
                 prop_assert!(world.unaccounted().is_subset(&unaccounted));
             }

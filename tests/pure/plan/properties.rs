@@ -1,12 +1,12 @@
 //! What is true of every plan, on random clusters.
 
-use super::simulation::{GUARDED, World, case, set, some_wait, text};
+use super::simulation::{Case, GUARDED, Increment, World, case, set, some_wait, text};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use std::collections::BTreeSet;
 use vdo::manifest::{Object, is_owned};
-use vdo::plan::{Change, Desired, Hold, Inventory, Plan, Step, check};
-use vdo::types::ObjectId;
+use vdo::plan::{Change, Desired, Input, Inventory, Plan, Step, Wait};
+use vdo::types::{CPI, CSI, ObjectId};
 
 const PROTECTED: [&str; 1] = ["PersistentVolumeClaim"];
 
@@ -20,7 +20,7 @@ pub fn config() -> ProptestConfig {
 }
 
 /// Every delete of a plan against the state it was made for.
-fn deletes_are_lawful(plan: &Plan, world: &World, desired: &[Desired]) -> Result<(), TestCaseError> {
+fn deletes_are_lawful(plan: &Increment, world: &World, desired: &[Desired]) -> Result<(), TestCaseError> {
     for step in &plan.steps {
         let Step::Delete { id, uid, .. } = step else { continue };
         let (live, entry) = (world.live.get(id), world.inventory.objects.get(id));
@@ -30,7 +30,7 @@ fn deletes_are_lawful(plan: &Plan, world: &World, desired: &[Desired]) -> Result
             "{id} is not ours, or another instance"
         );
         prop_assert!(
-            entry.is_some_and(|e| !e.adopted && e.uid.as_ref().is_none_or(|known| known == uid)),
+            entry.is_some_and(|e| e.uid.as_ref().is_none_or(|known| known == uid)),
             "{id} is not in the inventory like this"
         );
         prop_assert!(!PROTECTED.contains(&id.kind()), "{id} is protected");
@@ -97,7 +97,7 @@ proptest! {
         }
         for mut world in [case.world.clone(), world] {
             for _ in 0..12 {
-                let plan = world.remove();
+                let plan = world.uninstall();
                 deletes_are_lawful(&plan, &world, &[])?;
                 plan.steps.iter().for_each(|step| world.carry(step));
                 world.tick();
@@ -106,25 +106,45 @@ proptest! {
     }
 
     #[test]
-    fn hold_on_waves_applies_none_of_them_and_prunes_nothing(case in case(), from in 0..7u8, silent in any::<bool>()) {
-        let waits = if silent { Vec::new() } else { some_wait() };
-        let plan = case.world.plan(&case.desired, Some(Hold { from, waits: waits.clone() }), Vec::new());
-        for step in &plan.steps {
-            prop_assert!(match step {
-                Step::Record(_) => true,
-                Step::Apply { wave, .. } => *wave < from,
-                Step::Replace { wave, .. } => *wave < from,
-                Step::Delete { .. } | Step::Release { .. } | Step::Commit(_) => false,
-            }, "{:?}", step);
+    fn held_waves_are_not_applied_and_nothing_of_the_driver_is_pruned(case in case(), from in 0..7u8, of in prop::sample::select(vec![CPI, CSI])) {
+        let wait = Wait { driver: of.into(), ..some_wait().remove(0) };
+        let plan = case.world.plan(&case.desired, |plan| plan.hold_waves(from, &wait));
+        for step in plan.steps.iter().filter(|step| step.driver() == of) {
+            prop_assert!(step.wave().is_some_and(|wave| wave < from), "{:?}", step);
         }
-        prop_assert!(waits.iter().all(|wait| plan.waiting.contains(wait)));
+        prop_assert!(plan.waiting.contains(&wait));
+        // The other drivers do what they would have done.
+        let free = case.plan(&case.world);
+        let others = |plan: &Increment| plan.steps.iter().filter(|step| !step.driver().is_empty() && step.driver() != of).filter_map(Step::id).collect::<BTreeSet<_>>();
+        prop_assert!(others(&free).is_subset(&others(&plan)) || others(&free).iter().any(|id| id.kind() == "Thing"), "{}", text(&plan));
     }
 
     #[test]
-    fn prune_while_health_is_unproven_deletes_nothing(case in case()) {
-        let plan = case.world.plan(&case.desired, None, some_wait());
-        prop_assert!(!plan.steps.iter().any(|step| matches!(step, Step::Delete { .. } | Step::Commit(_))), "{}", text(&plan));
-        prop_assert!(plan.waiting.ends_with(&some_wait()));
+    fn prune_while_health_is_unproven_deletes_nothing_of_the_driver(case in case()) {
+        let observed = case.world.looked_up(&case.desired);
+        let unhealthy = some_wait();
+        let input = Input { unhealthy: &unhealthy, ..case.world.input(&case.desired, &observed) };
+        let plan = case.world.plan_for(&input, |_| {});
+        let successor = case.desired.iter().any(|d| *d.driver == *CSI);
+        prop_assert!(!successor || !plan.steps.iter().any(|step| matches!(step, Step::Delete { driver, .. } if driver == CSI)), "{}", text(&plan));
+        prop_assert!(plan.waiting.ends_with(&unhealthy));
+    }
+
+    #[test]
+    fn plan_carries_every_write_that_is_made_later(case in case()) {
+        let whole = case.world.whole(&case.desired);
+        let planned: BTreeSet<ObjectId> = whole.writes().filter_map(Step::id).collect();
+        let terminating = |id: &ObjectId| case.world.live.get(id).is_some_and(Object::is_leaving);
+        let mut world = case.world.clone();
+        for _ in 0..12 {
+            for step in case.plan(&world).steps {
+                if let Some(id) = step.id() {
+                    prop_assert!(planned.contains(&id) || terminating(&id), "{id} is written and was not planned");
+                }
+                world.carry(&step);
+            }
+            world.tick();
+        }
     }
 
     #[test]
@@ -132,9 +152,9 @@ proptest! {
         let (mut world, _) = case.converge(None);
         let (mut lowest, mut through) = (u8::MAX, false);
         for _ in 0..12 {
-            let plan = world.remove();
+            let plan = world.uninstall();
             let waves: BTreeSet<u8> = plan.steps.iter().filter_map(|step| match step {
-                Step::Delete { id, .. } => Some(world.inventory.objects[id].wave),
+                Step::Delete { wave, .. } => Some(*wave),
                 _ => None,
             }).collect();
             prop_assert!(waves.len() <= 1, "{:?} at once", waves);
@@ -146,13 +166,13 @@ proptest! {
             let stop = if plan.steps.len() > 1 { kill.index(plan.steps.len()) } else { 1 };
             plan.steps.iter().take(stop.max(1)).for_each(|step| world.carry(step));
             world.tick();
-            through |= matches!(plan.steps.as_slice(), [Step::Commit(_)]);
+            through |= matches!(plan.steps.last(), Some(Step::Finish));
         }
         for _ in 0..12 {
-            let plan = world.remove();
+            let plan = world.uninstall();
             plan.steps.iter().for_each(|step| world.carry(step));
             world.tick();
-            through |= matches!(plan.steps.as_slice(), [Step::Commit(_)]);
+            through |= matches!(plan.steps.last(), Some(Step::Finish));
         }
         prop_assert!(through && world.inventory == Inventory::default());
     }
@@ -168,27 +188,51 @@ proptest! {
             id
         }).collect();
         prop_assert!(replaced.iter().all(|id| !PROTECTED.contains(&id.kind()) && !GUARDED.contains(&id.kind())), "{:?}", replaced);
-        // Nothing of a later wave is written while it is gone.
-        let last = plan.steps.iter().filter_map(Step::wave).max();
-        let first = plan.steps.iter().filter(|step| matches!(step, Step::Replace { .. })).filter_map(Step::wave).min();
-        prop_assert!(first.is_none() || first == last, "{}", text(&plan));
+        // No pods of its driver are started while it is gone.
+        for gone in plan.steps.iter().filter(|step| matches!(step, Step::Replace { .. })) {
+            let later = |step: &&Step| step.driver() == gone.driver() && step.wave() > gone.wave() && step.wave() >= Some(4);
+            prop_assert!(!plan.steps.iter().any(|step| later(&step)), "{}", text(&plan));
+        }
         let (end, _) = case.converge(None);
         prop_assert!(replaced.iter().all(|id| end.live.contains_key(id)));
     }
 
     #[test]
-    fn maintenance_plan_only_repairs_and_restores(case in case()) {
-        let plan = case.plan(&case.world).maintenance(&case.world.inventory);
-        prop_assert_eq!(check(&plan, &case.desired, &case.world.inventory), Ok(()));
-        prop_assert!(!plan.is_transition());
+    fn plan_that_needs_approval_only_repairs_and_restores(case in case()) {
+        let plan = case.world.plan(&case.desired, Plan::await_approval);
         let mut world = case.world.clone();
         let unaccounted = world.unaccounted();
         for step in &plan.steps {
-            prop_assert!(matches!(step, Step::Record(_) | Step::Apply { change: Change::Repair(_) | Change::Restore, .. }), "{:?}", step);
+            prop_assert!(!step.is_transition() && !step.removes(), "{:?}", step);
+            prop_assert!(matches!(step, Step::Record(_) | Step::Commit(_) | Step::Apply { change: Change::Repair(_) | Change::Restore, .. }), "{:?}", step);
             world.carry(step);
             prop_assert!(world.unaccounted().is_subset(&unaccounted));
         }
-        let listed = |world: &World| world.inventory.objects.keys().cloned().collect::<BTreeSet<_>>();
-        prop_assert_eq!(listed(&world), listed(&case.world), "nothing new is recorded");
+    }
+
+    /// A driver that is held is repaired to what was applied of it last, whatever is wanted of it now.
+    #[test]
+    fn held_driver_is_repaired_to_what_was_applied_last(case in case(), damage in prop::collection::vec(any::<prop::sample::Index>(), 1..4), wanted in prop::option::of(0..2u8)) {
+        let (end, _) = case.converge(None);
+        let mut world = end.clone();
+        let ids: Vec<ObjectId> = case.desired.iter().map(|d| d.object.id()).collect();
+        prop_assume!(!ids.is_empty());
+        for which in &damage {
+            let id = &ids[which.index(ids.len())];
+            world.live.swap_remove(id);
+        }
+        // Something else is wanted now, or nothing at all is known.
+        let next = Case::wanting(&case, wanted);
+        let held = super::held::held_by(&[CPI, CSI, "other"]);
+        for _ in 0..4 {
+            for step in world.plan_without(&next, &held).steps {
+                world.carry(&step);
+            }
+            world.tick();
+        }
+        for id in &ids {
+            let content = |world: &World| world.live.get(id).map(|live| live.value()["data"].clone());
+            prop_assert!(content(&world) == content(&end) || id.kind() == "Secret", "{id} is not as it was");
+        }
     }
 }

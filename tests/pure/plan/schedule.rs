@@ -1,10 +1,10 @@
 //! In which order a plan is carried out, on random plans with random answers.
 
 use super::properties::config;
-use super::simulation::{Case, case, text};
+use super::simulation::{Case, case};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use vdo::plan::{Plan, Schedule, Step, precedence};
+use vdo::plan::{Schedule, Step, dependencies};
 
 /// Writes that are under way at the same time.
 const AT_ONCE: usize = 8;
@@ -19,8 +19,8 @@ struct Outcome {
 }
 
 /// Carries out a plan as the operator does; the dice say which of the writes under way is answered next, and whether it failed.
-fn carry_out(plan: &Plan, dice: &[(prop::sample::Index, bool)], fails: bool) -> Outcome {
-    let (mut schedule, mut outcome, mut under_way) = (Schedule::of(&plan.steps), Outcome::default(), Vec::new());
+fn carry_out(steps: &[Step], dice: &[(prop::sample::Index, bool)], fails: bool) -> Outcome {
+    let (mut schedule, mut outcome, mut under_way) = (Schedule::of(steps), Outcome::default(), Vec::new());
     for (which, failed) in dice.iter().cycle() {
         while under_way.len() < AT_ONCE
             && let Some(step) = schedule.start()
@@ -49,14 +49,15 @@ fn dice() -> impl Strategy<Value = Vec<(prop::sample::Index, bool)>> {
 }
 
 /// The next increment, and everything that is left to do, which has applies and deletes in one.
-fn plans(case: &Case) -> [Plan; 3] {
-    [case.plan(&case.world), case.world.whole(&case.desired), case.world.remove()]
+fn plans(case: &Case) -> [Vec<Step>; 3] {
+    let whole = case.world.whole(&case.desired).writes().cloned().collect();
+    [case.plan(&case.world).steps, whole, case.world.uninstall().steps]
 }
 
 fn place(step: &Step) -> Option<(&str, u8)> {
     match step {
         Step::Apply { driver, wave, .. } | Step::Replace { driver, wave, .. } => Some((driver, *wave)),
-        Step::Record(_) | Step::Delete { .. } | Step::Release { .. } | Step::Commit(_) => None,
+        _ => None,
     }
 }
 
@@ -65,39 +66,40 @@ proptest! {
 
     #[test]
     fn schedule_steps_start_after_dependencies_and_all_finish(case in case(), dice in dice()) {
-        for plan in plans(&case) {
-            let (waits, outcome) = (precedence(&plan.steps), carry_out(&plan, &dice, false));
+        for steps in plans(&case) {
+            let (waits, outcome) = (dependencies(&steps), carry_out(&steps, &dice, false));
             for (step, done, _) in &outcome.started {
-                prop_assert!(waits[*step].iter().all(|earlier| done.contains(earlier)), "{step} of {}", text(&plan));
+                prop_assert!(waits[*step].iter().all(|earlier| done.contains(earlier)), "{step} of {:?}", steps);
             }
             let mut all = outcome.done;
             all.sort_unstable();
-            prop_assert_eq!(all, (0..plan.steps.len()).collect::<Vec<_>>());
+            prop_assert_eq!(all, (0..steps.len()).collect::<Vec<_>>());
         }
     }
 
     #[test]
     fn schedule_failed_step_stops_only_dependents(case in case(), dice in dice()) {
-        for plan in plans(&case) {
-            let (waits, outcome) = (precedence(&plan.steps), carry_out(&plan, &dice, true));
+        for steps in plans(&case) {
+            let (waits, outcome) = (dependencies(&steps), carry_out(&steps, &dice, true));
             let started: BTreeSet<usize> = outcome.started.iter().map(|(step, ..)| *step).collect();
             prop_assert_eq!(started.len(), outcome.started.len(), "something was started twice");
             prop_assert_eq!(started.len(), outcome.done.len() + outcome.failed.len(), "something was not awaited");
             let stopped = |at: usize, failed: &[usize]| {
-                let failed = failed.iter().filter_map(|failed| place(&plan.steps[*failed]).zip(place(&plan.steps[at])));
+                let failed = failed.iter().filter_map(|failed| place(&steps[*failed]).zip(place(&steps[at])));
                 failed.into_iter().any(|((driver, failed), (own, wave))| driver == own && failed < wave)
             };
             for (step, done, failed) in &outcome.started {
-                prop_assert!(waits[*step].iter().all(|earlier| done.contains(earlier)), "{step} of {}", text(&plan));
-                prop_assert!(!stopped(*step, failed), "{step} of {} in spite of {failed:?}", text(&plan));
+                prop_assert!(waits[*step].iter().all(|earlier| done.contains(earlier)), "{step} of {:?}", steps);
+                prop_assert!(!stopped(*step, failed), "{step} of {:?} in spite of {failed:?}", steps);
             }
-            for (at, step) in plan.steps.iter().enumerate().filter(|(at, _)| !started.contains(at)) {
+            for (at, step) in steps.iter().enumerate().filter(|(at, _)| !started.contains(at)) {
                 let lacks = waits[at].iter().any(|earlier| !outcome.done.contains(earlier));
                 prop_assert!(lacks || stopped(at, &outcome.failed), "{step:?} was left out for no reason");
             }
-            let left = |step: &Step| matches!(step, Step::Delete { .. } | Step::Release { .. } | Step::Commit(_));
-            let wrote = outcome.failed.iter().any(|failed| place(&plan.steps[*failed]).is_some());
-            prop_assert!(!wrote || !started.iter().any(|step| left(&plan.steps[*step])), "something went in spite of a failure");
+            let removed = |step: &Step| matches!(step, Step::Delete { .. } | Step::Release { .. });
+            let failed: BTreeSet<&str> = outcome.failed.iter().map(|failed| &steps[*failed]).filter(|step| place(step).is_some()).map(Step::driver).collect();
+            let lost = started.iter().map(|step| &steps[*step]).find(|step| removed(step) && failed.contains(step.driver()));
+            prop_assert!(lost.is_none(), "{lost:?} was removed in spite of a failure");
         }
     }
 
@@ -107,7 +109,7 @@ proptest! {
         let (mut world, unaccounted) = (case.world.clone(), case.world.unaccounted());
         for _ in 0..12 {
             let plan = case.plan(&world);
-            for step in carry_out(&plan, &dice, false).done {
+            for step in carry_out(&plan.steps, &dice, false).done {
                 world.carry(&plan.steps[step]);
                 prop_assert!(world.unaccounted().is_subset(&unaccounted), "{:?}", plan.steps[step]);
             }

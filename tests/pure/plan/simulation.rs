@@ -6,25 +6,26 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use vdo::api::Reason;
+use vdo::api::{DeletionPolicy, Reason};
 use vdo::manifest::{Object, Owner, apply_set_id, is_owned, stamp};
 use vdo::plan::{
-    Desired, Entry, Held, Hold, Input, Inventory, Observed, Plan, Question, Step, Volumes, Wait, applied, build, check, remove, wave,
-    whole, without,
+    Desired, Entry, Held, Input, Inventory, Last, Lookup, Needs, Observed, Plan, Skip, Step, Volumes, Wait, applied, check, lookups, plan,
+    wave,
 };
 use vdo::types::DriverRole as Role;
 use vdo::types::{ById, CPI, CSI, Ids, ObjectId};
 
 /// Kinds that go only when nothing depends on them.
-pub const GUARDED: [&str; 3] = ["Namespace", "StorageClass", "CustomResourceDefinition"];
+pub const GUARDED: [&str; 2] = ["StorageClass", "CustomResourceDefinition"];
 
 static SET: OnceLock<String> = OnceLock::new();
+static NONE: OnceLock<BTreeSet<String>> = OnceLock::new();
 
 /// Every object that a case may speak of: API version, kind, namespace, name, driver.
 pub const UNIVERSE: [(&str, &str, &str, &str, &str); 13] = [
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "crd", CSI),
-    ("v1", "Namespace", "", "csi", CSI),
-    ("v1", "Namespace", "", "spare", CSI),
+    ("example.com/v1", "Thing", "csi", "thing", CSI),
+    ("v1", "Service", "csi", "webhook", CSI),
     ("v1", "ServiceAccount", "kube-system", "cpi", CPI),
     ("rbac.authorization.k8s.io/v1", "ClusterRole", "", "cpi", CPI),
     ("v1", "ConfigMap", "kube-system", "cpi", CPI),
@@ -55,7 +56,6 @@ pub enum Listed {
     WithoutUid,
     SameUid,
     OtherUid,
-    Adopted,
 }
 
 /// What is true of one object of the universe at the start.
@@ -71,7 +71,7 @@ pub struct Slot {
 
 pub fn slot() -> impl Strategy<Value = Slot> {
     let live = prop_oneof![3 => Just(Live::Absent), 4 => (0..2u8).prop_map(Live::Ours), 2 => (0..2u8).prop_map(Live::Foreign), 1 => (0..2u8).prop_map(Live::Leaving)];
-    let listed = prop_oneof![2 => Just(Listed::No), 1 => Just(Listed::WithoutUid), 4 => Just(Listed::SameUid), 1 => Just(Listed::OtherUid), 1 => Just(Listed::Adopted)];
+    let listed = prop_oneof![2 => Just(Listed::No), 1 => Just(Listed::WithoutUid), 4 => Just(Listed::SameUid), 1 => Just(Listed::OtherUid)];
     (prop::option::of(0..2u8), live, listed, any::<bool>(), any::<bool>()).prop_map(|(wanted, live, listed, held, fixed)| Slot {
         wanted,
         live,
@@ -115,20 +115,18 @@ impl Case {
             };
             let id = object(i, 0, false).id();
             case.world.live.extend(live.map(|live| (id.clone(), live)));
-            let entry = |uid: Option<&str>, adopted| Entry {
+            let entry = |uid: Option<&str>| Entry {
                 api_version: UNIVERSE[i].0.into(),
                 driver: driver.into(),
                 wave: order(i),
-                adopted,
                 uid: uid.map(Into::into),
                 applied: uid.and_then(|_| applied(&object(i, slot.wanted.unwrap_or_default(), true)).map(str::to_owned)),
             };
             let entry = match slot.listed {
                 Listed::No => None,
-                Listed::WithoutUid => Some(entry(None, false)),
-                Listed::SameUid => Some(entry(Some("start"), false)),
-                Listed::OtherUid => Some(entry(Some("another"), false)),
-                Listed::Adopted => Some(entry(None, true)),
+                Listed::WithoutUid => Some(entry(None)),
+                Listed::SameUid => Some(entry(Some("start"))),
+                Listed::OtherUid => Some(entry(Some("another"))),
             };
             case.world.inventory.objects.extend(entry.map(|entry| (id, entry)));
             if slot.fixed {
@@ -141,8 +139,25 @@ impl Case {
         case
     }
 
-    pub fn plan(&self, world: &World) -> Plan {
-        world.plan(&self.desired, None, Vec::new())
+    /// Everything that is wanted with this content, or nothing at all.
+    pub fn wanting(case: &Self, content: Option<u8>) -> Vec<Desired> {
+        let place = |d: &Desired| {
+            UNIVERSE
+                .iter()
+                .position(|(_, kind, _, name, _)| (*kind, *name) == (d.object.kind(), d.object.name()))
+        };
+        let with = |content: u8| {
+            let desired = |d: &Desired| Desired {
+                object: object(place(d).expect("in the universe"), content, true),
+                ..d.clone()
+            };
+            case.desired.iter().map(desired).collect()
+        };
+        content.map(with).unwrap_or_default()
+    }
+
+    pub fn plan(&self, world: &World) -> Increment {
+        world.plan(&self.desired, |_| {})
     }
 
     /// Carries out plan after plan until nothing is written and nothing is waited for; returns the end and the number of
@@ -188,10 +203,11 @@ pub fn object(i: usize, content: u8, ours: bool) -> Object {
     if !namespace.is_empty() {
         metadata["namespace"] = namespace.into();
     }
-    let mut all = [
-        Object::new(json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "data": {"content": content}}))
-            .expect("an object"),
-    ];
+    let mut value = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "data": {"content": content}});
+    if kind == "CustomResourceDefinition" {
+        value["spec"] = json!({"group": "example.com", "names": {"kind": "Thing"}});
+    }
+    let mut all = [Object::new(value).expect("an object")];
     if ours {
         stamp(
             &mut all,
@@ -216,6 +232,21 @@ pub fn stored(object: Object, uid: &str, leaving: bool) -> Object {
     Object::new(value).expect("an object")
 }
 
+/// What may be carried out now of a plan, and what else it says.
+#[derive(Debug)]
+pub struct Increment {
+    pub steps: Vec<Step>,
+    pub whole: Plan,
+    pub waiting: Vec<Wait>,
+    pub skipped: Vec<Skip>,
+}
+
+impl Increment {
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 pub struct World {
     pub live: ById<Object>,
@@ -238,36 +269,52 @@ impl World {
         }
     }
 
-    pub fn plan(&self, desired: &[Desired], hold: Option<Hold>, unproven: Vec<Wait>) -> Plan {
-        let plan = self.answered(|observed| {
-            build(Input {
-                hold: hold.clone(),
-                unproven: unproven.clone(),
-                ..self.input(desired, observed)
+    /// What may be done next, with these gates.
+    pub fn plan(&self, desired: &[Desired], gates: impl FnOnce(&mut Plan)) -> Increment {
+        let observed = self.looked_up(desired);
+        self.plan_for(&self.input(desired, &observed), gates)
+    }
+
+    /// The same from an input in which more is known than the cluster shows.
+    pub fn plan_for(&self, input: &Input<'_>, gates: impl FnOnce(&mut Plan)) -> Increment {
+        let mut whole = plan(input);
+        gates(&mut whole);
+        let last: Last = whole
+            .held_drivers()
+            .into_iter()
+            .filter_map(|driver| {
+                let last = self.inventory.last_applied(driver, |id| self.live.get(id), &[])?;
+                Some((driver.to_owned(), last))
             })
-        });
-        assert_eq!(check(&plan, desired, &self.inventory), Ok(()), "{}", text(&plan));
-        plan
+            .collect();
+        let steps = whole.run(input, &last);
+        let increment = Increment {
+            steps,
+            waiting: whole.waiting.clone(),
+            skipped: whole.skipped.clone(),
+            whole,
+        };
+        assert_eq!(
+            check(&increment.steps, input.desired, &self.inventory),
+            Ok(()),
+            "{}",
+            text(&increment)
+        );
+        increment
     }
 
-    /// The next increment, where more is known than the cluster shows.
-    pub fn plan_for(&self, desired: &[Desired], observed: &Observed) -> Plan {
-        build(self.input(desired, observed))
-    }
-
-    /// The next increment in which some drivers are left as they are.
-    pub fn plan_without(&self, desired: &[Desired], held: &Held) -> Plan {
-        let plan = self.answered(|observed| without(self.input(desired, observed), held));
-        assert_eq!(check(&plan, desired, &self.inventory), Ok(()), "{}", text(&plan));
-        plan
+    /// What may be done next while some drivers are held.
+    pub fn plan_without(&self, desired: &[Desired], held: &Held) -> Increment {
+        self.plan(desired, |plan| plan.hold_all(held.clone(), &Needs::new()))
     }
 
     /// Everything that is left to do.
     pub fn whole(&self, desired: &[Desired]) -> Plan {
-        self.answered(|observed| whole(&self.input(desired, observed)))
+        let observed = self.looked_up(desired);
+        plan(&self.input(desired, &observed))
     }
 
-    fn input<'a>(&'a self, desired: &'a [Desired], observed: &'a Observed) -> Input<'a> {
+    pub fn input<'a>(&'a self, desired: &'a [Desired], observed: &'a Observed) -> Input<'a> {
         Input {
             apply_set: SET.get_or_init(set),
             desired,
@@ -276,40 +323,43 @@ impl World {
             cluster_id: Some("cluster"),
             approved: None,
             rules: &[],
-            hold: None,
-            unproven: Vec::new(),
+            kept: NONE.get_or_init(BTreeSet::new),
+            unhealthy: &[],
+            store: None,
+            finalizer: true,
+            uninstall: None,
         }
     }
 
-    /// What a plan asks is answered, until it asks nothing.
-    fn answered(&self, plan: impl Fn(&Observed) -> Plan) -> Plan {
+    /// What was seen, with everything that has to be looked up for this.
+    pub fn looked_up(&self, desired: &[Desired]) -> Observed {
         let mut observed = self.observed();
-        loop {
-            let next = plan(&observed);
-            for question in &next.questions {
-                match question {
-                    Question::HeldBy(id) => {
-                        let holder = self.held.contains(id).then(|| "somebody holds it".to_owned());
-                        assert_eq!(observed.held.insert(id.clone(), holder), None, "{id} was asked for twice");
-                    }
-                    Question::Volumes => observed.volumes = Some(self.volumes.clone()),
+        for lookup in lookups(&self.input(desired, &observed)) {
+            match lookup {
+                Lookup::HeldBy(id) => {
+                    let holder = self.held.contains(&id).then(|| "somebody holds it".to_owned());
+                    observed.held.insert(id, holder);
                 }
-            }
-            if next.questions.is_empty() {
-                return next;
+                Lookup::Volumes => observed.volumes = Some(self.volumes.clone()),
             }
         }
+        observed
     }
 
-    pub fn remove(&self) -> Plan {
-        let plan = self.answered(|observed| remove(&set(), observed, &self.inventory));
-        assert_eq!(check(&plan, &[], &self.inventory), Ok(()), "{}", text(&plan));
-        plan
+    pub fn uninstall(&self) -> Increment {
+        let observed = self.looked_up(&[]);
+        let input = Input {
+            uninstall: Some(DeletionPolicy::Delete),
+            ..self.input(&[], &observed)
+        };
+        self.plan_for(&input, |_| {})
     }
 
     pub fn carry(&mut self, step: &Step) {
         match step {
             Step::Record(inventory) | Step::Commit(inventory) => self.inventory = inventory.clone(),
+            Step::Finish => self.inventory = Inventory::default(),
+            Step::SetFinalizer | Step::Store { .. } => {}
             Step::Apply { object, .. } => {
                 self.made += 1;
                 let uid = self
@@ -351,7 +401,7 @@ impl World {
         let live = self.live.iter();
         let live = live.map(|(id, o)| format!("{id} {} {}", is_owned(o, &set()), o.value()["data"]));
         let listed = self.inventory.objects.iter();
-        let listed = listed.map(|(id, e)| format!("{id} {} {}", e.wave, e.adopted));
+        let listed = listed.map(|(id, e)| format!("{id} {}", e.wave));
         let (mut live, mut listed): (Vec<_>, Vec<_>) = (live.collect(), listed.collect());
         live.sort();
         listed.sort();
@@ -360,7 +410,7 @@ impl World {
 }
 
 /// A plan with everything that is in it.
-pub fn text(plan: &Plan) -> String {
+pub fn text(plan: &Increment) -> String {
     let step = |step: &Step| match step {
         Step::Apply { object, change, wave, .. } => format!("apply {wave} {} {change:?}", object.value()),
         other => format!("{other:?}"),

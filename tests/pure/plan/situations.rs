@@ -1,44 +1,15 @@
 //! Situations with a name.
 
-use super::simulation::{Listed, Live, NOTHING, Slot, at, object, order, text, with};
-use vdo::plan::{Change, Inventory, Observed, Step};
-use vdo::types::CPI;
+use super::simulation::{Increment, Listed, Live, NOTHING, Slot, at, object, order, stored, text, with};
+use vdo::api::{DeletionPolicy, Reason};
+use vdo::plan::{Change, Entry, Input, Observed, Step};
+use vdo::types::{CPI, CSI};
 
 #[test]
-fn uninstall_adopted_namespace_is_kept() {
-    let namespace = at("Namespace", "csi");
+fn prune_definition_with_instances_is_kept() {
+    let definition = at("CustomResourceDefinition", "crd");
     let case = with(&[(
-        namespace,
-        Slot {
-            wanted: Some(0),
-            live: Live::Foreign(0),
-            ..NOTHING
-        },
-    )]);
-    let changes: Vec<Change> = case
-        .plan(&case.world)
-        .steps
-        .into_iter()
-        .filter_map(|step| {
-            if let Step::Apply { change, .. } = step {
-                Some(change)
-            } else {
-                None
-            }
-        })
-        .collect();
-    assert!(matches!(changes.as_slice(), [Change::Adopt(_)]), "{changes:?}");
-    let (end, _) = case.converge(None);
-    let plan = end.remove();
-    assert_eq!(plan.skipped[0].message, "Namespace csi stays: it was there before the driver");
-    assert!(matches!(plan.steps.as_slice(), [Step::Commit(inventory)] if *inventory == Inventory::default()));
-}
-
-#[test]
-fn prune_namespace_with_foreign_content_is_kept() {
-    let namespace = at("Namespace", "csi");
-    let case = with(&[(
-        namespace,
+        definition,
         Slot {
             live: Live::Ours(0),
             listed: Listed::SameUid,
@@ -47,54 +18,106 @@ fn prune_namespace_with_foreign_content_is_kept() {
         },
     )]);
     let plan = case.plan(&case.world);
-    assert_eq!(plan.skipped[0].message, "Namespace csi stays: somebody holds it");
+    assert_eq!(plan.skipped[0].message, "CustomResourceDefinition crd stays: somebody holds it");
     assert!(!plan.steps.iter().any(|step| matches!(step, Step::Delete { .. })));
 }
 
 #[test]
-fn uninstall_recreated_adopted_namespace_is_deleted() {
-    let namespace = at("Namespace", "csi");
-    let case = with(&[(
-        namespace,
-        Slot {
-            wanted: Some(0),
-            listed: Listed::Adopted,
-            ..NOTHING
-        },
-    )]);
-    let (end, _) = case.converge(None);
-    assert!(matches!(end.remove().steps.as_slice(), [Step::Delete { .. }]));
+fn apply_instance_of_terminating_definition_waits() {
+    let (definition, thing, map) = (at("CustomResourceDefinition", "crd"), at("Thing", "thing"), at("ConfigMap", "cpi"));
+    let wanted = Slot {
+        wanted: Some(0),
+        ..NOTHING
+    };
+    let case = with(&[
+        (
+            definition,
+            Slot {
+                live: Live::Leaving(0),
+                listed: Listed::SameUid,
+                ..wanted
+            },
+        ),
+        (thing, wanted),
+        (map, wanted),
+    ]);
+    let plan = case.plan(&case.world);
+    let written: Vec<String> = plan.steps.iter().filter_map(Step::id).map(|id| id.to_string()).collect();
+    assert_eq!(written, ["ConfigMap kube-system/cpi"], "{}", text(&plan));
+    assert_eq!(
+        plan.waiting[0].message,
+        "CustomResourceDefinition crd is being deleted by another user; it is recreated when it is gone"
+    );
+    assert_eq!(case.converge(None).0.live.len(), 3);
 }
 
 #[test]
-fn apply_into_terminating_namespace_waits() {
-    let (namespace, node) = (at("Namespace", "csi"), at("DaemonSet", "node"));
+fn uninstall_orphan_releases_everything_and_deletes_nothing() {
+    let ours = Slot {
+        live: Live::Ours(0),
+        listed: Listed::SameUid,
+        ..NOTHING
+    };
     let case = with(&[
-        (
-            namespace,
-            Slot {
-                wanted: Some(0),
-                live: Live::Leaving(0),
-                listed: Listed::SameUid,
-                held: false,
-                fixed: false,
-            },
-        ),
-        (
-            node,
-            Slot {
-                wanted: Some(0),
-                ..NOTHING
-            },
-        ),
+        (at("ConfigMap", "cpi"), ours),
+        (at("DaemonSet", "cpi"), ours),
+        (at("Secret", "config"), ours),
     ]);
-    let plan = case.plan(&case.world);
-    assert!(!plan.steps.iter().any(|step| matches!(step, Step::Apply { .. })), "{}", text(&plan));
-    assert_eq!(
-        plan.waiting[0].message,
-        "Namespace csi is being deleted by somebody and is made anew once it is gone"
+    let observed = case.world.observed();
+    let input = Input {
+        uninstall: Some(DeletionPolicy::Orphan),
+        ..case.world.input(&[], &observed)
+    };
+    let plan = case.world.plan_for(&input, |_| {});
+    let released = plan.steps.iter().filter(|step| matches!(step, Step::Release { .. })).count();
+    assert_eq!(released, 3, "{}", text(&plan));
+    assert!(
+        matches!(plan.steps.last(), Some(Step::Finish)) && plan.steps.len() == 4,
+        "{}",
+        text(&plan)
     );
-    assert_eq!(case.converge(None).0.live.len(), 2);
+}
+
+/// Volumes in use keep the storage driver, and where everything is to go, all of it: it is one way.
+#[test]
+fn uninstall_with_volumes_deletes_nothing_prune_of_csi_only_leaves_cpi() {
+    let ours = Slot {
+        wanted: Some(0),
+        live: Live::Ours(0),
+        listed: Listed::SameUid,
+        ..NOTHING
+    };
+    let mut case = with(&[
+        (at("DaemonSet", "cpi"), ours),
+        (at("ConfigMap", "cpi"), ours),
+        (at("Secret", "config"), ours),
+    ]);
+    let mut workload = stored(object(at("Deployment", "controller"), 0, true), "start", false).into_value();
+    workload["spec"] = serde_json::json!({"template": {"spec": {}}});
+    let workload = vdo::manifest::Object::new(workload).expect("an object");
+    case.world.inventory.objects.insert(
+        workload.id(),
+        Entry {
+            api_version: "apps/v1".into(),
+            driver: CSI.into(),
+            wave: 5,
+            uid: Some("start".into()),
+            applied: None,
+        },
+    );
+    case.world.live.insert(workload.id(), workload);
+    case.world.volumes.count = 2;
+    case.desired.retain(|d| *d.driver == *CPI);
+    let reasons = |plan: &Increment| plan.whole.blocked.iter().map(|wait| wait.reason).collect::<Vec<_>>();
+    let plan = case.plan(&case.world);
+    assert!(!plan.steps.iter().any(Step::removes), "{}", text(&plan));
+    assert_eq!(reasons(&plan), [Reason::VolumesInUse]);
+    let plan = case.world.uninstall();
+    assert!(plan.is_empty(), "{}", text(&plan));
+    assert_eq!(reasons(&plan), [Reason::VolumesInUse]);
+    case.world.volumes.count = 0;
+    assert!(case.plan(&case.world).steps.iter().all(|step| step.driver() != CPI));
+    assert!(case.world.uninstall().steps.iter().any(Step::removes));
 }
 
 #[test]
@@ -139,7 +162,7 @@ fn inventory_entries_follow_wanted_version_and_wave() {
 /// A field that cannot be changed: the object goes and comes back, and what needs it waits meanwhile.
 #[test]
 fn recreate_immutable_object_precedes_dependent_pods() {
-    let (role, node) = (at("DaemonSet", "cpi"), at("DaemonSet", "node"));
+    let (map, pods) = (at("ConfigMap", "cpi"), at("DaemonSet", "cpi"));
     let slot = Slot {
         wanted: Some(1),
         live: Live::Ours(0),
@@ -147,18 +170,18 @@ fn recreate_immutable_object_precedes_dependent_pods() {
         held: false,
         fixed: true,
     };
-    let mut case = with(&[(role, slot), (node, Slot { fixed: false, ..slot })]);
+    let mut case = with(&[(map, slot), (pods, Slot { fixed: false, ..slot })]);
     case.world.inventory.cluster_id = Some("cluster".into());
     let plan = case.plan(&case.world);
     assert!(
-        matches!(plan.steps.as_slice(), [Step::Replace { id, .. }] if id.name == "cpi"),
+        matches!(plan.steps.as_slice(), [Step::Record(_), Step::Replace { id, .. }] if id.name == "cpi"),
         "{}",
         text(&plan)
     );
     let (end, writes) = case.converge(None);
-    assert_eq!(end.live[&object(role, 0, true).id()].value()["data"]["content"], 1);
-    // Replace, record, make again, change the other, commit.
-    assert_eq!(writes, 5);
+    assert_eq!(end.live[&object(map, 0, true).id()].value()["data"]["content"], 1);
+    // Record, recreate: delete, record, create; change the pods; commit.
+    assert_eq!(writes, 6);
 }
 
 /// What holds data is written as it is, so that the server says why it cannot be; it is never deleted.
@@ -178,10 +201,13 @@ fn recreate_storage_class_is_never_planned() {
     assert!(
         matches!(
             plan.steps.as_slice(),
-            [Step::Apply {
-                change: Change::Update(_),
-                ..
-            }]
+            [
+                Step::Record(_),
+                Step::Apply {
+                    change: Change::Update(_),
+                    ..
+                }
+            ]
         ),
         "{}",
         text(&plan)
@@ -201,13 +227,13 @@ fn reapply_unhealthy_driver_is_repair_not_update() {
     };
     for (wanted, expected) in [(0, ["repair", "repair"]), (1, ["update", "repair"])] {
         let case = with(&[(map, ours(wanted)), (node, ours(0))]);
-        let ill = Observed {
+        let unhealthy = Observed {
             suspect: [CPI.to_owned()].into(),
             ..case.world.observed()
         };
         let changes: Vec<&str> = case
             .world
-            .plan_for(&case.desired, &ill)
+            .plan_for(&case.world.input(&case.desired, &unhealthy), |_| {})
             .steps
             .iter()
             .filter_map(|step| match step {

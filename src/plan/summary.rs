@@ -1,6 +1,6 @@
 //! A plan in the words in which it is shown: one item for each object, with what is done and why.
 
-use super::{Change, Desired, Inventory, Plan, Step};
+use super::{Change, Desired, Plan, Step};
 use crate::manifest::Difference;
 use crate::types::ObjectId;
 use serde::Serialize;
@@ -67,8 +67,8 @@ pub struct Item {
 
 /// Every object of a whole plan, in the order of its steps, and after them those that are kept.
 #[must_use]
-pub fn outline(plan: &Plan, desired: &[Desired], inventory: &Inventory) -> Vec<Item> {
-    let mut items: Vec<Item> = plan.steps.iter().filter_map(|step| item(step, inventory)).collect();
+pub fn outline(plan: &Plan, desired: &[Desired]) -> Vec<Item> {
+    let mut items: Vec<Item> = plan.writes().filter_map(item).collect();
     let touched: BTreeSet<ObjectId> = items.iter().map(|item| item.id.clone()).collect();
     let kept = desired.iter().filter(|d| !touched.contains(&d.object.id())).map(|d| Item {
         action: Action::Keep,
@@ -85,7 +85,7 @@ pub fn outline(plan: &Plan, desired: &[Desired], inventory: &Inventory) -> Vec<I
     items
 }
 
-fn item(step: &Step, inventory: &Inventory) -> Option<Item> {
+fn item(step: &Step) -> Option<Item> {
     Some(match step {
         Step::Apply {
             object,
@@ -127,20 +127,23 @@ fn item(step: &Step, inventory: &Inventory) -> Option<Item> {
             wave: *wave,
             fields: masked(id, fields),
         },
-        Step::Delete { id, api_version, .. } => {
-            let entry = inventory.objects.get(id);
-            Item {
-                action: Action::Prune,
-                because: Because::Unwanted,
-                id: id.clone(),
-                api_version: api_version.clone(),
-                driver: entry.map(|entry| entry.driver.clone()).unwrap_or_default(),
-                wave: entry.map(|entry| entry.wave).unwrap_or_default(),
-                fields: Vec::new(),
-            }
-        }
-        // That it stays is said elsewhere.
-        Step::Release { .. } | Step::Record(_) | Step::Commit(_) => return None,
+        Step::Delete {
+            id,
+            api_version,
+            wave,
+            driver,
+            ..
+        } => Item {
+            action: Action::Prune,
+            because: Because::Unwanted,
+            id: id.clone(),
+            api_version: api_version.clone(),
+            driver: driver.clone(),
+            wave: *wave,
+            fields: Vec::new(),
+        },
+        // What stays, and what is not of a driver, is shown elsewhere.
+        Step::Release { .. } | Step::SetFinalizer | Step::Store { .. } | Step::Record(_) | Step::Commit(_) | Step::Finish => return None,
     })
 }
 

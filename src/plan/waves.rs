@@ -4,16 +4,12 @@ use crate::types::DriverRole;
 pub(super) const WORKLOADS: u8 = 4;
 
 /// The place of an object of this kind in a plan: what it may need is of a lower wave, and goes after it. What really waits for what
-/// is said by [`super::precedence`].
+/// is said by [`super::dependencies`].
 #[must_use]
 pub fn wave(kind: &str, role: DriverRole) -> u8 {
     match kind {
         // Other objects may be instances of it.
         "CustomResourceDefinition" => 0,
-        // Other objects live in it.
-        "Namespace" => 1,
-        // A role is made before it is bound, by whoever makes it.
-        "ClusterRoleBinding" | "RoleBinding" => 3,
         // Pods: they need their rights and their configuration, and a storage driver needs initialised nodes.
         "Deployment" | "DaemonSet" | "StatefulSet" | "Job" | "CronJob" | "Pod" => match role {
             DriverRole::CloudProvider => WORKLOADS,

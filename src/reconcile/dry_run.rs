@@ -1,18 +1,18 @@
-//! rehearse: the whole plan, tried on the server before its first write (effect; what is concluded is pure).
+//! dry run: the whole plan, tried on the server before its first write (effect; what is concluded is pure).
 
+use super::decide::Decision;
 use super::error::ReconcileError;
-use super::prepare::Prepared;
-use super::refused::{by_driver, in_order, keep, questions, waits};
 use super::rehearsals::{Refusal, Refusals, Rehearsals, entitled, fingerprint};
 use super::survey::Survey;
 use super::{Occasion, World};
-use crate::api::{Failure as _, Reason};
+use crate::api::{Failure as _, Reason, chain};
 use crate::cluster::{ClusterError, Rehearsed, Select, Watch, rights};
 use crate::manifest::{Object, changes, is_installer};
-use crate::plan::{Change, Observed, Ownership, Plan, Skip, Step, deferral, obstacle, ownership};
-use crate::types::ObjectId;
+use crate::plan::{Change, Gate, Held, Observed, Ownership, Plan, PlannedStep, Skip, Step, Wait, ownership};
+use crate::types::{Digest, DriverName, ObjectId};
 use futures::StreamExt;
 use futures::stream;
+use kube::ResourceExt;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl Scope<'_> {
 
 /// What the server said of a whole plan.
 #[derive(Debug, Default)]
-pub struct Rehearsal {
+pub struct DryRun {
     /// What it would not accept, in the order of the steps.
     pub refusals: Vec<Refusal>,
     /// What it could not be asked yet, and why.
@@ -51,37 +51,42 @@ pub struct Rehearsal {
     answers: BTreeMap<ObjectId, Object>,
 }
 
-/// Tries every step of the whole plan on the server. What is learned goes into the plan: objects that exist although no watch
-/// shows them are adopted, fields that cannot be changed make an object be replaced where its kind allows it, and a driver of which
-/// something is refused is left as it is, with those that must not go on without it. Steps into a namespace that the plan itself
-/// brings wait until it is there and are tried then, before any of them is made.
+/// Tries every step of the plan on the server. What is learned goes into the decision: objects that exist although no watch shows them
+/// are adopted, fields that cannot be changed make an object be recreated where its kind allows it. A driver of which something is
+/// refused is held, with those that must not go on without it. An instance whose definition the plan itself creates is tried when that
+/// exists, before anything of its wave is written.
 ///
 /// # Errors
 /// When something that exists cannot be read.
-pub async fn rehearse(world: &World, survey: &Survey, prepared: &mut Prepared, scope: Scope<'_>) -> Result<Rehearsal, ReconcileError> {
-    let mut rehearsal = Rehearsal::default();
-    let Some(memory) = &world.rehearsals else { return Ok(rehearsal) };
-    let mut whole = prepared.whole(survey);
+pub async fn dry_run(world: &World, survey: &Survey, decision: &mut Decision, scope: Scope<'_>) -> Result<DryRun, ReconcileError> {
+    let mut dry_run = DryRun::default();
+    let Some(memory) = &world.rehearsals else { return Ok(dry_run) };
     let known = match scope {
-        Scope::Transitions(occasion) if !occasion.due => memory.refused(|| questions(&whole, survey, world, occasion)),
+        Scope::Transitions(occasion) if !occasion.due => memory.refused(|| questions(&decision.plan, world, occasion)),
         _ => Refusals::new(),
     };
-    let silent = prepared.held_with(&whole, survey, waits(&known));
+    let silent = {
+        let mut plan = decision.plan.clone();
+        plan.hold_all(waits(&known), &decision.needs);
+        plan.held
+    };
     let mut first = None;
     // Each round begins with more knowledge, and there are two things to be learned of an object.
     for _ in 0..3 {
-        memory.retain(&whole);
-        let (deferred, asked): (Vec<&Step>, Vec<&Step>) = whole
-            .steps
-            .iter()
-            .filter(|step| scope.takes(step) && !silent.contains_key(step.driver(&survey.inventory)))
-            .partition(|step| obstacle(step, &whole).is_some());
-        let unknown = |step: &&&Step| {
-            let known = step.id().is_some_and(|id| rehearsal.answers.contains_key(&id));
+        let plan = &decision.plan;
+        memory.retain(plan);
+        let tried = |at: &usize| {
+            let PlannedStep { step, gate, .. } = &plan.steps[*at];
+            let apart = matches!(gate, Gate::Kept | Gate::Paused);
+            !apart && scope.takes(step) && !silent.contains_key(step.driver())
+        };
+        let (deferred, asked): (Vec<usize>, Vec<usize>) = (0..plan.steps.len()).filter(tried).partition(|at| plan.deferral(*at).is_some());
+        let unknown = |step: &&Step| {
+            let known = step.id().is_some_and(|id| dry_run.answers.contains_key(&id));
             !known && (matches!(scope, Scope::Everything) || !memory.knows(step, &fingerprint(step)))
         };
-        let asked: Vec<Step> = asked.iter().filter(unknown).map(|step| (*step).clone()).collect();
-        let observed = &prepared.observed;
+        let asked: Vec<Step> = asked.iter().map(|at| &plan.steps[*at].step).filter(unknown).cloned().collect();
+        let observed = &decision.observed;
         let answers: Vec<(Step, Result<Option<Rehearsed>, ClusterError>)> = stream::iter(asked)
             .map(|step| async move {
                 let answer = ask(world, survey, observed, &step).await;
@@ -90,46 +95,116 @@ pub async fn rehearse(world: &World, survey: &Survey, prepared: &mut Prepared, s
             .buffered(CONCURRENCY)
             .collect()
             .await;
-        rehearsal.refusals.clear();
-        let learned = take_in(world, prepared, &mut rehearsal, memory, answers).await?;
-        rehearsal.deferred = deferred.iter().filter_map(|step| deferral(step, &whole)).collect();
+        dry_run.refusals.clear();
+        dry_run.deferred = deferred.iter().filter_map(|at| plan.deferral(*at)).collect();
+        let later: Vec<Step> = deferred.iter().map(|at| plan.steps[*at].step.clone()).collect();
+        let learned = take_in(world, &mut decision.observed, &mut dry_run, memory, answers).await?;
         if matches!(scope, Scope::Transitions(_)) {
-            let missing = rightless(world, memory, &deferred).await?;
+            let missing = rightless(world, memory, &later.iter().collect::<Vec<_>>()).await?;
             let missing = missing.into_iter().map(|(id, error)| (id, Arc::new(error)));
-            rehearsal.refusals.extend(missing);
+            dry_run.refusals.extend(missing);
         }
         if !learned {
             break;
         }
-        let wiser = prepared.whole(survey);
-        first.get_or_insert(std::mem::replace(&mut whole, wiser));
+        first.get_or_insert(decision.plan.clone());
+        decision.replan(survey);
     }
-    rehearsal.refusals.extend(known.into_values().flatten());
-    rehearsal.refusals = in_order(&whole, rehearsal.refusals);
+    dry_run.refusals.extend(known.into_values().flatten());
+    dry_run.refusals = in_order(&decision.plan, dry_run.refusals);
     if let Scope::Transitions(occasion) = scope {
         // Every attempt begins with what the first round knows.
-        let asked = || questions(first.as_ref().unwrap_or(&whole), survey, world, occasion);
-        keep(memory, &whole, survey, prepared, asked, &rehearsal.refusals);
+        let asked = || questions(first.as_ref().unwrap_or(&decision.plan), world, occasion);
+        keep(memory, decision, asked, &dry_run.refusals);
     }
-    let counting = rehearsal.refusals.iter().filter(|(_, refusal)| scope.counts(refusal));
-    let refused = by_driver(&whole, survey, counting);
-    prepared.held = prepared.held_with(&whole, survey, waits(&refused));
-    let deferred: BTreeSet<&ObjectId> = rehearsal.deferred.iter().map(|skip| &skip.id).collect();
-    let goes_on = |step: &&Step| !prepared.held.contains_key(step.driver(&survey.inventory));
-    let stops = |step: &&Step| step.id().is_some_and(|id| deferred.contains(&id)) && obstacle(step, &whole).is_some();
-    let first = whole.steps.iter().filter(goes_on).filter(stops).filter_map(Step::wave).min();
-    if let Some(first) = first {
-        prepared.hold_from(first);
+    let counting = dry_run.refusals.iter().filter(|(_, refusal)| scope.counts(refusal));
+    let refused = by_driver(&decision.plan, counting);
+    decision.plan.hold_all(waits(&refused), &decision.needs);
+    decision.plan.close_deferred();
+    Ok(dry_run)
+}
+
+/// What the server is asked about each driver: the same question has the same answer for a while.
+fn questions(plan: &Plan, world: &World, occasion: &Occasion<'_>) -> BTreeMap<DriverName, Digest> {
+    let config = occasion.config;
+    // A person who has put something right says so by an annotation, see `api::RECONCILE_AT`.
+    let asked = format!("{:?} {:?}", config.metadata.generation, config.annotations());
+    let mut texts: BTreeMap<&str, String> = BTreeMap::new();
+    for step in plan.writes().filter(|step| step.is_transition()) {
+        let Some(id) = step.id() else { continue };
+        let text = texts.entry(step.driver()).or_insert_with(|| asked.clone());
+        let found = match step {
+            Step::Apply { change, .. } => format!("{change:?}"),
+            _ => String::new(),
+        };
+        // Whether pods are let in hangs on them.
+        let home = ObjectId::new("", "Namespace", "", id.namespace.clone());
+        let home = world.reader.cache().and_then(|cache| cache.get(&home));
+        let labels = home.map(|home| home.value()["metadata"]["labels"].to_string());
+        text.push_str(&format!("\n{id} {} {found} {labels:?}", fingerprint(step)));
     }
-    prepared.replan(survey);
-    Ok(rehearsal)
+    let digests = texts
+        .into_iter()
+        .map(|(driver, text)| (driver.to_owned(), Digest::of(text.as_bytes())));
+    digests.collect()
+}
+
+/// Remembers what was refused. Of what is held because of it nothing is written, so the next attempt begins before the first write again.
+/// What a server accepted while it was overloaded still counts: else a plan of many steps would hardly ever be accepted as a whole.
+fn keep(memory: &Rehearsals, decision: &Decision, asked: impl Fn() -> BTreeMap<DriverName, Digest>, refusals: &[Refusal]) {
+    let about_the_step = |(_, error): &&Refusal| !matches!(error.reason(), Reason::ApiUnavailable | Reason::ApplyFailed);
+    let mut refused = by_driver(&decision.plan, refusals.iter().filter(about_the_step));
+    let mut plan = decision.plan.clone();
+    plan.hold_all(waits(&refused), &decision.needs);
+    memory.forget(plan.writes().filter(|step| plan.held.contains_key(step.driver())));
+    let asked = if refused.is_empty() { BTreeMap::new() } else { asked() };
+    let same = asked.into_iter().filter_map(|(driver, what)| {
+        let refusals = refused.remove(&driver)?;
+        Some((driver, (what, refusals)))
+    });
+    memory.refuse(same.collect());
+}
+
+/// The refusals of each driver.
+fn by_driver<'a>(plan: &Plan, refusals: impl Iterator<Item = &'a Refusal>) -> Refusals {
+    let mut drivers = Refusals::new();
+    for (id, refusal) in refusals {
+        let step = plan.writes().find(|step| step.id().as_ref() == Some(id));
+        let driver = step.map_or("", Step::driver).to_owned();
+        drivers.entry(driver).or_default().push((id.clone(), refusal.clone()));
+    }
+    drivers
+}
+
+/// What each of these drivers waits for: that the first of its refusals is taken back.
+fn waits(refused: &Refusals) -> Held {
+    let wait = |(driver, refusals): (&DriverName, &Vec<Refusal>)| {
+        let (_, refusal) = refusals.first()?;
+        let wait = Wait {
+            driver: driver.clone(),
+            reason: refusal.reason(),
+            message: chain(refusal.as_ref()),
+        };
+        Some((driver.clone(), wait))
+    };
+    refused.iter().filter_map(wait).collect()
+}
+
+/// Refusals in the order of the steps.
+fn in_order(plan: &Plan, mut refusals: Vec<Refusal>) -> Vec<Refusal> {
+    if refusals.len() > 1 {
+        let steps = plan.writes().enumerate();
+        let places: BTreeMap<ObjectId, usize> = steps.filter_map(|(place, step)| Some((step.id()?, place))).collect();
+        refusals.sort_by_key(|(id, _)| places.get(id).copied());
+    }
+    refusals
 }
 
 /// Sorts the answers; whether the plan has to be made again.
 async fn take_in(
     world: &World,
-    prepared: &mut Prepared,
-    rehearsal: &mut Rehearsal,
+    observed: &mut Observed,
+    dry_run: &mut DryRun,
     memory: &Rehearsals,
     answers: Vec<(Step, Result<Option<Rehearsed>, ClusterError>)>,
 ) -> Result<bool, ReconcileError> {
@@ -156,7 +231,7 @@ async fn take_in(
                 Select::Name(object.name().to_owned()),
             );
             if let Some(live) = world.reader.load([watch.clone()]).await?.one(&watch) {
-                Arc::make_mut(&mut prepared.observed.live).insert(id, live);
+                Arc::make_mut(&mut observed.live).insert(id, live);
                 learned = true;
                 continue;
             }
@@ -168,18 +243,18 @@ async fn take_in(
                     && enforced(&warning, namespace(world, object.namespace()).await.as_ref())
                 {
                     let refusal = ClusterError::pod_security(id.clone(), &warning);
-                    rehearsal.refusals.push((id, Arc::new(refusal)));
+                    dry_run.refusals.push((id, Arc::new(refusal)));
                     continue;
                 }
                 memory.remember(&step, fingerprint(&step));
-                rehearsal.answers.insert(id, answer.object);
+                dry_run.answers.insert(id, answer.object);
             }
             Ok(None) => memory.remember(&step, fingerprint(&step)),
             Err(error) => {
                 if matches!(error, ClusterError::Immutable { .. }) {
-                    learned |= prepared.observed.immutable.insert(id.clone());
+                    learned |= observed.immutable.insert(id.clone());
                 }
-                rehearsal.refusals.push((id, Arc::new(error)));
+                dry_run.refusals.push((id, Arc::new(error)));
             }
         }
     }
@@ -209,7 +284,8 @@ async fn ask(world: &World, survey: &Survey, observed: &Observed, step: &Step) -
         Step::Replace { id, api_version, uid, .. } | Step::Delete { id, api_version, uid, .. } => {
             world.writer.rehearse_delete(api_version, id, uid).await.map(|()| None)
         }
-        Step::Release { .. } | Step::Record(_) | Step::Commit(_) => Ok(None),
+        Step::Store { object, .. } => world.writer.rehearse(object, true).await.map(Some),
+        Step::Release { .. } | Step::SetFinalizer | Step::Record(_) | Step::Commit(_) | Step::Finish => Ok(None),
     }
 }
 
@@ -284,17 +360,17 @@ async fn namespace(world: &World, name: &str) -> Option<Object> {
     world.reader.now(&watch).await.ok()?.pop()
 }
 
-impl Rehearsal {
+impl DryRun {
     /// Replaces what a comparison says by what the server says: it writes some values in its own way, and a field that is no
     /// longer wanted is known to it alone. Gives the objects that turn out to be as they should be.
     pub fn refine(&self, plan: &mut Plan, observed: &Observed) -> BTreeSet<ObjectId> {
         let mut same = BTreeSet::new();
-        for step in &mut plan.steps {
+        for planned in &mut plan.steps {
             let Step::Apply {
                 object,
                 change: change @ (Change::Update(_) | Change::Repair(_) | Change::Adopt(_)),
                 ..
-            } = step
+            } = &mut planned.step
             else {
                 continue;
             };
@@ -311,7 +387,7 @@ impl Rehearsal {
                 Change::Create | Change::Restore => {}
             }
         }
-        plan.steps.retain(|step| step.id().is_none_or(|id| !same.contains(&id)));
+        plan.drop_steps(|step| step.id().is_some_and(|id| same.contains(&id)));
         same
     }
 }

@@ -1,37 +1,35 @@
-//! What must be known before something goes, looked up only when it is about to go (effect).
+//! Deletion guards: what must be known before something is deleted, looked up only when nothing wants it any more (effect).
 
 use super::World;
-use super::error::ReconcileError;
 use crate::api::VDOConfig;
 use crate::cluster::{ClusterError, Select, Watch, holder, list};
 use crate::manifest::Object;
-use crate::plan::{Observed, Plan, Question, REMOVE_DESPITE_VOLUMES, Volumes};
+use crate::plan::{Lookup, Observed, REMOVE_DESPITE_VOLUMES, Volumes};
 use crate::types::ObjectId;
 use kube::ResourceExt;
+use std::collections::BTreeSet;
 
-/// Plans, answers what the plan asks, and plans again until it asks nothing.
-pub(super) async fn answered(
+/// Looks up what has to be known before something is deleted.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) async fn look_up(
     world: &World,
     config: &VDOConfig,
-    mut observed: Observed,
-    plan: impl Fn(&Observed) -> Plan,
-) -> Result<(Observed, Plan), ReconcileError> {
-    loop {
-        let next = plan(&observed);
-        if next.questions.is_empty() {
-            return Ok((observed, next));
-        }
-        for question in next.questions {
-            match question {
-                Question::HeldBy(id) => {
-                    let uid = observed.live.get(&id).map(|live| live.uid().to_owned()).unwrap_or_default();
-                    let holder = held_by(world, &id, &uid).await?;
-                    observed.held.insert(id, holder);
-                }
-                Question::Volumes => observed.volumes = Some(volumes(world, config).await?),
+    lookups: BTreeSet<Lookup>,
+    observed: &mut Observed,
+) -> Result<(), ClusterError> {
+    for lookup in lookups {
+        match lookup {
+            Lookup::HeldBy(id) => {
+                let uid = observed.live.get(&id).map(|live| live.uid().to_owned()).unwrap_or_default();
+                let holder = held_by(world, &id, &uid).await?;
+                observed.held.insert(id, holder);
             }
+            Lookup::Volumes => observed.volumes = Some(volumes(world, config).await?),
         }
     }
+    Ok(())
 }
 
 /// What holds an object. That something does is believed for a while, of this very object: it is asked in every run.

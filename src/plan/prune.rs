@@ -1,118 +1,194 @@
-use super::{Entry, Inventory, Observed, Plan, Skip, Step, Wait};
+use super::{Desired, Entry, Gate, Input, Observed, Plan, Skip, Step, Wait};
 use crate::api::Reason;
 use crate::manifest::{Object, is_owned};
 use crate::types::{ById, CSI, Ids, ObjectId};
 use k8s_openapi::jiff::Timestamp;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// The next increment towards nothing. The last step commits an empty inventory.
-///
-/// While volumes of the storage driver are in use, nothing goes at all: the road back is one road.
-#[must_use]
-pub fn remove(apply_set: &str, observed: &Observed, inventory: &Inventory) -> Plan {
-    let mut plan = Plan::default();
-    if retire(&mut plan, &inventory.objects, &Ids::default(), observed, apply_set) {
-        plan.steps.push(Step::Commit(Inventory::default()));
-    }
-    let refused = plan.blocked.iter().any(|wait| wait.reason == Reason::VolumesInUse);
-    if refused || plan.questions.contains(&Question::Volumes) {
-        plan.steps.clear();
-        plan.waiting.clear();
-    }
-    plan
-}
-
-/// Something that must be looked up before something goes, because everything that depends on it would go or fail too.
+/// Something that must be looked up before something is deleted, because everything that depends on it would be lost or fail.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Question {
-    /// What holds this namespace, class or definition?
+pub enum Lookup {
+    /// What holds this class or definition?
     HeldBy(ObjectId),
     /// Which volumes does the storage driver have?
     Volumes,
 }
 
-/// Lets go of what is in the inventory and no longer wanted: the highest wave that still has objects is deleted, and the
-/// one below it only when it is gone. Whether nothing is left to delete or to wait for.
+/// What has to be looked up for a plan from this input.
+#[must_use]
+pub fn lookups(input: &Input<'_>) -> BTreeSet<Lookup> {
+    let listed = |d: &&Desired| input.inventory.objects.contains_key(d.object.identity());
+    if input.desired.iter().filter(listed).count() == input.inventory.objects.len() {
+        return BTreeSet::new();
+    }
+    let wanted: Ids = input.desired.iter().map(|d| d.object.id()).collect();
+    let unwanted = Unwanted::of(input, &wanted);
+    let guarded = unwanted.deleted.iter().filter(|(id, _, live)| is_guarded(id) && !live.is_leaving());
+    let mut all: BTreeSet<Lookup> = guarded.map(|(id, ..)| Lookup::HeldBy((*id).clone())).collect();
+    if leaves_as_a_whole(CSI, &unwanted.deleted, &input.inventory.objects, &wanted) {
+        all.insert(Lookup::Volumes);
+    }
+    all
+}
+
+/// What is in the inventory and no longer wanted.
+struct Unwanted<'a> {
+    deleted: Vec<(&'a ObjectId, &'a Entry, &'a Object)>,
+    released: Vec<(&'a ObjectId, &'a Entry, &'a Object, &'static str)>,
+    stays: Vec<Skip>,
+}
+
+impl<'a> Unwanted<'a> {
+    fn of(input: &Input<'a>, wanted: &Ids) -> Self {
+        let mut all = Self {
+            deleted: Vec::new(),
+            released: Vec::new(),
+            stays: Vec::new(),
+        };
+        let known = |(id, entry): &(&ObjectId, &Entry)| !wanted.contains(*id) && !input.kept.contains(&entry.driver);
+        let mut unwanted: Vec<_> = input.inventory.objects.iter().filter(known).collect();
+        unwanted.sort_by_key(|(id, _)| *id);
+        for (id, entry) in unwanted {
+            let Some(live) = input.observed.live.get(id) else { continue };
+            match verdict(id, entry, live, input.observed, input.apply_set) {
+                Verdict::Stays(message) => all.stays.push(Skip { id: id.clone(), message }),
+                Verdict::Released(mark) => all.released.push((id, entry, live, mark)),
+                Verdict::Deleted => all.deleted.push((id, entry, live)),
+            }
+        }
+        all
+    }
+}
+
+/// Lets go of what is in the inventory and no longer wanted, each step with what it waits for: what is still being applied of its
+/// driver, its health, a lookup, volumes, and everything of a higher wave.
 ///
-/// An object that does not go although it was deleted long ago is named in `blocked`, and holds up the other waves no
-/// longer: whoever must release it may need days.
-pub(super) fn retire(plan: &mut Plan, inventory: &ById<Entry>, wanted: &Ids, observed: &Observed, apply_set: &str) -> bool {
-    let mut going: Vec<(&ObjectId, &Entry, &Object)> = Vec::new();
-    let mut through = true;
-    let mut unwanted: Vec<_> = inventory.iter().filter(|(id, _)| !wanted.contains(*id)).collect();
-    unwanted.sort_by_key(|(id, _)| *id);
-    for (id, entry) in unwanted {
-        let Some(live) = observed.live.get(id) else { continue };
-        match verdict(id, entry, live, observed, apply_set) {
-            Verdict::Stays(message) => plan.skipped.push(Skip { id: id.clone(), message }),
-            Verdict::Released(mark) => {
-                plan.skipped.push(Skip {
-                    id: id.clone(),
-                    message: format!("{id} stays and is no longer ours: its annotation {mark} says so"),
-                });
-                plan.steps.push(Step::Release {
-                    id: id.clone(),
-                    api_version: entry.api_version.clone(),
-                    uid: live.uid().to_owned(),
-                });
-                through = false;
-            }
-            Verdict::Goes => going.push((id, entry, live)),
-        }
-    }
-    if leaves_as_a_whole(CSI, &going, inventory, wanted) {
-        match &observed.volumes {
-            Some(volumes) if volumes.count == 0 => {}
-            known => {
-                going.retain(|(_, entry, _)| entry.driver != CSI);
-                through = false;
-                match known {
-                    None => drop(plan.questions.insert(Question::Volumes)),
-                    Some(volumes) => plan.blocked.push(Wait {
-                        driver: CSI.into(),
-                        reason: Reason::VolumesInUse,
-                        message: volumes.to_string(),
-                    }),
-                }
-            }
-        }
-    }
-    let (stuck, moving): (Vec<_>, Vec<_>) = going
-        .into_iter()
-        .partition(|(_, _, live)| waited(live, observed.at).is_some_and(|waited| waited > observed.patience));
-    for (id, entry, live) in stuck {
-        through = false;
-        plan.blocked.push(Wait {
-            driver: entry.driver.clone(),
-            reason: Reason::DeletionBlocked,
-            message: format!("{id} {}", blocker(live)),
+/// An object that is still there long after it was deleted is named in `blocked`, and holds up the other waves no longer: its
+/// finalizer may need days.
+pub(super) fn prune(plan: &mut Plan, input: &Input<'_>, wanted: &Ids) -> Vec<(Step, Gate)> {
+    let (inventory, observed) = (&input.inventory.objects, input.observed);
+    let Unwanted { deleted, released, stays } = Unwanted::of(input, wanted);
+    plan.skipped.extend(stays);
+    let mut steps = Vec::new();
+    let successor = |driver: &str| input.desired.iter().any(|d| *d.driver == *driver);
+    let proven: BTreeMap<String, Gate> = deleted
+        .iter()
+        .map(|(_, entry, _)| entry)
+        .chain(released.iter().map(|(_, entry, ..)| entry))
+        .map(|entry| {
+            let gate = match plan.unfinished.contains(&entry.driver) && successor(&entry.driver) {
+                true => Gate::Waits(Wait {
+                    driver: entry.driver.clone(),
+                    reason: Reason::Progressing,
+                    message: format!("{} is pruned when everything else of it is applied and healthy", entry.driver),
+                }),
+                false => Gate::Open,
+            };
+            (entry.driver.clone(), gate)
+        })
+        .collect();
+    let proven = |driver: &str| proven.get(driver).cloned().unwrap_or_default();
+    for (id, entry, live, mark) in released {
+        plan.skipped.push(Skip {
+            id: id.clone(),
+            message: format!("{id} stays and is no longer ours: its annotation {mark} says so"),
         });
+        let step = Step::Release {
+            id: id.clone(),
+            api_version: entry.api_version.clone(),
+            uid: live.uid().to_owned(),
+            driver: entry.driver.clone(),
+        };
+        steps.push((step, proven(&entry.driver)));
     }
-    let Some(wave) = moving.iter().map(|(_, entry, _)| entry.wave).max() else {
-        return through;
+    let volumes = leaves_as_a_whole(CSI, &deleted, inventory, wanted)
+        .then(|| in_use(observed))
+        .flatten();
+    if let Some(Gate::Refused(wait)) = &volumes {
+        plan.blocked.push(wait.clone());
+    }
+    // While volumes of the storage driver are in use, a complete removal does not start: it is one way.
+    let stopped = |driver: &str| volumes.clone().filter(|_| driver == CSI || input.desired.is_empty());
+
+    let stuck = |live: &Object| waited(live, observed.at).is_some_and(|waited| waited > observed.patience);
+    let mut deleted = deleted;
+    deleted.sort_by(|one, other| (Reverse(one.1.wave), one.0).cmp(&(Reverse(other.1.wave), other.0)));
+    let mut above: Option<(u8, Wait)> = None;
+    for (id, entry, live) in deleted {
+        let wait = |reason, message| Wait {
+            driver: entry.driver.clone(),
+            reason,
+            message,
+        };
+        let stopped = stopped(&entry.driver);
+        if live.is_leaving() {
+            let message = format!("{id} {}", blocker(live));
+            if stopped.is_some() {
+                continue;
+            }
+            plan.unfinished.insert(entry.driver.clone());
+            if stuck(live) {
+                plan.blocked.push(wait(Reason::DeletionBlocked, message));
+                continue;
+            }
+            let wait = wait(Reason::Deleting, message);
+            plan.waiting.push(wait.clone());
+            above.get_or_insert((entry.wave, wait));
+            continue;
+        }
+        let unknown = || {
+            let message = format!("{id} is deleted once it is known what depends on it");
+            (is_guarded(id) && !observed.held.contains_key(id)).then(|| Gate::Waits(wait(Reason::Deleting, message)))
+        };
+        let below = || {
+            above
+                .as_ref()
+                .filter(|(wave, _)| *wave > entry.wave)
+                .map(|(_, wait)| Gate::Waits(wait.clone()))
+        };
+        let gate = stopped.or_else(unknown).or_else(below).unwrap_or_else(|| proven(&entry.driver));
+        let step = Step::Delete {
+            id: id.clone(),
+            api_version: entry.api_version.clone(),
+            uid: live.uid().to_owned(),
+            wave: entry.wave,
+            driver: entry.driver.clone(),
+        };
+        steps.push((step, gate));
+    }
+    plan.unfinished.extend(steps.iter().map(|(step, _)| step.driver().to_owned()));
+    steps
+}
+
+/// What the removal of the storage driver waits for.
+fn in_use(observed: &Observed) -> Option<Gate> {
+    let wait = |reason, message| Wait {
+        driver: CSI.into(),
+        reason,
+        message,
     };
-    for (id, entry, live) in moving.into_iter().filter(|(_, entry, _)| entry.wave == wave) {
-        let leaving = live.is_leaving();
-        if !leaving && is_guarded(id) && !observed.held.contains_key(id) {
-            plan.questions.insert(Question::HeldBy(id.clone()));
-        } else if !leaving {
-            plan.steps.push(Step::Delete {
-                id: id.clone(),
-                api_version: entry.api_version.clone(),
-                uid: live.uid().to_owned(),
-            });
+    match &observed.volumes {
+        Some(volumes) if volumes.count == 0 => None,
+        Some(volumes) => Some(Gate::Refused(wait(Reason::VolumesInUse, volumes.to_string()))),
+        None => {
+            let message = "the driver is removed once it is known which volumes it has".to_owned();
+            Some(Gate::Waits(wait(Reason::Deleting, message)))
         }
-        plan.waiting.push(Wait {
-            driver: entry.driver.clone(),
-            reason: Reason::Deleting,
-            message: if leaving {
-                format!("{id} {}", blocker(live))
-            } else {
-                format!("{id} is being deleted")
-            },
-        });
     }
-    false
+}
+
+/// What is waited for when these writes are made.
+pub fn deleting(steps: &[Step]) -> impl Iterator<Item = Wait> {
+    steps.iter().filter_map(|step| match step {
+        Step::Delete { id, driver, .. } => Some(Wait {
+            driver: driver.clone(),
+            reason: Reason::Deleting,
+            message: format!("{id} is being deleted"),
+        }),
+        _ => None,
+    })
 }
 
 /// Whether a driver that still runs is about to go with nothing in its place.
@@ -123,8 +199,8 @@ fn leaves_as_a_whole(driver: &str, going: &[(&ObjectId, &Entry, &Object)], inven
 }
 
 enum Verdict {
-    /// It goes.
-    Goes,
+    /// It is deleted.
+    Deleted,
     /// It stays, and why.
     Stays(String),
     /// It stays, because the annotation with this key says that we let it go.
@@ -134,23 +210,20 @@ enum Verdict {
 fn verdict(id: &ObjectId, entry: &Entry, live: &Object, observed: &Observed, apply_set: &str) -> Verdict {
     let stays = |why: &str| Verdict::Stays(format!("{id} stays: {why}"));
     if !is_owned(live, apply_set) {
-        return stays("it no longer bears our labels, so it belongs to somebody else now");
+        return stays("it no longer has our labels, so another manager owns it now");
     }
     if entry.uid.as_deref().is_some_and(|uid| uid != live.uid()) {
-        return stays("it was deleted and made again by somebody else");
+        return stays("another user deleted and recreated it");
     }
     if let Some(mark) = keep_mark(live).filter(|_| !live.is_leaving()) {
         return Verdict::Released(mark);
-    }
-    if entry.adopted {
-        return stays("it was there before the driver");
     }
     if PROTECTED.contains(&id.kind()) {
         return stays("objects of this kind hold data and are never removed implicitly");
     }
     match observed.held.get(id) {
         Some(Some(holder)) => stays(holder),
-        Some(None) | None => Verdict::Goes,
+        Some(None) | None => Verdict::Deleted,
     }
 }
 
@@ -232,14 +305,14 @@ pub(super) const PROTECTED: [&str; 4] = [
 
 /// Kinds that go only when nothing depends on them, which has to be looked up first.
 fn is_guarded(id: &ObjectId) -> bool {
-    matches!(id.kind(), "Namespace" | "StorageClass" | "CustomResourceDefinition")
+    matches!(id.kind(), "StorageClass" | "CustomResourceDefinition")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::manifest::{Owner, stamp};
-    use crate::plan::Volumes;
+    use crate::plan::{Inventory, Last, Volumes, check};
     use serde_json::{Value, json};
     use std::sync::Arc;
 
@@ -286,7 +359,6 @@ mod tests {
                 api_version: "v1".into(),
                 driver: driver.into(),
                 wave,
-                adopted: false,
                 uid: Some("u".into()),
                 applied: None,
             };
@@ -302,19 +374,44 @@ mod tests {
             self.with("Deployment", name, (CSI, wave), &metadata, true)
         }
 
+        fn input<'a>(&'a self, kept: &'a BTreeSet<String>) -> Input<'a> {
+            Input {
+                apply_set: "set",
+                desired: &[],
+                observed: &self.observed,
+                inventory: &self.inventory,
+                cluster_id: None,
+                approved: None,
+                rules: &[],
+                kept,
+                unhealthy: &[],
+                store: None,
+                finalizer: true,
+                uninstall: Some(crate::api::DeletionPolicy::Delete),
+            }
+        }
+
         /// The plan in one line.
         fn plan(&self) -> String {
-            let plan = remove("set", &self.observed, &self.inventory);
-            assert_eq!(super::super::check(&plan, &[], &self.inventory), Ok(()));
-            let steps = plan.steps.iter().map(|step| match step {
+            let kept = BTreeSet::new();
+            let input = self.input(&kept);
+            let plan = crate::plan::plan(&input);
+            let run = plan.run(&input, &Last::new());
+            assert_eq!(check(&run, &[], &self.inventory), Ok(()));
+            let steps = run.iter().map(|step| match step {
                 Step::Delete { id, .. } => format!("delete {}", id.name),
                 Step::Release { id, .. } => format!("release {}", id.name),
-                Step::Commit(_) => "done".into(),
+                Step::Finish => "done".into(),
                 other => format!("{other:?}"),
             });
             let blocked = plan.blocked.iter().map(|wait| format!("{}: {}", wait.reason, wait.message));
-            let questions = plan.questions.iter().map(|question| format!("{question:?}"));
-            steps.chain(blocked).chain(questions).collect::<Vec<_>>().join(" | ")
+            steps.chain(blocked).collect::<Vec<_>>().join(" | ")
+        }
+
+        fn lookups(&self) -> Vec<String> {
+            let kept = BTreeSet::new();
+            let input = self.input(&kept);
+            lookups(&input).iter().map(|lookup| format!("{lookup:?}")).collect()
         }
     }
 
@@ -331,7 +428,7 @@ mod tests {
         let mut cluster = both();
         assert_eq!(cluster.plan(), "delete csi");
         cluster.observed.volumes = None;
-        assert_eq!(cluster.plan(), "Volumes");
+        assert_eq!((cluster.plan(), cluster.lookups()), (String::new(), vec!["Volumes".to_owned()]));
         let named = vec!["pv-1".to_owned()];
         cluster.observed.volumes = Some(Volumes { count: 1, named });
         let said = cluster.plan();
@@ -386,12 +483,13 @@ mod tests {
 
     #[test]
     fn uninstall_object_in_use_is_kept() {
-        for kind in ["Namespace", "StorageClass", "CustomResourceDefinition"] {
+        for kind in ["StorageClass", "CustomResourceDefinition"] {
             let mut cluster = Cluster::new().with(kind, "o", (CSI, 1), &json!({}), false);
             let id = cluster.inventory.objects.keys().next().expect("one").clone();
-            assert!(cluster.plan().starts_with("HeldBy"), "{}", cluster.plan());
+            assert!(cluster.lookups()[0].starts_with("HeldBy"), "{:?}", cluster.lookups());
+            assert_eq!(cluster.plan(), "", "it is not known yet");
             cluster.observed.held.insert(id.clone(), Some("it is used".into()));
-            assert_eq!(cluster.plan(), "done");
+            assert_eq!(cluster.plan(), "release o | done");
             cluster.observed.held.insert(id, None);
             assert_eq!(cluster.plan(), "delete o");
         }
@@ -400,7 +498,11 @@ mod tests {
     #[test]
     fn uninstall_protected_kind_is_never_deleted() {
         for kind in PROTECTED {
-            assert_eq!(Cluster::new().with(kind, "o", (CSI, 1), &json!({}), false).plan(), "done", "{kind}");
+            assert_eq!(
+                Cluster::new().with(kind, "o", (CSI, 1), &json!({}), false).plan(),
+                "release o | done",
+                "{kind}"
+            );
         }
     }
 

@@ -1,0 +1,145 @@
+//! apply: makes the writes of a plan. It decides nothing, and no other place writes to an object of a driver (effect).
+
+use super::survey::Survey;
+use super::{World, erase, keep};
+use crate::api::{FINALIZER, VDOConfig};
+use crate::cluster::{ClusterError, Writer};
+use crate::manifest::Object;
+use crate::plan::{Change, Schedule, Step};
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use kube::ResourceExt;
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// Writes that are under way at the same time. The API server's default limit for one client is far above this.
+const CONCURRENCY: usize = 8;
+
+/// What carrying out a plan led to.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// How many writes were made.
+    pub writes: usize,
+    /// What went wrong, in the order of the steps.
+    pub failures: Vec<ClusterError>,
+}
+
+/// Where the inventory is kept.
+pub struct Place<'a> {
+    /// The namespace of the ConfigMap.
+    pub namespace: &'a str,
+    /// The name of the ConfigMap.
+    pub name: &'a str,
+    /// The id of the apply set.
+    pub apply_set: &'a str,
+    /// The VDOConfig.
+    pub config: &'a VDOConfig,
+}
+
+impl<'a> Place<'a> {
+    /// Where a survey found it, or would have.
+    pub(super) fn of(survey: &'a Survey, config: &'a VDOConfig) -> Self {
+        Self {
+            namespace: config.metadata.namespace.as_deref().unwrap_or_default(),
+            name: &survey.inventory_name,
+            apply_set: &survey.apply_set,
+            config,
+        }
+    }
+}
+
+/// Makes the writes, each as soon as what it waits for is done. Where one fails, the later waves of its driver are left to the
+/// next run, and so is the narrowing of the inventory; the other drivers do not depend on it and go on. What is under way is always
+/// awaited.
+pub async fn apply(steps: &[Step], world: &World, place: &Place<'_>) -> Outcome {
+    let mut schedule = Schedule::of(steps);
+    let mut under_way = FuturesUnordered::new();
+    let (mut writes, mut failures) = (0, BTreeMap::new());
+    loop {
+        while under_way.len() < CONCURRENCY
+            && let Some(step) = schedule.start()
+        {
+            under_way.push(async move { (step, one(&steps[step], world, place).await) });
+        }
+        match under_way.next().await {
+            Some((step, Ok(()))) => {
+                writes += 1;
+                schedule.done(step);
+            }
+            Some((step, Err(error))) => {
+                schedule.failed(step);
+                failures.insert(step, error);
+            }
+            None => break,
+        }
+    }
+    Outcome {
+        writes,
+        failures: failures.into_values().collect(),
+    }
+}
+
+async fn one(step: &Step, world: &World, place: &Place<'_>) -> Result<(), ClusterError> {
+    match step {
+        Step::Record(inventory) | Step::Commit(inventory) => keep::store(inventory, world, place).await?,
+        Step::Apply { object, change, take, .. } => {
+            if matches!(change, Change::Adopt(_)) {
+                world.writer.hand_over(object).await?;
+            }
+            let live = world.writer.apply(object, *take).await?;
+            remember(world, object, &live);
+        }
+        Step::Replace {
+            id,
+            api_version,
+            uid,
+            keep_pods,
+            ..
+        } => erase::delete(world, place.apply_set, api_version, id, uid, *keep_pods).await?,
+        Step::Delete { id, api_version, uid, .. } => erase::delete(world, place.apply_set, api_version, id, uid, false).await?,
+        Step::Release { id, api_version, uid, .. } => erase::release(world, api_version, id, uid).await?,
+        Step::Store { object, .. } => {
+            let live = world.writer.apply(object, true).await?;
+            remember(world, object, &live);
+            tracing::info!(secret = %object.id(), "the certificate of the CSI webhook takes its next step");
+        }
+        Step::SetFinalizer => set_finalizer(place.config, &world.writer).await?,
+        Step::Finish => {
+            keep::forget(world, place).await?;
+            remove_finalizer(place.config, &world.writer).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The next reconcile may come before the watch shows what was written.
+pub(super) fn remember(world: &World, wanted: &Object, live: &Object) {
+    if let Some(cache) = world.reader.cache() {
+        cache.applied(wanted, live);
+    }
+}
+
+/// Sets the finalizer, so that a VDOConfig is deleted only when its drivers are.
+async fn set_finalizer(config: &VDOConfig, writer: &Writer) -> Result<(), ClusterError> {
+    // Applied, not replaced: what the watch shows may be older than our own last report. With the UID nothing is created again.
+    let wanted = json!({
+        "apiVersion": "vdo.vmware.com/v1alpha1",
+        "kind": "VDOConfig",
+        "metadata": {"name": config.name_any(), "namespace": config.namespace(), "uid": config.uid(), "finalizers": [FINALIZER]},
+    });
+    #[expect(
+        clippy::expect_used,
+        reason = "the literal above has a kind, and a VDOConfig of the API server a name"
+    )]
+    let wanted = Object::new(wanted).expect("a VDOConfig");
+    writer.apply(&wanted, true).await?;
+    Ok(())
+}
+
+/// Removes the finalizer, unless the object was changed in between.
+async fn remove_finalizer(config: &VDOConfig, writer: &Writer) -> Result<(), ClusterError> {
+    let rest: Vec<&String> = config.finalizers().iter().filter(|f| *f != FINALIZER).collect();
+    let change = json!({"metadata": {"finalizers": rest, "resourceVersion": config.resource_version()}});
+    writer.merge("vdo.vmware.com/v1alpha1", &super::id(config), &change, false).await?;
+    Ok(())
+}
