@@ -48,7 +48,7 @@ impl Plan {
         }
         let recorded = self.recorded(input, &steps, &held);
         if let Cow::Owned(inventory) = recorded
-            && (!steps.is_empty() || held.is_empty())
+            && (!steps.is_empty() || held.is_empty() && !input.desired.is_empty())
         {
             steps.insert(0, Step::Record(inventory));
         } else if steps.is_empty()

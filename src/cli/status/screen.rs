@@ -3,8 +3,9 @@
 use super::super::args::Format;
 use super::super::style::{ago, bad, faint, good, head, table, warn, width};
 use super::picture::{Config, Operator, Picture, nodes_of, state_of};
-use crate::api::{ConditionType, Conditions, DriverStatus, Health, VsphereCloudConfig};
+use crate::api::{ConditionType, Conditions, DriverStatus, Health, Reason, VsphereCloudConfig};
 use crate::status::short;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
@@ -208,6 +209,13 @@ fn next(picture: &Picture, config: &Config, now: Timestamp) -> String {
         }
         Some(Health::Blocked) => lines.push("The operator goes on when the above is put right.".into()),
         Some(Health::Degraded | Health::Unknown) => lines.push("What runs is left as it is; the operator keeps trying.".into()),
+    }
+    // A driver that the specification does not name, or removes.
+    let told = [Reason::NotRequested, Reason::Removed].map(Reason::as_str);
+    for kind in [ConditionType::CloudProviderReady, ConditionType::StorageReady] {
+        let found = Conditions::find(&config.status.conditions, kind).filter(|c| told.contains(&c.reason.as_str()));
+        let installed = |c: &&Condition| c.status != "Unknown" || c.reason == Reason::Removed.as_str();
+        lines.extend(found.filter(installed).map(|c| format!("{}.", c.message)));
     }
     if let Some(attempt) = &config.status.next_attempt {
         let wait = attempt.at.0.as_second() - now.as_second();
