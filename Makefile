@@ -13,7 +13,7 @@ GO_MIN := 1.26
 
 # Steps share one target folder and two cores.
 .NOTPARALLEL:
-.PHONY: help demo demo-stop check test test-all mutants bench generate manifests build lint core clean rust go
+.PHONY: help demo demo-stop check test test-all mutants advisories bench generate manifests build lint core clean rust go
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,7 +30,7 @@ demo-stop: rust ## End what `make demo` started
 check: rust lint core ## Check quickly: format, lints, dependencies, unit tests and the tests of the pure core
 	@tests/run.sh check
 
-test: rust go lint core ## Check everything: format, lints, dependencies, unit, property, snapshot and cluster tests
+test: rust go lint advisories core ## Check everything: format, lints, dependencies, unit, property, snapshot and cluster tests
 	@echo "== operator, vdoctl and test bed"
 	@$(CARGO) build --workspace
 	@echo "== test bed: programs that are missing are built, the first time for about a quarter of an hour"
@@ -59,7 +59,9 @@ manifests: rust ## Write the CustomResourceDefinitions from the Rust types
 build: rust ## Build vdo-operator and vdoctl, optimised
 	@$(CARGO) build --release
 
-lint: rust ## Format, lints and dependency rules
+lint: rust ## Format, lints, Rust versions and dependency rules
+	@echo "== Rust versions"
+	@tests/toolchain.sh
 	@echo "== format and lints"
 	@$(CARGO) fmt --all --check
 	@$(CARGO) clippy --workspace --all-targets -- -D warnings
@@ -67,6 +69,16 @@ lint: rust ## Format, lints and dependency rules
 		echo "== dependencies"; $(CARGO) deny check bans licenses sources; \
 	else \
 		echo "== dependencies: NOT checked, cargo-deny is not installed (cargo install --locked cargo-deny)"; \
+	fi
+
+advisories: rust ## Look for known faults in the dependencies; needs the network once
+	@echo "== advisories"
+	@if ! $(CARGO) deny --version >/dev/null 2>&1; then \
+		echo "NOT checked: cargo-deny is not installed (cargo install --locked cargo-deny)"; \
+	elif timeout 120 $(CARGO) deny fetch db >/dev/null 2>&1; then \
+		$(CARGO) deny check advisories; \
+	else \
+		echo "NOT checked: the database (github.com/RustSec/advisory-db) cannot be fetched from here"; \
 	fi
 
 core: rust

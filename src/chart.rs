@@ -7,13 +7,12 @@
 //!
 //! A chart has Helm's layout; its templates are minijinja. Everything in here is a function of its arguments: no clock, network,
 //! environment or file system, so the same input gives the same bytes. Packages come from outside and are treated as hostile:
-//! sizes are capped while reading, only regular files under one folder are accepted, templates run with fuel and strict undefined.
+//! sizes are capped while reading, only regular files under one folder are accepted, templates run within the bounds of `minijinja_budget`.
 //!
 //! Every `{{ … }}` in a template is a whole YAML value and is written as JSON. A value can therefore never open a new key or a new
 //! document, and `yes` stays text. docs/charts.md is the page for chart authors.
 
 pub mod archive;
-mod builtins;
 pub mod compare;
 mod context;
 mod document;
@@ -22,8 +21,6 @@ mod image;
 mod inspect;
 mod lint;
 mod metadata;
-mod meter;
-mod metered;
 mod model;
 mod package;
 mod prepared;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the test binaries and says at the end what took long and what was skipped. `make test`, `make test-all` and `make check` call it.
 #
-#   tests/run.sh check   unit tests and the binary `pure`
+#   tests/run.sh check   unit tests and the binaries `pure` and `budget`
 #   tests/run.sh         everything
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,7 +16,7 @@ step_done() { steps+=("$(printf '%5d s  %s' $((SECONDS - step_start)) "$step_nam
 
 step "compile the tests"
 targets=(--workspace)
-[[ ${1:-} == check ]] && targets=(--package vdo --lib --test pure)
+[[ ${1:-} == check ]] && targets=(--package vdo --package minijinja-budget --lib --test pure --test budget)
 "$CARGO" test "${targets[@]}" --no-run 2>&1 | tee "$logs/compile" | grep -E '^(warning|error)|Compiling vdo' || true
 grep -q 'Finished' "$logs/compile" || { cat "$logs/compile"; exit 1; }
 step_done
@@ -25,7 +25,7 @@ step_done
 declare -A program
 while read -r name file; do program[$name]=$file; done < <(
     sed -nE 's|^ *Executable (unittests )?(.*) \((.*)\)$|\2 \3|p' "$logs/compile" |
-        sed -E 's|^tests/([a-z]+)/main\.rs |\1 |; s|^src/lib\.rs (.*/vdo_testbed-)|unit-testbed \1|; s|^src/lib\.rs |unit |; s|^src/.* |main-\0|')
+        sed -E 's|^tests/([a-z]+)/main\.rs |\1 |; s|^src/lib\.rs (.*/vdo_testbed-)|unit-testbed \1|; /minijinja_budget-/d; s|^src/lib\.rs |unit |; s|^src/.* |main-\0|')
 
 # Time per test is shown by an unstable flag of the test harness; only the harness is told that it may be used.
 run() { # name, more arguments
@@ -50,6 +50,10 @@ whole() { # name, more arguments
 
 whole unit
 whole pure
+whole budget
+step "example in the documentation of minijinja-budget"
+"$CARGO" test --quiet --doc --package minijinja-budget 2>&1 | tee "$logs/doc.log" || failed+=(doc)
+step_done
 if [[ ${1:-} != check ]]; then
     for name in unit-testbed charts cli vcenter; do whole "$name"; done
     # Both wait more than they work, so they run side by side; what faults says is shown when cluster is done. In cluster there are more

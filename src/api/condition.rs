@@ -1,9 +1,8 @@
 use super::Reason;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use std::fmt;
 
 /// The conditions that exist. Positive polarity, but for kstatus' own `Reconciling` and `Stalled`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, strum::Display, strum::IntoStaticStr)]
 pub enum ConditionType {
     /// The object is as its specification says.
     Ready,
@@ -86,51 +85,8 @@ impl ConditionType {
 
     /// The word as it stands in a condition.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ready => "Ready",
-            Self::Reconciling => "Reconciling",
-            Self::Stalled => "Stalled",
-            Self::ConnectionsReady => "ConnectionsReady",
-            Self::CloudProviderReady => "CloudProviderReady",
-            Self::StorageReady => "StorageReady",
-            Self::KubernetesSupported => "KubernetesSupported",
-            Self::VSphereSupported => "VSphereSupported",
-            Self::NodesInitialized => "NodesInitialized",
-            Self::ControlPlaneEligible => "ControlPlaneEligible",
-            Self::NetworkReady => "NetworkReady",
-            Self::WebhookCertificateValid => "WebhookCertificateValid",
-            Self::TrustConsistent => "TrustConsistent",
-            Self::NoForeignDriver => "NoForeignDriver",
-            Self::SnapshotsSupported => "SnapshotsSupported",
-            Self::NoRwxAttachments => "NoRwxAttachments",
-            Self::MatrixFresh => "MatrixFresh",
-            Self::Upgradeable => "Upgradeable",
-            Self::Resolved => "Resolved",
-            Self::Connected => "Connected",
-            Self::Trusted => "Trusted",
-            Self::IsVCenter => "IsVCenter",
-            Self::CredentialsFound => "CredentialsFound",
-            Self::Authenticated => "Authenticated",
-            Self::DatacentersFound => "DatacentersFound",
-            Self::StorageFound => "StorageFound",
-            Self::Authorized => "Authorized",
-            Self::NodesFound => "NodesFound",
-            Self::TopologyConsistent => "TopologyConsistent",
-            Self::Distinct => "Distinct",
-        }
-    }
-}
-
-impl fmt::Display for ConditionType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl serde::Serialize for ConditionType {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

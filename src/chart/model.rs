@@ -5,6 +5,7 @@ use super::problem;
 use super::release::Release;
 use crate::types::DriverVersion;
 use crate::yaml::{self, YamlError};
+use minijinja_budget::Templates;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -29,8 +30,8 @@ pub struct Chart {
     /// Every file under `templates/`, by its path in the chart.
     pub templates: BTreeMap<String, String>,
     /// The templates in the form in which they run.
-    pub(super) metered: BTreeMap<String, String>,
-    /// The schema and the templates, compiled.
+    pub(super) metered: Templates,
+    /// The schema, compiled.
     pub(super) prepared: Prepared,
     /// `deviations.yaml`: every intended difference to the driver's own manifest.
     pub deviations: Vec<super::compare::Deviation>,
@@ -120,7 +121,7 @@ impl Chart {
             });
         }
         let mut templates = BTreeMap::new();
-        let mut metered = BTreeMap::new();
+        let mut metered = Templates::default();
         for path in files.keys().filter(|path| path.starts_with("templates/")) {
             let source = text(files, path)?;
             if let Some(finding) = lint::check(source) {
@@ -131,7 +132,7 @@ impl Chart {
                     text: source.lines().nth(finding.line - 1).unwrap_or_default().trim().to_owned(),
                 });
             }
-            let form = super::metered::metered(path, source).map_err(|refusal| ChartError::Language {
+            metered.add(path, source).map_err(|refusal| ChartError::Language {
                 file: path.clone(),
                 line: refusal.line,
                 message: refusal.message,
@@ -142,7 +143,6 @@ impl Chart {
                     .trim()
                     .to_owned(),
             })?;
-            metered.insert(path.clone(), form);
             templates.insert(path.clone(), source.to_owned());
         }
         let deviations = if files.contains_key("deviations.yaml") {

@@ -1,9 +1,7 @@
-//! What is made of a chart once and used by every render: its schema and its templates, compiled.
+//! What is made of a chart once and used by every render: the schema of its values, compiled.
 
 use jsonschema::Validator;
-use minijinja::{Environment, Error};
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -11,7 +9,6 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone, Default)]
 pub(super) struct Prepared {
     validator: OnceLock<Result<Arc<Validator>, String>>,
-    templates: OnceLock<Environment<'static>>,
 }
 
 /// A schema, compiled; or why it is none.
@@ -38,21 +35,5 @@ impl Prepared {
     pub(super) fn validator(&self, schema: &Value) -> Result<&Validator, String> {
         let compile = || compiled(schema).map(Arc::new);
         self.validator.get_or_init(compile).as_deref().map_err(Clone::clone)
-    }
-
-    /// An environment of its own with the templates in it.
-    pub(super) fn environment(
-        &self,
-        bare: impl FnOnce() -> Result<Environment<'static>, Error>,
-        templates: &BTreeMap<String, String>,
-    ) -> Result<Environment<'static>, Error> {
-        if let Some(known) = self.templates.get() {
-            return Ok(known.clone());
-        }
-        let mut environment = bare()?;
-        for (path, source) in templates {
-            environment.add_template_owned(path.clone(), source.clone())?;
-        }
-        Ok(self.templates.get_or_init(|| environment).clone())
     }
 }

@@ -5,7 +5,10 @@ use super::model::Chart;
 use super::suggest;
 use super::values::{self, ValuesError};
 use crate::yaml::{self, YamlError};
-use minijinja::value::{Serde, Value as TemplateValue};
+use minijinja_budget::minijinja::{
+    self,
+    value::{Serde, Value as TemplateValue},
+};
 use serde_json::{Map, Value, json};
 use std::error::Error as _;
 

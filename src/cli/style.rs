@@ -47,27 +47,22 @@ pub fn faint(text: &str) -> String {
     styled(Style::new().dimmed(), text)
 }
 
-/// Rows under a heading, in columns two blanks apart. Nothing is cut or wrapped: lines stay greppable.
+/// Rows under a heading, in columns.
 pub fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
     let heading: Vec<String> = heading.iter().map(|cell| head(cell)).collect();
-    let all: Vec<&Vec<String>> = std::iter::once(&heading).chain(rows).collect();
-    let columns = heading.len();
-    let widths: Vec<usize> = (0..columns)
-        .map(|i| all.iter().filter_map(|row| row.get(i)).map(|cell| width(cell)).max().unwrap_or(0))
-        .collect();
-    let mut text = String::new();
-    for row in all {
-        let mut line = String::new();
-        for (i, cell) in row.iter().enumerate() {
-            line.push_str(cell);
-            if i + 1 < row.len() {
-                line.push_str(&" ".repeat(widths.get(i).map_or(0, |w| w - width(cell)) + 2));
-            }
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
+    columns(std::iter::once(&heading).chain(rows))
+}
+
+/// Rows in columns two blanks apart. Nothing is cut or wrapped: lines stay greppable.
+pub fn columns<'a>(rows: impl Iterator<Item = &'a Vec<String>> + Clone) -> String {
+    let mut widths: Vec<usize> = vec![];
+    for row in rows.clone() {
+        widths.resize(widths.len().max(row.len()), 0);
+        row.iter().zip(&mut widths).for_each(|(cell, wide)| *wide = width(cell).max(*wide));
     }
-    text
+    let padded = |(cell, wide): (&String, &usize)| format!("{cell}{}", " ".repeat(wide - width(cell)));
+    let line = |row: &Vec<String>| row.iter().zip(&widths).map(padded).collect::<Vec<_>>().join("  ");
+    rows.map(|row| format!("{}\n", line(row).trim_end())).collect()
 }
 
 /// How many characters of a styled text are seen.

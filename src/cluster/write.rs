@@ -11,7 +11,8 @@ use std::fmt;
 use std::sync::Arc;
 
 /// What a write was, for counting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Verb {
     /// Server-side apply.
     Apply,
@@ -24,12 +25,8 @@ pub enum Verb {
 impl Verb {
     /// The verb as a metric label.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Apply => "apply",
-            Self::Delete => "delete",
-            Self::Patch => "patch",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

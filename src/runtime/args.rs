@@ -69,32 +69,15 @@ pub struct Args {
 /// Below this, asking costs more than it tells.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// Reads a duration: numbers with units, `90s`, `10m`, `1h30m`. Always a unit, because a bare number is somebody's guess.
+/// Reads a duration: numbers with units, `90s`, `10m`, `1h30m`. Always a unit, because a bare number is a guess.
 pub(crate) fn interval(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is not a duration; write numbers with units, for example 90s, 10m or 1h30m");
-    let mut total = Duration::ZERO;
-    let mut rest = text;
-    while !rest.is_empty() {
-        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let number: u64 = rest[..digits].parse().map_err(|_| wrong())?;
-        let unit = rest[digits..].chars().next().ok_or_else(wrong)?;
-        let seconds = match unit {
-            's' => Some(number),
-            'm' => number.checked_mul(60),
-            'h' => number.checked_mul(3600),
-            _ => None,
-        };
-        total = total
-            .checked_add(Duration::from_secs(seconds.ok_or_else(wrong)?))
-            .ok_or_else(wrong)?;
-        rest = &rest[digits + unit.len_utf8()..];
-    }
-    if text.is_empty() {
-        Err(wrong())
-    } else if total < SHORTEST {
-        Err(format!("{text:?} is too short; the shortest interval is 1s"))
-    } else {
-        Ok(total)
+    let read = text.parse::<jiff::SignedDuration>().ok().and_then(|read| read.try_into().ok());
+    match read {
+        None => Err(format!(
+            "{text:?} is not a duration; write numbers with units, for example 90s, 10m or 1h30m"
+        )),
+        Some(short) if short < SHORTEST => Err(format!("{text:?} is too short; the shortest interval is 1s")),
+        Some(interval) => Ok(interval),
     }
 }
 
@@ -140,7 +123,9 @@ mod tests {
 
     #[test]
     fn duration_flag_units_are_summed() {
-        assert_eq!(interval("1h30m5s"), Ok(Duration::from_secs(5405)));
+        for text in ["1h30m5s", "1h 30m 5s", "1 hour, 30 minutes, 5 seconds"] {
+            assert_eq!(interval(text), Ok(Duration::from_secs(5405)), "{text}");
+        }
     }
 
     #[test]
@@ -153,7 +138,7 @@ mod tests {
             "1m2",
             "0s",
             "-5s",
-            "1.5h",
+            "1d",
             "99999999999999999999h",
             "18446744073709551615h",
             "5ü",

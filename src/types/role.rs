@@ -1,9 +1,9 @@
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// What a driver does for the cluster. The operator treats drivers by their role, never by their name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum DriverRole {
     /// Initialises nodes and tells Kubernetes where they are.
     CloudProvider,
@@ -13,15 +13,4 @@ pub enum DriverRole {
     Network,
     /// Anything else.
     Other,
-}
-
-impl fmt::Display for DriverRole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::CloudProvider => "cloud-provider",
-            Self::Storage => "storage",
-            Self::Network => "network",
-            Self::Other => "other",
-        })
-    }
 }

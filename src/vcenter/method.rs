@@ -6,7 +6,7 @@ use crate::facts::ManagedObject;
 
 /// Everything that this program ever asks of a vCenter with a login: opening and closing what it reads with, and reading. There is
 /// no way to send anything else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
 pub(super) enum Method {
     Login,
     Logout,
@@ -43,20 +43,8 @@ const PBM: Place = Place {
 };
 
 impl Method {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Login => "Login",
-            Self::Logout => "Logout",
-            Self::CreateContainerView => "CreateContainerView",
-            Self::DestroyView => "DestroyView",
-            Self::RetrievePropertiesEx => "RetrievePropertiesEx",
-            Self::ContinueRetrievePropertiesEx => "ContinueRetrievePropertiesEx",
-            Self::HasPrivilegeOnEntities => "HasPrivilegeOnEntities",
-            Self::FetchUserPrivilegeOnEntities => "FetchUserPrivilegeOnEntities",
-            Self::PbmRetrieveServiceContent => "PbmRetrieveServiceContent",
-            Self::PbmQueryProfile => "PbmQueryProfile",
-            Self::PbmRetrieveContent => "PbmRetrieveContent",
-        }
+    pub(super) fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The element of which the answer has many.

@@ -149,9 +149,32 @@ fn layering_every_module_uses_only_allowed_modules() {
     }
 }
 
+/// A crate of the workspace is below layer 1: `chart` alone uses it, and it reaches no more than the core does.
+#[test]
+fn layering_crates_are_pure_and_used_by_chart_alone() {
+    let sources = texts("crates")
+        .into_iter()
+        .filter(|(path, _)| path.components().any(|part| part.as_os_str() == "src"));
+    let sources: Vec<_> = sources.collect();
+    assert!(!sources.is_empty(), "crates has no sources");
+    for (path, text) in sources {
+        for effect in EFFECTS.split(' ') {
+            assert!(!text.contains(effect), "crates/{} names {effect}", path.display());
+        }
+    }
+    for (file, room, code) in files() {
+        let uses = code.contains("minijinja");
+        assert!(
+            !uses || room == "chart",
+            "src/{} uses the templates' crate; chart does",
+            file.display()
+        );
+    }
+}
+
 #[test]
 fn layering_every_file_is_within_line_limit() {
-    let folders = ["src", "tests", "benches", "examples"];
+    let folders = ["src", "crates", "tests", "benches", "examples", "fuzz/src", "fuzz/fuzz_targets"];
     let all = folders
         .into_iter()
         .flat_map(|folder| texts(folder).into_iter().map(move |file| (folder, file)));

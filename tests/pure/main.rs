@@ -6,6 +6,8 @@ mod crds;
 mod driverconfig;
 #[cfg(feature = "io")]
 mod embedded;
+#[path = "../../fuzz/src/lib.rs"]
+mod fuzz;
 #[path = "../../examples/generate/parts.rs"]
 mod generate;
 mod health;
@@ -18,5 +20,6 @@ mod plan;
 #[cfg(feature = "io")]
 mod reasons;
 mod security;
+mod seeds;
 mod status;
 mod yaml;

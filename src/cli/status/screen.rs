@@ -1,7 +1,7 @@
 //! The screen of `status`.
 
 use super::super::args::Format;
-use super::super::style::{ago, bad, faint, good, head, table, warn, width};
+use super::super::style::{ago, bad, columns, faint, good, head, table, warn};
 use super::picture::{Config, Operator, Picture, nodes_of, state_of};
 use crate::api::{ConditionType, Conditions, DriverStatus, Health, Reason, VsphereCloudConfig};
 use crate::status::short;
@@ -11,7 +11,9 @@ use kube::ResourceExt;
 
 /// Draws it.
 pub(super) fn draw(picture: &Picture, format: Format, now: Timestamp) -> String {
-    let mut lines = columns(std::iter::once(cluster(picture, now)).chain(picture.connections.iter().map(|c| vcenter(c, now))));
+    let heading = std::iter::once(cluster(picture, now));
+    let rows: Vec<_> = heading.chain(picture.connections.iter().map(|c| vcenter(c, now))).collect();
+    let mut lines = columns(rows.iter());
     let Some(config) = &picture.config else { return lines };
     if !config.status.drivers.is_empty() {
         lines.push_str(&drivers(config, format));
@@ -33,30 +35,6 @@ pub(super) fn draw(picture: &Picture, format: Format, now: Timestamp) -> String 
     }
     lines.push_str(&next(picture, config, now));
     lines
-}
-
-/// Lines whose first cells stand in columns.
-fn columns(lines: impl Iterator<Item = Vec<String>>) -> String {
-    let lines: Vec<Vec<String>> = lines.collect();
-    let wide = |i: usize| {
-        lines
-            .iter()
-            .filter_map(|line| line.get(i))
-            .map(|cell| width(cell))
-            .max()
-            .unwrap_or(0)
-    };
-    let mut text = String::new();
-    for line in &lines {
-        let cells: Vec<String> = line
-            .iter()
-            .enumerate()
-            .map(|(i, cell)| format!("{cell}{}", " ".repeat(wide(i) - width(cell))))
-            .collect();
-        text.push_str(cells.join("  ").trim_end());
-        text.push('\n');
-    }
-    text
 }
 
 fn cluster(picture: &Picture, now: Timestamp) -> Vec<String> {

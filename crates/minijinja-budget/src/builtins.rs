@@ -1,15 +1,15 @@
-//! What templates can call: few things, each as large as what it was given, and that is measured (`metered.rs`).
+//! What templates can call: few things, each at most as large as what it was given, and that is measured (`metered.rs`).
 
-use super::meter::Meter;
+use crate::budget::Budget;
 use minijinja::value::{Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, filters, tests};
 
-/// The longest range. A chart counts replicas, not atoms.
+/// The longest range. A manifest counts replicas, not atoms.
 const RANGE: i64 = 10_000;
 
-/// Adds the filters, tests and functions of the chart language, and the meter's own.
-pub(super) fn add(environment: &mut Environment<'_>, meter: &Meter) {
-    let shared = meter.clone();
+/// Adds the filters, tests and functions of the language, and the meter's own.
+pub(crate) fn add(environment: &mut Environment<'_>, budget: &Budget) {
+    let shared = budget.clone();
     environment.add_function("__m", move |value: Value| shared.weigh(&value).map(|()| value));
     environment.add_function("__n", |value: Value| match value.kind() {
         ValueKind::Number | ValueKind::None => Ok(value),
@@ -18,11 +18,11 @@ pub(super) fn add(environment: &mut Environment<'_>, meter: &Meter) {
             format!("only numbers can be calculated with, this is a {kind}"),
         )),
     });
-    let shared = meter.clone();
+    let shared = budget.clone();
     environment.add_filter("__raw", move |text: String| {
         shared.charge(text.len()).map(|()| Value::from_safe_string(text))
     });
-    let shared = meter.clone();
+    let shared = budget.clone();
     environment.add_function("range", move |first: i64, second: Option<i64>, step: Option<i64>| {
         range(&shared, first, second, step)
     });
@@ -42,13 +42,14 @@ pub(super) fn add(environment: &mut Environment<'_>, meter: &Meter) {
     environment.add_filter("min", filters::min);
     environment.add_filter("trim", filters::trim);
     environment.add_filter("upper", filters::upper);
-    let shared = meter.clone();
+    environment.add_filter("text", text);
+    let shared = budget.clone();
     environment.add_filter("join", move |value: Value, separator: Option<String>| {
         join(&shared, &value, &separator.unwrap_or_default())
     });
-    let shared = meter.clone();
+    let shared = budget.clone();
     environment.add_filter("list", move |value: Value| list(&shared, &value));
-    let shared = meter.clone();
+    let shared = budget.clone();
     environment.add_filter("replace", move |text: String, from: String, to: String| {
         let places = if from.is_empty() {
             text.len() + 1
@@ -58,7 +59,7 @@ pub(super) fn add(environment: &mut Environment<'_>, meter: &Meter) {
         shared.charge(text.len().saturating_add(places.saturating_mul(to.len())))?;
         Ok::<_, Error>(text.replace(&from, &to))
     });
-    let shared = meter.clone();
+    let shared = budget.clone();
     environment.add_filter("split", move |text: String, separator: Option<String>| {
         split(&shared, &text, separator.as_deref())
     });
@@ -84,7 +85,20 @@ pub(super) fn add(environment: &mut Environment<'_>, meter: &Meter) {
     environment.add_test("undefined", tests::is_undefined);
 }
 
-fn range(meter: &Meter, first: i64, second: Option<i64>, step: Option<i64>) -> Result<Vec<i64>, Error> {
+/// `true` and `1` as text, for places where a reader wants a string.
+#[expect(clippy::needless_pass_by_value, reason = "the signature of a filter")]
+fn text(value: Value) -> Result<String, Error> {
+    match serde_json::to_value(&value) {
+        Ok(serde_json::Value::String(text)) => Ok(text),
+        Ok(scalar @ (serde_json::Value::Bool(_) | serde_json::Value::Number(_))) => Ok(scalar.to_string()),
+        _ => Err(Error::new(
+            ErrorKind::InvalidOperation,
+            "only a string, number or boolean has a text form",
+        )),
+    }
+}
+
+fn range(budget: &Budget, first: i64, second: Option<i64>, step: Option<i64>) -> Result<Vec<i64>, Error> {
     let (from, to) = second.map_or((0, first), |second| (first, second));
     let step = step.unwrap_or(1);
     let wrong = |message: &str| Error::new(ErrorKind::InvalidOperation, message.to_owned());
@@ -100,11 +114,11 @@ fn range(meter: &Meter, first: i64, second: Option<i64>, step: Option<i64>) -> R
         numbers.push(number);
         next = number.checked_add(step);
     }
-    meter.charge(numbers.len() * 32)?;
+    budget.charge(numbers.len() * 32)?;
     Ok(numbers)
 }
 
-fn join(meter: &Meter, value: &Value, separator: &str) -> Result<String, Error> {
+fn join(budget: &Budget, value: &Value, separator: &str) -> Result<String, Error> {
     let mut text = String::new();
     for (index, item) in value.try_iter()?.enumerate() {
         let scalar = matches!(item.kind(), ValueKind::String | ValueKind::Number | ValueKind::Bool);
@@ -119,26 +133,26 @@ fn join(meter: &Meter, value: &Value, separator: &str) -> Result<String, Error> 
             None => serde_json::to_string(&item).unwrap_or_default(),
         };
         let between = if index == 0 { "" } else { separator };
-        meter.charge(between.len() + word.len())?;
+        budget.charge(between.len() + word.len())?;
         text.push_str(between);
         text.push_str(&word);
     }
     Ok(text)
 }
 
-fn list(meter: &Meter, value: &Value) -> Result<Vec<Value>, Error> {
+fn list(budget: &Budget, value: &Value) -> Result<Vec<Value>, Error> {
     let mut items = Vec::new();
     for item in value.try_iter()? {
-        meter.charge(32)?;
+        budget.charge(32)?;
         items.push(item);
     }
     Ok(items)
 }
 
-fn split(meter: &Meter, text: &str, separator: Option<&str>) -> Result<Vec<Value>, Error> {
+fn split(budget: &Budget, text: &str, separator: Option<&str>) -> Result<Vec<Value>, Error> {
     let mut parts = Vec::new();
     let mut add = |part: &str| {
-        meter.charge(32 + part.len())?;
+        budget.charge(32 + part.len())?;
         parts.push(Value::from(part));
         Ok::<_, Error>(())
     };

@@ -5,49 +5,67 @@ use minijinja::{Error, ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes all operations of one render may handle. The CSI chart needs about 300 KiB.
-pub(super) const BUDGET: usize = 16 << 20;
+/// Bytes all operations of one render may handle. A manifest of 25 KiB with its helpers needs about 300 KiB.
+pub const BUDGET: usize = 16 << 20;
 
 /// What any value costs besides its text: about what it takes in memory.
 const NODE: usize = 32;
 
-/// How deep a value may be nested. Deeper ones could end the stack when they are written or dropped.
-const DEPTH: usize = 64;
+/// How deep a value, macros and includes may be nested. Deeper values could end the stack when they are written or dropped.
+pub const DEPTH: usize = 64;
 
-/// What is left of a render's budget. Clones share it.
+/// The bytes that a render may still handle. Clones share them. One render takes one budget.
 #[derive(Debug, Clone)]
-pub(super) struct Meter(Arc<AtomicUsize>);
+pub struct Budget(Arc<Account>);
 
-impl Default for Meter {
+#[derive(Debug)]
+struct Account {
+    whole: usize,
+    left: AtomicUsize,
+}
+
+impl Default for Budget {
     fn default() -> Self {
-        Self(Arc::new(AtomicUsize::new(BUDGET)))
+        Self::new(BUDGET)
     }
 }
 
-impl Meter {
+impl Budget {
+    /// A budget of so many bytes.
+    #[must_use]
+    pub fn new(bytes: usize) -> Self {
+        Self(Arc::new(Account {
+            whole: bytes,
+            left: AtomicUsize::new(bytes),
+        }))
+    }
+
     /// Takes bytes from the budget.
-    pub(super) fn charge(&self, bytes: usize) -> Result<(), Error> {
-        let left = self.0.load(Ordering::Relaxed);
+    ///
+    /// # Errors
+    /// When fewer are left; from then on none are.
+    pub fn charge(&self, bytes: usize) -> Result<(), Error> {
+        let left = self.0.left.load(Ordering::Relaxed);
         match left.checked_sub(bytes) {
             Some(left) => {
-                self.0.store(left, Ordering::Relaxed); // one render, one thread
+                self.0.left.store(left, Ordering::Relaxed); // one render, one thread
                 Ok(())
             }
             None => {
-                self.0.store(0, Ordering::Relaxed);
+                self.0.left.store(0, Ordering::Relaxed);
                 Err(Error::new(
                     ErrorKind::OutOfFuel,
-                    format!(
-                        "the templates handle more than {} MiB; the chart is broken or hostile",
-                        BUDGET >> 20
-                    ),
+                    format!("the templates handle more than {}; they are broken or hostile", size(self.0.whole)),
                 ))
             }
         }
     }
 
     /// Takes the size of a whole value, counting what it repeats as often as it is there, and stops as soon as the budget ends.
-    pub(super) fn weigh(&self, value: &Value) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// When the value is larger than what is left, nested more than [`DEPTH`] times, or undefined.
+    pub fn weigh(&self, value: &Value) -> Result<(), Error> {
         self.weigh_within(value, DEPTH)
     }
 
@@ -78,5 +96,14 @@ impl Meter {
             }
         }
         Ok(())
+    }
+}
+
+/// `16 MiB`, `1024 KiB` or `100 bytes`.
+fn size(bytes: usize) -> String {
+    match bytes {
+        _ if bytes >= 2 << 20 => format!("{} MiB", bytes >> 20),
+        _ if bytes >= 2 << 10 => format!("{} KiB", bytes >> 10),
+        _ => format!("{bytes} bytes"),
     }
 }

@@ -1,10 +1,4 @@
-//! The template language of charts, and its metered form.
-//!
-//! minijinja counts instructions, not memory: thirty times `{% set s = s ~ s %}` is a gigabyte in sixty instructions. So no template
-//! runs as it is written. It is parsed, what the language of charts does not offer is refused with its line, and it is printed again
-//! with every operand of an operator, filter, test and call, and every value that gets a name, passed through `__m`, which takes the
-//! value's size from a budget before the operation runs (`meter.rs`). Lines keep their numbers, so errors name the author's line.
-//! docs/decisions/008-render-memory.md says why.
+//! The metered form of a template: parsed, checked against the language, and printed again with every value weighed before its use.
 
 mod expression;
 
@@ -12,20 +6,20 @@ use minijinja::machinery::ast::{Expr, Stmt};
 use minijinja::machinery::{Token, parse, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
-/// Bytes of one template. The largest of a driver is 12 KiB.
-pub(super) const TEMPLATE_LIMIT: usize = 60_000;
+/// Bytes of one template.
+pub const TEMPLATE_LIMIT: usize = 60_000;
 
 /// Operators in one tag, and `elif` in one template: how deep an expression can get without any parenthesis.
 const DEEPENING_LIMIT: usize = 400;
 
-/// The filters a template may use.
-pub(super) const FILTERS: [&str; 20] = [
+/// The filters that a template may use.
+pub const FILTERS: [&str; 20] = [
     "bool", "count", "d", "default", "first", "float", "int", "items", "join", "last", "length", "list", "lower", "max", "min", "replace",
     "split", "text", "trim", "upper",
 ];
 
-/// The tests a template may use after `is`.
-pub(super) const TESTS: [&str; 19] = [
+/// The tests that a template may use after `is`.
+pub const TESTS: [&str; 19] = [
     "boolean",
     "defined",
     "endingwith",
@@ -47,17 +41,18 @@ pub(super) const TESTS: [&str; 19] = [
     "undefined",
 ];
 
-/// Why a template is refused.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
+/// A template is not one, or uses what the language does not offer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {message}")]
+pub struct Refusal {
     /// The line, from 1; 0 when it is not known.
-    pub(super) line: usize,
+    pub line: usize,
     /// What is wrong and what to do.
-    pub(super) message: String,
+    pub message: String,
 }
 
-/// The syntax of charts.
-pub(super) fn syntax() -> Result<SyntaxConfig, minijinja::Error> {
+/// The syntax of templates.
+pub(crate) fn syntax() -> Result<SyntaxConfig, minijinja::Error> {
     SyntaxConfig::builder()
         .trim_blocks(true)
         .lstrip_blocks(true)
@@ -66,7 +61,7 @@ pub(super) fn syntax() -> Result<SyntaxConfig, minijinja::Error> {
 }
 
 /// The metered form of a template, to be compiled without trimming: the blanks are decided already.
-pub(super) fn metered(name: &str, source: &str) -> Result<String, Refusal> {
+pub(crate) fn metered(name: &str, source: &str) -> Result<String, Refusal> {
     if source.len() > TEMPLATE_LIMIT {
         return refuse(0, format!("the template is larger than {TEMPLATE_LIMIT} bytes; split it"));
     }
@@ -178,7 +173,7 @@ impl Printer {
             }
             Stmt::ForLoop(node) => {
                 if node.recursive {
-                    return refuse(node.span().start_line.into(), "recursive loops are not offered to charts");
+                    return refuse(node.span().start_line.into(), "recursive loops are not offered");
                 }
                 self.open("for ", node.span().start_line);
                 self.target(&node.target)?;
@@ -296,23 +291,17 @@ impl Printer {
             }
             Stmt::SetBlock(node) => refuse(
                 node.span().start_line.into(),
-                "a set block with a filter is not offered to charts; filter where the value is used",
+                "a set block with a filter is not offered; filter where the value is used",
             ),
             Stmt::AutoEscape(node) => refuse(
                 node.span().start_line.into(),
-                "autoescape is not offered to charts; every value is written as JSON",
+                "autoescape is not offered; every value is written as JSON",
             ),
-            Stmt::FilterBlock(node) => refuse(
-                node.span().start_line.into(),
-                "filter blocks are not offered to charts; filter a value",
-            ),
-            Stmt::Block(node) => refuse(node.span().start_line.into(), "blocks are not offered to charts; write a macro"),
-            Stmt::Extends(node) => refuse(node.span().start_line.into(), "extends is not offered to charts; use include"),
-            Stmt::CallBlock(node) => refuse(
-                node.span().start_line.into(),
-                "call blocks are not offered to charts; pass an argument",
-            ),
-            Stmt::Do(node) => refuse(node.span().start_line.into(), "do is not offered to charts; write {{ … }} or set"),
+            Stmt::FilterBlock(node) => refuse(node.span().start_line.into(), "filter blocks are not offered; filter a value"),
+            Stmt::Block(node) => refuse(node.span().start_line.into(), "blocks are not offered; write a macro"),
+            Stmt::Extends(node) => refuse(node.span().start_line.into(), "extends is not offered; use include"),
+            Stmt::CallBlock(node) => refuse(node.span().start_line.into(), "call blocks are not offered; pass an argument"),
+            Stmt::Do(node) => refuse(node.span().start_line.into(), "do is not offered; write {{ … }} or set"),
         }
     }
 
@@ -322,11 +311,11 @@ impl Printer {
             Expr::Var(_) => std::slice::from_ref(target),
             Expr::List(list) => &list.items,
             Expr::Tuple(tuple) => &tuple.items,
-            other => return refuse(other.span().start_line.into(), "only names can be assigned to in charts"),
+            other => return refuse(other.span().start_line.into(), "only names can be assigned to"),
         };
         for (index, name) in names.iter().enumerate() {
             let Expr::Var(name) = name else {
-                return refuse(name.span().start_line.into(), "only names can be assigned to in charts");
+                return refuse(name.span().start_line.into(), "only names can be assigned to");
             };
             own_name(name.id, name.span().start_line)?;
             self.put(if index == 0 { "" } else { ", " });

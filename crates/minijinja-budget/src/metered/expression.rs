@@ -42,7 +42,7 @@ impl Printer {
                     self.measured(value)?;
                 }
                 CallArg::PosSplat(value) | CallArg::KwargSplat(value) => {
-                    return refuse(value.span().start_line.into(), "* and ** in calls are not offered to charts");
+                    return refuse(value.span().start_line.into(), "* and ** in calls are not offered");
                 }
             }
         }
@@ -194,9 +194,9 @@ impl Printer {
                             self.put(".");
                             self.put(method.name);
                         }
-                        _ => return refuse(line.into(), "only functions and macros can be called in charts"),
+                        _ => return refuse(line.into(), "only functions and macros can be called"),
                     },
-                    _ => return refuse(line.into(), "only functions and macros can be called in charts"),
+                    _ => return refuse(line.into(), "only functions and macros can be called"),
                 }
                 self.put("(");
                 self.arguments(&node.args)?;
@@ -312,6 +312,6 @@ fn known(what: &str, name: &str, offered: &[&str], line: u16) -> Printed {
     }
     refuse(
         line.into(),
-        format!("there is no {what} {name:?}; charts have {}", offered.join(", ")),
+        format!("there is no {what} {name:?}; templates have {}", offered.join(", ")),
     )
 }

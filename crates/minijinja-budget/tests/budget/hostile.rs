@@ -73,12 +73,7 @@ pub fn hostile() -> Vec<(&'static str, String, &'static str)> {
             "{% for a in range(10000) %}{% for b in range(10000) %}{% endfor %}{% endfor %}".to_owned(),
             STEPS,
         ),
-        ("includes itself", "{% include 'templates/own.yaml' %}".to_owned(), DEEP),
-        (
-            "much output",
-            format!("{{% for a in range(10000) %}}{}{{% endfor %}}", "a".repeat(5_000)),
-            "above 2 MiB",
-        ),
+        ("includes itself", "{% include 'own' %}".to_owned(), DEEP),
         (
             "nested values",
             format!("{{% set s = [] %}}{}x: {{{{ s }}}}\n", "{% set s = [s] %}".repeat(3000)),
@@ -111,7 +106,7 @@ pub fn hostile() -> Vec<(&'static str, String, &'static str)> {
             "operators in one tag",
         ),
         ("large template", "# a\n".repeat(20_000), "larger than 60000 bytes"),
-        ("state over loops", "{% set n = namespace(a=1) %}".to_owned(), "is not callable"),
+        ("state over loops", "{% set n = namespace(a=1) %}".to_owned(), "unknown function"),
         ("unlisted filter", "x: {{ 'a'|tojson }}\n".to_owned(), "there is no filter"),
         ("unlisted test", "x: {{ 1 is divisibleby(2) }}\n".to_owned(), "there is no test"),
         ("the meter itself", "{% macro __m(x) %}{% endmacro %}".to_owned(), "reserved"),
@@ -135,7 +130,7 @@ pub fn hostile() -> Vec<(&'static str, String, &'static str)> {
         ("a file", "{% include '/etc/passwd' %}".to_owned(), "template not found"),
         (
             "a file by a path",
-            "{% include 'templates/../../../etc/passwd' %}".to_owned(),
+            "{% include 'folder/../../../etc/passwd' %}".to_owned(),
             "template not found",
         ),
         (
@@ -144,16 +139,6 @@ pub fn hostile() -> Vec<(&'static str, String, &'static str)> {
             "template not found",
         ),
         ("a file above", "{% include '../x' %}".to_owned(), "template not found"),
-        (
-            "a file of the chart that is no template",
-            "{% include 'release.yaml' %}".to_owned(),
-            "template not found",
-        ),
-        (
-            "a file above by a path",
-            "{% include 'templates/../release.yaml' %}".to_owned(),
-            "template not found",
-        ),
         (
             "a file by a variable",
             "{% set p = '/etc/' ~ 'passwd' %}{% include p %}".to_owned(),
