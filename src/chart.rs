@@ -29,6 +29,7 @@ mod package;
 mod prepared;
 mod problem;
 mod release;
+pub mod releases;
 mod render;
 mod source;
 mod suggest;

@@ -107,7 +107,7 @@ fn entry(driver: &str, version: &str, line: &Value, packed: Packed) -> Result<Va
 
 /// What the release of a version says; nothing while there is no release.
 fn packed(source: &Source, version: &DriverVersion) -> Result<Option<Packed>, Failure> {
-    if !source.versions().contains(version) {
+    if !source.has(version) {
         return Ok(None);
     }
     let package = chart::package(source, version)?;

@@ -1,6 +1,7 @@
 //! `chart lint`: what a chart that opens can still have wrong.
 
 use super::model::Chart;
+use super::problem::resolved;
 use super::render::render;
 use super::{Context, document, suggest};
 use serde_json::{Map, Value};
@@ -192,14 +193,6 @@ fn undescribed(path: &str, value: &Value, schema: &Value, whole: &Value, finding
             }
         }
     }
-}
-
-fn resolved<'a>(schema: &'a Value, whole: &'a Value) -> &'a Value {
-    let target = schema
-        .get("$ref")
-        .and_then(Value::as_str)
-        .and_then(|target| target.strip_prefix('#'));
-    target.and_then(|pointer| whole.pointer(pointer)).unwrap_or(schema)
 }
 
 fn with_sources(error: &dyn std::error::Error) -> String {

@@ -2,10 +2,10 @@ use crate::types::DriverVersion;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The parts of a release file that the engine itself understands. Everything else in it belongs to the templates.
+/// The parts of a release that the engine itself understands. Everything else in it belongs to the templates.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Release {
-    /// The driver version this file describes.
+    /// The driver version.
     pub version: DriverVersion,
     /// The day the driver version was released; gives the package its modification times.
     #[serde(default)]
@@ -25,9 +25,9 @@ pub struct Upstream {
     pub repository: String,
     /// The tag in it.
     pub tag: String,
-    /// SHA-256 of each manifest file where it is known, by the path in the repository.
+    /// SHA-256 of each manifest file that was compared, by the path in the repository.
     #[serde(default)]
-    pub files: BTreeMap<String, Option<String>>,
+    pub files: BTreeMap<String, String>,
     /// Of each file that was compared, the SHA-256 of every object in it: of its JSON with sorted keys, by the object's name.
     #[serde(default)]
     pub objects: BTreeMap<String, BTreeMap<String, String>>,
