@@ -12,6 +12,7 @@
 //! Every `{{ … }}` in a template is a whole YAML value and is written as JSON. A value can therefore never open a new key or a new
 //! document, and `yes` stays text. docs/charts.md is the page for chart authors.
 
+pub mod add_release;
 pub mod archive;
 mod builtins;
 pub mod compare;

@@ -1,6 +1,7 @@
 //! Charts: archives, values, rendering, and what the drivers themselves ship.
 #![allow(missing_docs, reason = "tests")]
 
+mod add_release;
 mod archive;
 mod fixture;
 #[path = "../../examples/generate/parts.rs"]
