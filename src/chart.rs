@@ -20,6 +20,7 @@ mod context;
 mod document;
 mod engine;
 mod image;
+pub mod import;
 mod inspect;
 mod lint;
 mod metadata;

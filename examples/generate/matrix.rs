@@ -115,7 +115,7 @@ fn packed(source: &Source, version: &DriverVersion) -> Result<Option<Packed>, Fa
     let rendered = chart::images(&chart::render(&opened, &Value::Null, &Context::default())?);
     let mut images = Vec::new();
     for (name, image) in &opened.release.images {
-        let reference = format!("{}/{}:{}", image.registry, image.repository, image.tag);
+        let reference = image.reference();
         if rendered.contains(&reference) {
             images.push(json!({"name": name, "ref": reference, "digest": image.digest}));
         }

@@ -12,6 +12,7 @@ mod learn;
 mod write;
 
 pub use facts::with_version;
+pub(super) use write::{block, scalar, with_entry};
 
 use super::compare::{self, Deviation, Difference};
 use super::document::DocumentError;

@@ -13,7 +13,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use chart::{Chart, ChartAddRelease, ChartCompare, ChartLint, ChartName, ChartPackage, ChartRender, ChartVerb, ChartWith};
+pub use chart::{Chart, ChartAddRelease, ChartCompare, ChartImport, ChartLint, ChartName, ChartPackage, ChartRender, ChartVerb, ChartWith};
 pub use doctor::{Doctor, DoctorVcenter, DoctorVerb};
 pub use explain::ExplainReason;
 pub use matrix::{Explain, Lint, List, Matrix, MatrixFile, MatrixVerb, Platform, Resolve, Show, WhyNot};

@@ -4,6 +4,7 @@ mod add_release;
 mod compare;
 mod file;
 mod folder;
+mod import;
 mod lint;
 mod manifests;
 mod open;
@@ -29,6 +30,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         ChartVerb::Package(args) => package(args).await,
         ChartVerb::Lint(args) => lint::run(args),
         ChartVerb::AddRelease(args) => add_release::run(args).await,
+        ChartVerb::Import(args) => import::run(args),
     }
 }
 

@@ -2,13 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test should stop where it fails")]
 
 use serde_json::{Value, json};
-use vdo::chart::add_release::{AddError, Added, Manifest, add_release, with_version};
+use vdo::chart::add_release::{AddError, Added, Manifest, add_release, digest, name, with_version};
 use vdo::chart::{self, Source};
 use vdo::types::DriverVersion;
 use vdo::yaml;
 
-use crate::fixture::{self, release, source};
-use crate::generate::upstream;
+use crate::fixture::{self, release, source, upstream};
 
 fn version(text: &str) -> DriverVersion {
     text.parse().unwrap()
@@ -88,7 +87,7 @@ fn add_release_of_removed_version_renders_the_same() {
             assert_eq!(again.release(&old).unwrap(), cut.release(&old).unwrap(), "{driver} {old} stays");
         }
         let recorded = &release(&again, &version(new)).release.upstream.unwrap().objects["all.yaml"];
-        let digests = objects.iter().map(|object| (upstream::name(object), upstream::digest(object)));
+        let digests = objects.iter().map(|object| (name(object), digest(object)));
         assert_eq!(*recorded, digests.collect());
     }
 }
@@ -218,7 +217,7 @@ fn facts_patch_release_joins_the_line_of_its_minor() {
 #[test]
 #[ignore = "needs VDO_UPSTREAM_DIR, a folder with the drivers' own manifests"]
 fn add_release_of_upstream_manifest_equals_the_written_release() {
-    let folder = upstream::manifests().expect("VDO_UPSTREAM_DIR is set");
+    let folder = upstream().expect("VDO_UPSTREAM_DIR is set");
     for (driver, own, new) in [
         ("vsphere-csi", "vsphere-csi-driver", "3.7.3"),
         ("vsphere-csi", "vsphere-csi-driver", "3.6.3"),

@@ -7,6 +7,7 @@ mod fixture;
 #[path = "../../examples/generate/parts.rs"]
 mod generate;
 mod hardening;
+mod import;
 mod packaging;
 mod render;
 mod rights;

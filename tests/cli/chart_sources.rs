@@ -1,4 +1,4 @@
-//! Verbs that write chart sources: `chart add-release`.
+//! Verbs that write chart sources: `chart add-release` and `chart import`.
 
 use super::vdoctl;
 use std::fs;
@@ -110,4 +110,100 @@ fn chart_add_release_writes_entry_and_facts_or_shows_them() {
         assert!(talk.contains(says), "{arguments:?}: {talk}");
     }
     assert_eq!(files(place), after);
+}
+
+#[test]
+fn chart_import_writes_a_whole_chart_that_is_found_by_its_version() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path();
+    let pod = |version: &str, name: &str| {
+        format!(
+            "{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: toys}}, spec: {{containers: [{{name: c, image: \"example.com/c:{version}\"}}]}}}}"
+        )
+    };
+    let write = |file: &str, text: String| fs::write(place.join(file), text).expect("written");
+    write("one.yaml", format!("apiVersion: v1\nkind: List\nitems:\n- {}\n", pod("v1", "a")));
+    write("two.yaml", pod("v2", "a"));
+    write("other.yaml", format!("{}\n---\n{}\n", pod("v3", "a"), pod("v3", "b")));
+    write("broken.yaml", "kind: [".to_owned());
+    write("latest.yaml", pod("latest", "a"));
+    let import = |version: &str, files: &[&str]| {
+        let all = [
+            &["chart", "import", "--name", "toy", "--role", "other", "--version", version],
+            files,
+        ]
+        .concat();
+        seen(&all, place)
+    };
+    let (code, text, talk) = import("1.0.0", &["one.yaml"]);
+    assert_eq!((code, talk.as_str()), (Some(0), "wrote charts/toy\n"), "{text}");
+    assert_eq!(
+        text,
+        "toy 1.0.0: 1 object\n- the value namespace is toys, where most objects live\n"
+    );
+    for (version, files, says) in [
+        ("1.0.0", &["one.yaml"][..], "charts/toy has this release already\n"),
+        (
+            "1.0.1",
+            &["two.yaml"],
+            "wrote charts/toy/releases/1.0.yaml: the templates are those of the releases that are there\n",
+        ),
+        (
+            "1.1.0",
+            &["other.yaml"],
+            "wrote charts/toy-1.1.0: other releases have other templates\n",
+        ),
+    ] {
+        let (code, _, talk) = import(version, files);
+        assert_eq!((code, talk.as_str()), (Some(0), says), "{version}");
+    }
+    for (version, file, image) in [
+        ("1.0.0", "one.yaml", "v1"),
+        ("1.0.1", "two.yaml", "v2"),
+        ("1.1.0", "other.yaml", "v3"),
+    ] {
+        let named = ["toy", "--version", version, "--charts", "charts"];
+        let (_, images, talk) = seen(&[&["chart", "images"], &named[..]].concat(), place);
+        assert_eq!(images, format!("example.com/c:{image}\n"), "{talk}");
+        let (code, shown, talk) = seen(&[&["chart", "compare"], &named[..], &[file]].concat(), place);
+        assert_eq!((code, shown.as_str()), (Some(0), ""), "{talk}");
+    }
+    let before = files(&place.join("charts"));
+    for (version, given, exit, says) in [
+        ("1.1.0", &["one.yaml"][..], 4, "lists 1.1.0 already"),
+        ("1.0.1", &["one.yaml"], 4, "lists 1.0.1 already"),
+        ("1.2.0", &["broken.yaml"], 4, "the manifest broken.yaml: line 1"),
+        (
+            "1.2.0",
+            &["one.yaml", "two.yaml"],
+            4,
+            "Pod toys/a is in one.yaml and again in two.yaml",
+        ),
+        ("1.2.0", &["none.yaml"], 3, "none.yaml does not exist"),
+        ("1.2.0", &["one.yaml", "--image", "d=x:1"], 4, "they have c"),
+        ("1.2.0", &["one.yaml", "--image", "x"], 2, "NAME=REFERENCE"),
+        ("next", &["one.yaml"], 2, "driver version"),
+    ] {
+        let (code, _, talk) = import(version, given);
+        assert_eq!(code, Some(exit), "{given:?}: {talk}");
+        assert!(talk.contains(says), "{given:?}: {talk}");
+    }
+    assert_eq!(files(&place.join("charts")), before);
+    let (code, text, _) = seen(
+        &[
+            "chart",
+            "import",
+            "--name",
+            "open",
+            "--role",
+            "other",
+            "--version",
+            "1.0.0",
+            "latest.yaml",
+        ],
+        place,
+    );
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("- name a version with --image NAME=REFERENCE for c\n"), "{text}");
+    assert_eq!(seen(&["chart", "lint", "charts/open"], place).0, Some(1));
 }

@@ -13,7 +13,11 @@ const WIDTH: usize = 140;
 
 /// The text of the release file of a version with an entry that makes the release. A file for a new minor takes over what the
 /// releases of the older one share.
-pub(super) fn with_entry(source: &Source, (from, version): (&DriverVersion, &DriverVersion), release: &Value) -> Result<String, AddError> {
+pub(in super::super) fn with_entry(
+    source: &Source,
+    (from, version): (&DriverVersion, &DriverVersion),
+    release: &Value,
+) -> Result<String, AddError> {
     let file = releases::path(version);
     let refused = |problem: &str| AddError::Text {
         file: file.clone(),
@@ -120,7 +124,7 @@ fn inserted(text: &str, version: &DriverVersion, entry: &str) -> Option<String> 
 }
 
 /// A map as lines; what fits on one line is written on one.
-fn block(value: &Value, indent: usize, out: &mut String) {
+pub(in super::super) fn block(value: &Value, indent: usize, out: &mut String) {
     for (key, value) in value.as_object().into_iter().flatten() {
         let key = scalar(&key.as_str().into());
         let flow = flow(value);
@@ -151,7 +155,7 @@ fn flow(value: &Value) -> String {
 }
 
 /// Text stands without quotes where every reader takes it for text.
-fn scalar(value: &Value) -> String {
+pub(in super::super) fn scalar(value: &Value) -> String {
     let plain = |text: &&str| {
         let inner = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._/".contains(&byte));
         let first = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic()) || text.starts_with("--");

@@ -1,5 +1,5 @@
 use super::{Output, Setting};
-use crate::types::{DriverVersion, KubernetesVersion};
+use crate::types::{DriverRole, DriverVersion, KubernetesVersion};
 use clap::builder::FalseyValueParser;
 use clap::{Args, Subcommand};
 use jiff::civil::Date;
@@ -36,6 +36,11 @@ pub enum ChartVerb {
     /// What differs from the nearest older release is learnt from the manifests and written into the release file of the minor. Shows what
     /// is left to be done by hand. Ends with 0 when the new release renders the manifests, with 1 when differences remain.
     AddRelease(ChartAddRelease),
+    /// Makes a chart of a project's own plain manifests
+    ///
+    /// Images, the namespace and pull secrets become values; everything else stays as it is. Notes what no value reaches. A further version
+    /// becomes a release of a chart with the same templates, or a chart of its own beside it. Ends with 1 when chart lint finds a mistake.
+    Import(ChartImport),
 }
 
 /// A chart.
@@ -143,4 +148,49 @@ pub struct ChartAddRelease {
     /// Shows what would be written as a diff and writes nothing
     #[arg(long, env = "VDO_DRY_RUN", value_parser = FalseyValueParser::new())]
     pub dry_run: bool,
+}
+
+/// Arguments of `chart import`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct ChartImport {
+    /// The project's own manifests of one version, all of them; - is stdin
+    #[arg(value_name = "MANIFEST", required = true)]
+    pub files: Vec<PathBuf>,
+    /// The name of the driver: small letters, digits and hyphens
+    #[arg(long, env = "VDO_NAME", value_name = "NAME")]
+    pub name: String,
+    /// What the driver does: cloud-provider, storage, network or other
+    #[arg(long, env = "VDO_ROLE", value_name = "ROLE", value_parser = role)]
+    pub role: DriverRole,
+    /// The version of the driver, for example 2.7.0
+    #[arg(long, env = "VDO_VERSION", value_name = "VERSION")]
+    pub version: DriverVersion,
+    /// The folder with chart sources, in which a folder for the driver is written
+    #[arg(long, short = 'o', env = "VDO_CHARTS", value_name = "FOLDER", default_value = "charts")]
+    pub output: PathBuf,
+    /// Another reference for an image, for example agent=registry.example.com/agent:v2.7.0; may be repeated
+    #[arg(long, env = "VDO_IMAGE", value_name = "NAME=REFERENCE", value_delimiter = '\n', value_parser = named)]
+    pub image: Vec<(String, String)>,
+    /// The day of the release, for example 2026-07-31
+    #[arg(long, env = "VDO_DATE", value_name = "DATE")]
+    pub date: Option<Date>,
+}
+
+fn role(text: &str) -> Result<DriverRole, String> {
+    let all = [
+        DriverRole::CloudProvider,
+        DriverRole::Storage,
+        DriverRole::Network,
+        DriverRole::Other,
+    ];
+    let found = all.into_iter().find(|role| role.to_string() == text);
+    found.ok_or_else(|| format!("write one of {}", all.map(|role| role.to_string()).join(", ")))
+}
+
+fn named(text: &str) -> Result<(String, String), String> {
+    let parts = text
+        .split_once('=')
+        .filter(|(name, reference)| !name.is_empty() && !reference.is_empty());
+    let (name, reference) = parts.ok_or("write NAME=REFERENCE")?;
+    Ok((name.to_owned(), reference.to_owned()))
 }
