@@ -12,12 +12,14 @@
 //! Every `{{ … }}` in a template is a whole YAML value and is written as JSON. A value can therefore never open a new key or a new
 //! document, and `yes` stays text. docs/charts.md is the page for chart authors.
 
+pub mod add_release;
 pub mod archive;
 pub mod compare;
 mod context;
 mod document;
 mod engine;
 mod image;
+pub mod import;
 mod inspect;
 mod lint;
 mod metadata;
@@ -26,6 +28,7 @@ mod package;
 mod prepared;
 mod problem;
 mod release;
+pub mod releases;
 mod render;
 mod source;
 mod suggest;

@@ -66,6 +66,7 @@ if [[ ${1:-} != check ]]; then
     cat "$logs/faults.log"
     step_done
     # What is skipped otherwise, where the environment names what it needs.
+    [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also charts --ignored of_upstream
     [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also cluster --ignored adoption_of_upstream
     [[ -z ${VDO_TEST_VCENTER:-} ]] || also vcenter --ignored real_vcenter
 fi

@@ -6,7 +6,7 @@
 #[path = "parts.rs"]
 mod parts;
 
-use parts::{crds, docs, matrix, rbac, renders, upstream};
+use parts::{crds, docs, matrix, rbac, renders};
 use std::error::Error;
 use std::path::Path;
 
@@ -14,8 +14,7 @@ type Outcome = Result<(), Box<dyn Error>>;
 type Part = (&'static str, fn() -> Outcome);
 
 /// What can be generated, by the word on the command line, in the order in which one needs the other.
-const PARTS: [Part; 5] = [
-    ("upstream", upstream::upstream),
+const PARTS: [Part; 4] = [
     ("crds", crds::crds),
     ("matrix", write_matrix),
     ("rbac", rbac::rbac),

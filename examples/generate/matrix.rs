@@ -107,7 +107,7 @@ fn entry(driver: &str, version: &str, line: &Value, packed: Packed) -> Result<Va
 
 /// What the release of a version says; nothing while there is no release.
 fn packed(source: &Source, version: &DriverVersion) -> Result<Option<Packed>, Failure> {
-    if !source.versions().contains(version) {
+    if !source.has(version) {
         return Ok(None);
     }
     let package = chart::package(source, version)?;
@@ -115,7 +115,7 @@ fn packed(source: &Source, version: &DriverVersion) -> Result<Option<Packed>, Fa
     let rendered = chart::images(&chart::render(&opened, &Value::Null, &Context::default())?);
     let mut images = Vec::new();
     for (name, image) in &opened.release.images {
-        let reference = format!("{}/{}:{}", image.registry, image.repository, image.tag);
+        let reference = image.reference();
         if rendered.contains(&reference) {
             images.push(json!({"name": name, "ref": reference, "digest": image.digest}));
         }

@@ -7,4 +7,3 @@ pub mod matrix;
 #[cfg(feature = "io")]
 pub mod rbac;
 pub mod renders;
-pub mod upstream;

@@ -31,9 +31,9 @@ pub(super) fn reference(images: &BTreeMap<String, ImageSource>, settings: Option
         _ => image,
     };
     let registry = text("/registry").unwrap_or(&image.registry).trim_end_matches('/');
-    let reference = format!("{registry}/{}:{}", image.repository, image.tag);
+    let reference = image.from(registry);
     Ok(match &image.digest {
-        Some(digest) if asked("useDigests") => format!("{reference}@{digest}"),
+        Some(digest) if asked("useDigests") || image.tag.is_empty() => format!("{reference}@{digest}"),
         _ => reference,
     })
 }

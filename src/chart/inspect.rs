@@ -1,13 +1,14 @@
 //! `chart lint`: what a chart that opens can still have wrong.
 
 use super::model::Chart;
+use super::problem::resolved;
 use super::render::render;
 use super::{Context, document, suggest};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 /// Kinds that a driver's chart may hold, and whether their objects live in a namespace.
-const KINDS: [(&str, &str, bool); 19] = [
+const KINDS: [(&str, &str, bool); 40] = [
     ("", "Namespace", false),
     ("", "ServiceAccount", true),
     ("", "ConfigMap", true),
@@ -27,6 +28,27 @@ const KINDS: [(&str, &str, bool); 19] = [
     ("policy", "PodDisruptionBudget", true),
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", false),
     ("apiextensions.k8s.io", "CustomResourceDefinition", false),
+    ("", "Pod", true),
+    ("", "LimitRange", true),
+    ("", "ResourceQuota", true),
+    ("", "PersistentVolumeClaim", true),
+    ("apps", "ReplicaSet", true),
+    ("batch", "Job", true),
+    ("batch", "CronJob", true),
+    ("networking.k8s.io", "NetworkPolicy", true),
+    ("networking.k8s.io", "Ingress", true),
+    ("networking.k8s.io", "IngressClass", false),
+    ("autoscaling", "HorizontalPodAutoscaler", true),
+    ("coordination.k8s.io", "Lease", true),
+    ("node.k8s.io", "RuntimeClass", false),
+    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration", false),
+    ("groupsnapshot.storage.k8s.io", "VolumeGroupSnapshotClass", false),
+    ("storage.k8s.io", "VolumeAttributesClass", false),
+    ("apiregistration.k8s.io", "APIService", false),
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration", false),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy", false),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding", false),
+    ("flowcontrol.apiserver.k8s.io", "FlowSchema", false),
 ];
 
 /// Objects that a chart may name without holding them: the operator writes the configuration of a driver and the certificate of its
@@ -50,7 +72,7 @@ pub fn lint(chart: &Chart) -> Vec<String> {
     undescribed("values", &chart.values, &chart.schema, &chart.schema, &mut findings);
     switches_of(chart, &mut findings);
     match render(chart, &Value::Null, &Context::default()) {
-        Ok(objects) => objects_of(&objects, &mut findings),
+        Ok(objects) => objects_of(&objects, &given(chart), &mut findings),
         Err(error) => {
             let whole = with_sources(&error);
             let label = format!("{}: ", chart.label());
@@ -104,29 +126,69 @@ fn paths_of(release: &Value, schema: &Value, at: &mut Vec<String>, found: &mut V
     }
 }
 
-/// What is wrong with rendered objects.
-fn objects_of(objects: &[Value], findings: &mut Vec<String>) {
-    let text = |object: &Value, pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let held: BTreeSet<(String, String)> = objects.iter().map(|o| (text(o, "/kind"), text(o, "/metadata/name"))).collect();
-    for object in objects {
-        let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
-        let api = text(object, "/apiVersion");
-        let group = api.split_once('/').map_or("", |(group, _)| group);
-        let here = format!("{kind} {name}");
-        let namespace = text(object, "/metadata/namespace");
-        match KINDS.iter().find(|known| (known.0, known.1) == (group, kind.as_str())) {
-            None => findings.push(format!("{here}: {api} {kind} is not a kind a driver's chart may hold")),
-            Some((_, _, true)) if namespace.is_empty() => findings.push(format!("{here}: has no namespace; write one")),
-            Some((_, _, false)) if !namespace.is_empty() => findings.push(format!("{here}: has a namespace, but lives in none")),
-            Some(_) => {}
-        }
+/// Objects that others bring, as the annotation `vdo.vmware.com/given` lists them: `Secret/name ConfigMap/name`.
+fn given(chart: &Chart) -> BTreeSet<(&str, &str)> {
+    let listed = chart.metadata.annotations.get("vdo.vmware.com/given").into_iter();
+    listed
+        .flat_map(|all| all.split_whitespace())
+        .filter_map(|one| one.split_once('/'))
+        .collect()
+}
+
+/// Whether objects of this kind live in a namespace, where the kind is one of Kubernetes.
+pub(super) fn is_namespaced(object: &Value) -> Option<bool> {
+    let kind = (group(object), text(object, "/kind"));
+    KINDS.iter().find(|known| (known.0, known.1) == kind).map(|known| known.2)
+}
+
+/// Objects that objects name and that are neither among them nor given: what names it, the kind and the name.
+pub(super) fn dangling(objects: &[Value]) -> Vec<(String, &'static str, String)> {
+    let held: BTreeSet<(&str, &str)> = objects.iter().map(|o| (text(o, "/kind"), text(o, "/metadata/name"))).collect();
+    let of = |object: &Value| {
         let mut named = Vec::new();
         references(object, &mut named);
-        for (kind, name) in named {
-            let given = GIVEN.contains(&(kind, name.as_str()));
-            if !given && !held.contains(&(kind.to_owned(), name.clone())) {
-                findings.push(format!("{here}: names the {kind} {name}, which the chart does not hold"));
-            }
+        named.retain(|(kind, name)| !GIVEN.contains(&(kind, name.as_str())) && !held.contains(&(*kind, name.as_str())));
+        let here = format!("{} {}", text(object, "/kind"), text(object, "/metadata/name"));
+        named
+            .into_iter()
+            .map(move |(kind, name)| (here.clone(), kind, name))
+            .collect::<Vec<_>>()
+    };
+    objects.iter().flat_map(of).collect()
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn group(object: &Value) -> &str {
+    text(object, "/apiVersion").split_once('/').map_or("", |(group, _)| group)
+}
+
+/// What is wrong with rendered objects.
+fn objects_of(objects: &[Value], given: &BTreeSet<(&str, &str)>, findings: &mut Vec<String>) {
+    let own = objects
+        .iter()
+        .filter(|object| text(object, "/kind") == "CustomResourceDefinition")
+        .map(|definition| {
+            let kind = (text(definition, "/spec/group"), text(definition, "/spec/names/kind"));
+            (kind, text(definition, "/spec/scope") == "Namespaced")
+        });
+    let own: Vec<((&str, &str), bool)> = own.collect();
+    let defined = |object: &Value| {
+        own.iter()
+            .find(|(kind, _)| *kind == (group(object), text(object, "/kind")))
+            .map(|(_, namespaced)| *namespaced)
+    };
+    for object in objects {
+        let (api, kind) = (text(object, "/apiVersion"), text(object, "/kind"));
+        let here = format!("{kind} {}", text(object, "/metadata/name"));
+        let namespace = text(object, "/metadata/namespace");
+        match is_namespaced(object).or_else(|| defined(object)) {
+            None => findings.push(format!("{here}: {api} {kind} is not a kind a driver's chart may hold")),
+            Some(true) if namespace.is_empty() => findings.push(format!("{here}: has no namespace; write one")),
+            Some(false) if !namespace.is_empty() => findings.push(format!("{here}: has a namespace, but lives in none")),
+            Some(_) => {}
         }
         for image in document::images(std::slice::from_ref(object)) {
             let (path, digest) = image
@@ -137,6 +199,11 @@ fn objects_of(objects: &[Value], findings: &mut Vec<String>) {
                 None if digest.is_none() => findings.push(format!("{here}: the image {image} has no tag; name a version")),
                 _ => {}
             }
+        }
+    }
+    for (here, kind, name) in dangling(objects) {
+        if !given.contains(&(kind, name.as_str())) {
+            findings.push(format!("{here}: names the {kind} {name}, which the chart does not hold"));
         }
     }
 }
@@ -192,14 +259,6 @@ fn undescribed(path: &str, value: &Value, schema: &Value, whole: &Value, finding
             }
         }
     }
-}
-
-fn resolved<'a>(schema: &'a Value, whole: &'a Value) -> &'a Value {
-    let target = schema
-        .get("$ref")
-        .and_then(Value::as_str)
-        .and_then(|target| target.strip_prefix('#'));
-    target.and_then(|pointer| whole.pointer(pointer)).unwrap_or(schema)
 }
 
 fn with_sources(error: &dyn std::error::Error) -> String {

@@ -3,6 +3,7 @@ use super::metadata::Metadata;
 use super::prepared::Prepared;
 use super::problem;
 use super::release::Release;
+use super::releases;
 use crate::types::DriverVersion;
 use crate::yaml::{self, YamlError};
 use minijinja_budget::Templates;
@@ -73,7 +74,7 @@ pub enum ChartError {
         release: DriverVersion,
     },
     /// The release file says what `release.schema.json` does not allow.
-    #[error("the release file of version {version} is not accepted: {problems}")]
+    #[error("the release {version} is not accepted: {problems}")]
     Release {
         /// The version.
         version: DriverVersion,
@@ -156,10 +157,15 @@ impl Chart {
             None => None,
         };
         if let Some(schema) = &release_schema {
-            release_fits(schema, &release_data).map_err(|problems| ChartError::Release {
-                version: release.version.clone(),
-                problems,
-            })?;
+            let problems = match releases::problems(schema, &release_data) {
+                Ok(problems) if problems.is_empty() => None,
+                Ok(problems) => Some(problem::list(&problems)),
+                Err(problem) => Some(format!("release.schema.json {problem}")),
+            };
+            if let Some(problems) = problems {
+                let version = release.version.clone();
+                return Err(ChartError::Release { version, problems });
+            }
         }
         Ok(Self {
             metadata,
@@ -185,16 +191,6 @@ impl Chart {
     #[must_use]
     pub fn label(&self) -> String {
         format!("{} {}", self.metadata.name, self.metadata.version)
-    }
-}
-
-fn release_fits(schema: &Value, release: &Value) -> Result<(), String> {
-    let validator = super::prepared::compiled(schema).map_err(|error| format!("release.schema.json is not a JSON schema: {error}"))?;
-    let problems = problem::all(&validator, schema, release, &Value::Null);
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(problem::list(&problems))
     }
 }
 

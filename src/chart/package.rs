@@ -1,8 +1,9 @@
 use super::model::Files;
+use super::releases::{self, invalid};
 use super::source::Source;
 use crate::types::DriverVersion;
-use crate::yaml::{self, YamlError};
-use serde_json::{Map, Value};
+use crate::yaml::YamlError;
+use serde_json::Value;
 
 /// The source cannot be packaged.
 #[derive(Debug, thiserror::Error)]
@@ -15,7 +16,7 @@ pub enum PackageError {
         /// Those there are.
         known: String,
     },
-    /// `Chart.yaml` or the release file cannot be read.
+    /// `Chart.yaml`, the release file or its schema cannot be read.
     #[error("{file} of the chart source cannot be read")]
     Yaml {
         /// The path in the source.
@@ -32,27 +33,28 @@ pub enum PackageError {
         /// What is wrong.
         problem: String,
     },
+    /// The release says what `release.schema.json` does not allow.
+    #[error("the release {version} is not accepted: {}", .problems.join("; "))]
+    Refused {
+        /// The version.
+        version: DriverVersion,
+        /// Each with its file and line.
+        problems: Vec<String>,
+    },
 }
 
 /// Packages one release of a chart: a self-contained `.tgz` in Helm's layout whose bytes depend on nothing but the source.
 ///
-/// The release file becomes `release.yaml`, its version and date go into `Chart.yaml`; everything else is taken as it is.
+/// The release becomes `release.yaml`, whole and as JSON, because the digest of a package must not depend on how some version of a
+/// writer quotes; its version and date go into `Chart.yaml`, and everything else is taken as it is.
 ///
 /// # Errors
-/// When there is no such release, or `Chart.yaml` or the release file cannot be read.
+/// When there is no such release, it is not accepted, or `Chart.yaml` cannot be read.
 pub fn package(source: &Source, version: &DriverVersion) -> Result<Vec<u8>, PackageError> {
-    let release_path = format!("releases/{version}.yaml");
-    let release_text = source.files.get(&release_path).ok_or_else(|| PackageError::NoRelease {
-        version: version.clone(),
-        known: source.versions().iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
-    })?;
-    let release = map(&release_path, release_text)?;
+    let release_path = releases::path(version);
+    let release = source.release(version)?;
     let metadata_bytes = source.files.get("Chart.yaml").map_or(&[][..], Vec::as_slice);
-    let metadata = map("Chart.yaml", metadata_bytes)?;
-    let invalid = |file: &str, problem: &str| PackageError::Invalid {
-        file: file.to_owned(),
-        problem: problem.to_owned(),
-    };
+    let metadata = releases::map(&source.files, "Chart.yaml")?;
     let name = metadata.get("name").and_then(Value::as_str).filter(|name| is_plain(name));
     let name = name.ok_or_else(|| invalid("Chart.yaml", "has no usable name"))?.to_owned();
     let date = release.get("date").and_then(Value::as_str);
@@ -67,8 +69,8 @@ pub fn package(source: &Source, version: &DriverVersion) -> Result<Vec<u8>, Pack
         .map(|(p, c)| (p.clone(), c.clone()))
         .collect();
     files.insert("Chart.yaml".to_owned(), metadata.into_bytes());
-    files.insert("release.yaml".to_owned(), release_text.clone());
-    let archive = tar(&name, &files, mtime).map_err(|error| invalid("a file", &format!("cannot be put into an archive: {error}")))?;
+    files.insert("release.yaml".to_owned(), format!("{release:#}\n").into_bytes());
+    let archive = tar(&name, &files, mtime).map_err(|error| invalid("a file", format!("cannot be put into an archive: {error}")))?;
     Ok(gzip(&archive))
 }
 
@@ -100,24 +102,6 @@ fn belongs(path: &str) -> bool {
 
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-}
-
-fn map(file: &str, bytes: &[u8]) -> Result<Map<String, Value>, PackageError> {
-    let text = std::str::from_utf8(bytes).map_err(|_| PackageError::Invalid {
-        file: file.to_owned(),
-        problem: "is not UTF-8 text".to_owned(),
-    })?;
-    match yaml::load_value(text) {
-        Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err(PackageError::Invalid {
-            file: file.to_owned(),
-            problem: "is not a map".to_owned(),
-        }),
-        Err(source) => Err(PackageError::Yaml {
-            file: file.to_owned(),
-            source,
-        }),
-    }
 }
 
 /// Midnight UTC of a day written as `2026-07-31`.

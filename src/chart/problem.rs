@@ -182,3 +182,12 @@ fn pointer(text: &str) -> Vec<String> {
     let steps = text.split('/').skip(1);
     steps.map(|step| step.replace("~1", "/").replace("~0", "~")).collect()
 }
+
+/// What a schema says, where it stands or where its `$ref` leads.
+pub(super) fn resolved<'a>(schema: &'a Value, whole: &'a Value) -> &'a Value {
+    let target = schema
+        .get("$ref")
+        .and_then(Value::as_str)
+        .and_then(|target| target.strip_prefix('#'));
+    target.and_then(|pointer| whole.pointer(pointer)).unwrap_or(schema)
+}

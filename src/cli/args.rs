@@ -1,5 +1,6 @@
 //! The command line as it is typed. Every flag has a twin in the environment; the flag wins.
 
+mod chart;
 mod doctor;
 mod explain;
 mod matrix;
@@ -7,12 +8,12 @@ mod parse;
 mod rights;
 
 use super::completion::Shell;
-use crate::types::KubernetesVersion;
 use clap::builder::FalseyValueParser;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use chart::{Chart, ChartAddRelease, ChartCompare, ChartImport, ChartLint, ChartName, ChartPackage, ChartRender, ChartVerb, ChartWith};
 pub use doctor::{Doctor, DoctorVcenter, DoctorVerb};
 pub use explain::ExplainReason;
 pub use matrix::{Explain, Lint, List, Matrix, MatrixFile, MatrixVerb, Platform, Resolve, Show, WhyNot};
@@ -224,112 +225,6 @@ pub struct Render {
     /// Prints the content of Secrets instead of ******
     #[arg(long, env = "VDO_SHOW_SECRETS", value_parser = FalseyValueParser::new())]
     pub show_secrets: bool,
-}
-
-/// Arguments of `chart`.
-#[derive(Debug, Clone, PartialEq, Args)]
-pub struct Chart {
-    /// The verb.
-    #[command(subcommand)]
-    pub verb: ChartVerb,
-}
-
-/// The verbs of `chart`.
-#[derive(Debug, Clone, PartialEq, Subcommand)]
-pub enum ChartVerb {
-    /// Prints the objects of a chart
-    ///
-    /// The configuration of the driver with its credentials is not part of a chart: `vdoctl render` shows it.
-    Render(ChartRender),
-    /// Lists the container images that a chart uses
-    Images(ChartRender),
-    /// Compares what a chart renders with the driver's own manifests, field by field
-    ///
-    /// Ends with 0 when nothing differs but what the chart lists as intended, with 1 when something else does or when a listed
-    /// deviation is not there, with more than 1 on an error. The order of objects and fields does not matter, that of lists does.
-    Compare(ChartCompare),
-    /// Writes the package of a chart, the same bytes every time
-    Package(ChartPackage),
-    /// Looks for mistakes in a chart: its folder with all releases, or a package
-    Lint(ChartLint),
-}
-
-/// A chart.
-#[derive(Debug, Clone, PartialEq, Eq, Args)]
-pub struct ChartName {
-    /// The driver: vsphere-cpi or cpi, vsphere-csi or csi
-    #[arg(value_name = "DRIVER")]
-    pub driver: String,
-    /// The version of the driver, for example 3.7.3
-    #[arg(long, env = "VDO_VERSION", value_name = "VERSION")]
-    pub version: String,
-    /// A folder with chart sources, one folder for each driver, to use instead of the charts in vdoctl
-    #[arg(long, env = "VDO_CHARTS", value_name = "FOLDER")]
-    pub charts: Option<PathBuf>,
-}
-
-/// A chart with its values.
-#[derive(Debug, Clone, PartialEq, Args)]
-pub struct ChartWith {
-    /// The chart.
-    #[command(flatten)]
-    pub chart: ChartName,
-    /// A YAML file with values; may be repeated, the last one wins; - is stdin
-    #[arg(long, short = 'f', env = "VDO_VALUES", value_name = "FILE", value_delimiter = '\n')]
-    pub values: Vec<PathBuf>,
-    /// A single value, for example controller.replicas=1; may be repeated; wins over files
-    #[arg(long, env = "VDO_SET", value_name = "KEY=VALUE", value_delimiter = '\n')]
-    pub set: Vec<Setting>,
-    /// The Kubernetes version to render for; default: the newest that the driver version supports
-    #[arg(long, env = "VDO_KUBERNETES", value_name = "VERSION")]
-    pub kubernetes: Option<KubernetesVersion>,
-}
-
-/// Arguments of `chart render` and `chart images`.
-#[derive(Debug, Clone, PartialEq, Args)]
-pub struct ChartRender {
-    /// The chart and its values.
-    #[command(flatten)]
-    pub with: ChartWith,
-    /// The format.
-    #[command(flatten)]
-    pub output: Output,
-}
-
-/// Arguments of `chart compare`.
-#[derive(Debug, Clone, PartialEq, Args)]
-pub struct ChartCompare {
-    /// The chart and its values.
-    #[command(flatten)]
-    pub with: ChartWith,
-    /// The driver's own manifests, all that belong to the version; - is stdin
-    #[arg(value_name = "FILE", required = true)]
-    pub files: Vec<PathBuf>,
-    /// The format.
-    #[command(flatten)]
-    pub output: Output,
-}
-
-/// Arguments of `chart package`.
-#[derive(Debug, Clone, PartialEq, Eq, Args)]
-pub struct ChartPackage {
-    /// The chart.
-    #[command(flatten)]
-    pub chart: ChartName,
-    /// The file to write; - is stdout
-    #[arg(long, short = 'o', env = "VDO_PACKAGE", value_name = "FILE")]
-    pub output: PathBuf,
-}
-
-/// Arguments of `chart lint`.
-#[derive(Debug, Clone, PartialEq, Eq, Args)]
-pub struct ChartLint {
-    /// The folder of a chart, or a package
-    #[arg(value_name = "DIR|TGZ")]
-    pub path: PathBuf,
-    /// The format.
-    #[command(flatten)]
-    pub output: Output,
 }
 
 /// Arguments of `version`.

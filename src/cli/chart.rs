@@ -1,9 +1,12 @@
 //! `vdoctl chart`: charts without a cluster.
 
+mod add_release;
 mod compare;
 mod file;
 mod folder;
+mod import;
 mod lint;
+mod manifests;
 mod open;
 mod values;
 
@@ -26,6 +29,8 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         ChartVerb::Compare(args) => compare::run(args, global).await,
         ChartVerb::Package(args) => package(args).await,
         ChartVerb::Lint(args) => lint::run(args),
+        ChartVerb::AddRelease(args) => add_release::run(args).await,
+        ChartVerb::Import(args) => import::run(args),
     }
 }
 

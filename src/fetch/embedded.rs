@@ -52,6 +52,6 @@ fn named<'a>(sources: &'a BTreeMap<DriverName, Source>, url: &str) -> Option<(&'
     let name = url.rsplit('/').next()?.strip_suffix(".tgz")?;
     sources.iter().find_map(|(driver, source)| {
         let version: DriverVersion = name.strip_prefix(driver.as_str())?.strip_prefix('-')?.parse().ok()?;
-        source.versions().contains(&version).then_some((driver.as_str(), version, source))
+        source.has(&version).then_some((driver.as_str(), version, source))
     })
 }

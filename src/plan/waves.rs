@@ -16,8 +16,8 @@ pub fn wave(kind: &str, role: DriverRole) -> u8 {
             DriverRole::Storage => WORKLOADS + 1,
             DriverRole::Network | DriverRole::Other => WORKLOADS + 2,
         },
-        // The API server asks the pods of a webhook from then on, so they come first and go last.
-        "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => WORKLOADS + 3,
+        // The API server asks the pods of a webhook or an aggregated API from then on, so they come first and go last.
+        "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" | "APIService" => WORKLOADS + 3,
         // Rights and configuration.
         _ => 2,
     }

@@ -4,7 +4,7 @@
 use crate::generate::matrix;
 use serde_json::Value;
 use std::borrow::Borrow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use vdo::chart::{self, Chart, Context, Source};
 use vdo::types::DriverVersion;
 
@@ -41,4 +41,10 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 pub fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
     let found = objects.iter().find(|o| o["kind"] == kind && o["metadata"]["name"] == name);
     found.unwrap_or_else(|| panic!("no {kind} {name}"))
+}
+
+/// Where the drivers' own manifests are, when this machine has them.
+#[allow(clippy::disallowed_methods, reason = "tests that need them are told by the environment")]
+pub fn upstream() -> Option<PathBuf> {
+    std::env::var_os("VDO_UPSTREAM_DIR").map(PathBuf::from)
 }

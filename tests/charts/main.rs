@@ -1,11 +1,13 @@
 //! Charts: archives, values, rendering, and what the drivers themselves ship.
 #![allow(missing_docs, reason = "tests")]
 
+mod add_release;
 mod archive;
 mod fixture;
 #[path = "../../examples/generate/parts.rs"]
 mod generate;
 mod hardening;
+mod import;
 mod packaging;
 mod render;
 mod rights;

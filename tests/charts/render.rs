@@ -31,6 +31,18 @@ fn chart_render_digests_match_recorded() {
     );
 }
 
+/// The digests say that something changed, this says what: everything that the newest release of each driver renders.
+#[test]
+fn chart_newest_release_render_matches_snapshot() {
+    for driver in ["vsphere-cpi", "vsphere-csi"] {
+        let source = source(driver);
+        let chart = crate::fixture::release(&source, source.versions().last().unwrap());
+        let mut objects = render(&chart, chart::everything(&chart));
+        objects.sort_by_key(|object| vdo::plan::wave(object["kind"].as_str().unwrap(), chart.metadata.role)); // as they are applied
+        insta::assert_snapshot!(format!("newest_{driver}"), yaml::dump_all(&objects));
+    }
+}
+
 #[test]
 fn chart_value_pages_are_up_to_date() {
     for (file, text) in docs::files(root()).unwrap() {

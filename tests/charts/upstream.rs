@@ -8,12 +8,11 @@
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use vdo::chart::{self, Chart, compare};
+use vdo::chart::{self, Chart, add_release, compare};
 use vdo::types::DriverVersion;
 use vdo::yaml;
 
-use crate::fixture::{release, render, source};
-use crate::generate::upstream;
+use crate::fixture::{release, render, source, upstream};
 
 /// What the driver ships, and the values with which the chart renders it.
 struct Shipped {
@@ -63,7 +62,7 @@ fn chart_release_renders_like_recorded_upstream_objects() {
             let found = without_deviations(&chart, &what.values);
             let found: BTreeMap<String, String> = found
                 .iter()
-                .map(|object| (upstream::name(object), upstream::digest(object)))
+                .map(|object| (add_release::name(object), add_release::digest(object)))
                 .collect();
             let absent = intended(&chart, &what.values)
                 .into_iter()
@@ -100,7 +99,7 @@ fn without_deviations(chart: &Chart, values: &Value) -> Vec<Value> {
     let mut objects = render(chart, values);
     for deviation in intended(chart, values) {
         let name = deviation.object.to_string();
-        let at = objects.iter().position(|object| upstream::name(object) == name);
+        let at = objects.iter().position(|object| add_release::name(object) == name);
         match (deviation.path.as_str(), deviation.kind) {
             ("", compare::Kind::Absent) => assert_eq!(at, None, "{name} is not left out"),
             ("", _) => drop(objects.remove(at.unwrap())),
@@ -120,10 +119,10 @@ fn without_deviations(chart: &Chart, values: &Value) -> Vec<Value> {
 
 /// Field by field, where the driver's manifests are at hand.
 fn differences(chart: &Chart, folder: &str, files: &[&str], values: &Value) -> String {
-    let Some(upstream) = upstream::manifests() else {
+    let Some(manifests) = upstream() else {
         return "set VDO_UPSTREAM_DIR to a folder with the drivers' own manifests to see it field by field".into();
     };
-    let folder = upstream.join(folder).join(chart.metadata.version.to_string());
+    let folder = manifests.join(folder).join(chart.metadata.version.to_string());
     let read = |file: &&str| yaml::load_all(&std::fs::read_to_string(folder.join(file)).unwrap()).unwrap();
     let original: Vec<Value> = files.iter().flat_map(read).collect();
     let rendered = render(chart, values);

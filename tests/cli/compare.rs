@@ -135,8 +135,8 @@ fn charts_flag_folder_provides_unknown_release() {
     ] {
         std::fs::copy(charts.join(file), target.join(file)).expect("copied");
     }
-    let newest = std::fs::read_to_string(charts.join("releases/1.36.0.yaml")).expect("text");
-    std::fs::write(target.join("releases/1.99.0.yaml"), newest.replace("1.36.0", "1.99.0")).expect("written");
+    let newest = std::fs::read_to_string(charts.join("releases/1.36.yaml")).expect("text");
+    std::fs::write(target.join("releases/1.99.yaml"), newest.replace("1.36.0", "1.99.0")).expect("written");
     let place = folder.path().display().to_string();
     let (code, data, talk) = seen(vdoctl(&["chart", "images", "cpi", "--version", "1.99.0", "--charts", &place]));
     assert_eq!(
@@ -246,12 +246,12 @@ fn toy(folder: &Path, changes: &[(&str, &str)]) {
             "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: toy, namespace: {{ values.namespace }}}\nspec:\n  selector: {matchLabels: {app: toy}}\n  template:\n    metadata: {labels: {app: toy}}\n    spec:\n      securityContext: {runAsNonRoot: {{ release.secure }}}\n      containers:\n      - {name: toy, image: {{ image(\"toy\") }}}\n",
         ),
         (
-            "releases/1.0.0.yaml",
-            "version: 1.0.0\nimages: {toy: {registry: registry.example.com, repository: toy, tag: v1.0.0}}\nsecure: true\n",
+            "releases/1.0.yaml",
+            "common:\n  images: {toy: {registry: registry.example.com, repository: toy}}\n  secure: true\nversions:\n  1.0.0: {images: {toy: {tag: v1.0.0}}}\n",
         ),
         (
-            "releases/1.1.0.yaml",
-            "version: 1.1.0\nimages: {toy: {registry: registry.example.com, repository: toy, tag: v1.1.0}}\nsecure: true\n",
+            "releases/1.1.yaml",
+            "versions:\n  1.1.0:\n    images: {toy: {registry: registry.example.com, repository: toy, tag: v1.1.0}}\n    secure: true\n",
         ),
     ];
     for (path, text) in files.iter().chain(changes) {
@@ -263,29 +263,46 @@ fn toy(folder: &Path, changes: &[(&str, &str)]) {
 
 #[test]
 fn chart_lint_each_mistake_is_reported_once_with_releases() {
-    let release = |version: &str, rest: &str| {
-        format!("version: {version}\nimages: {{toy: {{registry: registry.example.com, repository: toy, tag: v{version}}}}}\n{rest}")
+    let release = |rest: &str| {
+        format!("versions:\n  1.1.0:\n    images: {{toy: {{registry: registry.example.com, repository: toy, tag: v1.1.0}}}}\n{rest}")
     };
-    let (typo, text, missing) = (
-        release("1.1.0", "secur: true\nsecure: true\n"),
-        release("1.1.0", "secure: \"false\"\n"),
-        release("1.1.0", ""),
+    let (typo, text, missing, twice) = (
+        release("    secur: true\n    secure: true\n"),
+        release("    secure: \"false\"\n"),
+        release(""),
+        release("    secure: true\n  1.2.0: {}\n"),
     );
     let everywhere = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
     let glued = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\ndata:\n  x: \"a:{{ values.namespace }}\"\n";
     let unread = r#"{"type": "object", "properties": {"version": {}, "images": {}, "secure": {}, "extra": {"type": "boolean"}}}"#;
-    let unread_release = release("1.1.0", "secure: true\nextra: true\n");
+    let unread_release = release("    secure: true\n    extra: true\n");
     let mut all = String::new();
     for (label, changes) in [
         ("nothing wrong", &[][..]),
-        ("a switch that is misspelt", &[("releases/1.1.0.yaml", typo.as_str())]),
-        ("a switch of another type", &[("releases/1.1.0.yaml", &text)]),
-        ("a switch that is missing", &[("releases/1.1.0.yaml", &missing)]),
+        ("a switch that is misspelt", &[("releases/1.1.yaml", typo.as_str())]),
+        ("a switch of another type", &[("releases/1.1.yaml", &text)]),
+        ("a switch that is missing", &[("releases/1.1.yaml", &missing)]),
         (
             "a switch that no template reads",
-            &[("release.schema.json", unread), ("releases/1.1.0.yaml", &unread_release)],
+            &[("release.schema.json", unread), ("releases/1.1.yaml", &unread_release)],
         ),
-        ("a release without a version", &[("releases/next.yaml", "version: next\n")]),
+        ("a release file without a minor", &[("releases/next.yaml", "version: next\n")]),
+        ("a version of another minor", &[("releases/1.1.yaml", &twice)]),
+        (
+            "a key that release files have not",
+            &[("releases/1.2.yaml", "common: {}\nversion: 1.2.0\n")],
+        ),
+        (
+            "a release file that is no YAML",
+            &[("releases/1.2.yaml", "versions:\n  1.2.0: [\n")],
+        ),
+        (
+            "a switch that is misspelt for all",
+            &[(
+                "releases/1.0.yaml",
+                "common:\n  images: {}\n  secrue: true\nversions:\n  1.0.0: {secure: true}\n",
+            )],
+        ),
         ("the same in all releases", &[("templates/a.yaml", everywhere)]),
         ("a template that is refused", &[("templates/a.yaml", glued)]),
         ("a value that is not there", &[("templates/a.yaml", "x: {{ values.namspace }}\n")]),

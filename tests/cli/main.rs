@@ -2,6 +2,7 @@
 
 mod api_server;
 mod chart;
+mod chart_sources;
 mod compare;
 mod explain;
 mod full_disk;

@@ -285,7 +285,7 @@ fn files() -> Vec<PathBuf> {
             }
         }
     }
-    assert!(files.len() > 60, "found only {} files", files.len());
+    assert!(files.len() > 35, "found only {} files", files.len());
     files
 }
 
@@ -366,11 +366,11 @@ fn yaml_recorded_scalars_match_installed_kubectl() {
 #[test]
 fn yaml_files_of_repository_match_kubectl() {
     let kubectl = kubectl();
-    // One document is one run of kubectl, so of the many release files, which are alike, a few do.
+    // One document is one run of kubectl, so of the release files, which are alike, a few do.
     let some = files()
         .into_iter()
         .enumerate()
-        .filter(|(at, path)| at % 8 == 0 || !path.to_string_lossy().contains("/releases/"));
+        .filter(|(at, path)| at % 4 == 0 || !path.to_string_lossy().contains("/releases/"));
     for (_, path) in some {
         let text = std::fs::read_to_string(&path).unwrap();
         // documents are told apart by a line here, and by the parser there: both have to find the same

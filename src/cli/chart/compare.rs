@@ -3,31 +3,43 @@
 use super::super::answer::document;
 use super::super::args::{ChartCompare, Global};
 use super::super::{Answer, CliError, Exit};
-use super::{Rendered, file, rendered};
+use super::{Rendered, manifests, rendered};
 use crate::chart::compare::{self, Deviation, Difference, Kind};
 use crate::chart::{self, Chart};
 use crate::types::count;
-use crate::yaml;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// What was found.
-struct Found {
+pub(super) struct Found {
     /// Every difference, with the deviation that intends it.
-    differences: Vec<(Difference, Option<Deviation>)>,
+    pub(super) differences: Vec<(Difference, Option<Deviation>)>,
     /// Listed deviations that are not there.
-    stale: Vec<Deviation>,
+    pub(super) stale: Vec<Deviation>,
 }
 
 impl Found {
     fn intended(&self) -> usize {
-        self.differences.iter().filter(|(_, deviation)| deviation.is_some()).count()
+        self.differences.len() - self.unexpected()
+    }
+
+    /// Differences that no deviation intends.
+    pub(super) fn unexpected(&self) -> usize {
+        self.differences.iter().filter(|(_, deviation)| deviation.is_none()).count()
+    }
+
+    /// Whether nothing differs but what is listed, and everything that is listed is there.
+    pub(super) fn is_intended(&self) -> bool {
+        self.stale.is_empty() && self.unexpected() == 0
     }
 }
 
 pub(in super::super) async fn run(args: &ChartCompare, global: &Global) -> Result<Answer, CliError> {
     let Rendered { chart, values, objects } = rendered(&args.with, global).await?;
-    let original = manifests(args)?;
+    let original: Vec<Value> = manifests::read(&args.files)?
+        .into_iter()
+        .flat_map(|manifest| manifest.objects)
+        .collect();
     let found = found(&chart, &values, &original, &objects)?;
     let summary = format!(
         "{}: {} compared with {} of the driver: {}, {} of them intended",
@@ -37,9 +49,10 @@ pub(in super::super) async fn run(args: &ChartCompare, global: &Global) -> Resul
         count(found.differences.len(), "difference"),
         found.intended(),
     );
-    let same = found.stale.is_empty() && found.intended() == found.differences.len();
     let answer = Answer::formatted(args.output.or_table(), || json(&chart, &found), || text(&found))?;
-    Ok(answer.say(summary).exit(if same { Exit::Ok } else { Exit::Differences }))
+    Ok(answer
+        .say(summary)
+        .exit(if found.is_intended() { Exit::Ok } else { Exit::Differences }))
 }
 
 fn found(chart: &Chart, values: &Value, original: &[Value], objects: &[Value]) -> Result<Found, CliError> {
@@ -60,24 +73,8 @@ fn found(chart: &Chart, values: &Value, original: &[Value], objects: &[Value]) -
     })
 }
 
-/// The objects of all files. Something in a file that is not an object is refused with its place.
-fn manifests(args: &ChartCompare) -> Result<Vec<Value>, CliError> {
-    let mut all = Vec::new();
-    for path in &args.files {
-        let remedy = "Name the files as the driver ships them.";
-        let wrong = |problem: String| CliError::new(Exit::Refused, format!("the manifest {}: {problem}", path.display()), remedy);
-        let text = file::text("the manifest", path)?;
-        let documents = yaml::load_all(&text).map_err(|error| wrong(error.to_string()))?;
-        for (index, document) in documents.into_iter().enumerate() {
-            let id = chart::object_id(&document);
-            id.map_err(|error| wrong(format!("document {} is not a Kubernetes object: {error}", index + 1)))?;
-            all.push(document);
-        }
-    }
-    Ok(all)
-}
-
-fn text(found: &Found) -> String {
+/// Each difference, and each deviation that is not there.
+pub(super) fn text(found: &Found) -> String {
     let mut out = String::new();
     for (difference, deviation) in &found.differences {
         let (object, path) = (&difference.object, &difference.path);

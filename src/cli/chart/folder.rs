@@ -2,8 +2,9 @@
 
 use super::super::{CliError, Exit};
 use crate::chart::{Source, archive};
+use crate::types::DriverVersion;
 use std::io::{Error, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Every file of it. Hidden files are left out; a link is refused, because it may lead to what is not the chart's.
 pub(super) fn read(root: &Path, remedy: &str) -> Result<Source, CliError> {
@@ -22,6 +23,39 @@ pub(super) fn read(root: &Path, remedy: &str) -> Result<Source, CliError> {
         CliError::new(exit, what, remedy)
     })?;
     Ok(source)
+}
+
+/// Where the releases of a driver may be: the folder with its name, and those with its name and a version, newest first.
+pub(super) fn of_driver(charts: &Path, driver: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(charts).into_iter().flatten().flatten();
+    let versioned = entries.filter_map(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let version: DriverVersion = name.strip_prefix(driver)?.strip_prefix('-')?.parse().ok()?;
+        Some((version, entry.path()))
+    });
+    let mut versioned: Vec<(DriverVersion, PathBuf)> = versioned.collect();
+    versioned.sort_by(|(left, _), (right, _)| right.cmp(left));
+    std::iter::once(charts.join(driver))
+        .chain(versioned.into_iter().map(|(_, path)| path))
+        .collect()
+}
+
+/// Writes a folder that is not there yet, whole or not at all.
+pub(super) fn write(root: &Path, source: &Source) -> std::io::Result<()> {
+    let name = root.file_name().unwrap_or_default().to_string_lossy();
+    let beside = root.with_file_name(format!(".{name}.{}", std::process::id()));
+    let written = (|| {
+        for (path, content) in &source.files {
+            let path = beside.join(path);
+            std::fs::create_dir_all(path.parent().unwrap_or(&beside))?;
+            std::fs::write(path, content)?;
+        }
+        std::fs::rename(&beside, root)
+    })();
+    if written.is_err() {
+        let _ = std::fs::remove_dir_all(&beside);
+    }
+    written
 }
 
 fn collect(folder: &Path, below: &str, source: &mut Source) -> std::io::Result<()> {

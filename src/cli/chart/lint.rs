@@ -31,7 +31,10 @@ pub(super) fn run(args: &ChartLint) -> Result<Answer, CliError> {
     if report.releases.is_empty() && report.findings.is_empty() {
         return Err(CliError::new(
             Exit::NotFound,
-            format!("{} holds no chart: there is no releases/VERSION.yaml in it", args.path.display()),
+            format!(
+                "{} holds no chart: no file in its releases folder lists a version",
+                args.path.display()
+            ),
             "Name the folder of one chart, such as charts/vsphere-csi, or its package.",
         ));
     }
@@ -68,8 +71,7 @@ fn of_source(source: &Source) -> Report {
         };
         report.look(Some(&version), opened);
     }
-    for path in source.strangers() {
-        let finding = format!("{path}: its name is no version, so it is no release; name it for example releases/1.2.3.yaml");
+    for finding in source.strangers() {
         report.findings.insert(finding, Vec::new());
     }
     report

@@ -7,7 +7,7 @@ use crate::chart::{self, Chart};
 use crate::fetch::Store;
 use crate::matrix::{Driver, Entry, Index};
 use crate::types::{Digest, DriverVersion};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A chart that was named, as a package and unpacked.
 pub(super) struct Opened {
@@ -48,9 +48,18 @@ pub(super) async fn open(name: &ChartName) -> Result<Opened, CliError> {
 /// Packages a release of the chart sources in a folder. A driver of its own that no matrix knows yet is found by its folder.
 fn package(folder: &Path, name: &ChartName, index: &Index) -> Result<Vec<u8>, CliError> {
     let driver = matrix::driver(index, &name.driver).map_or(name.driver.as_str(), |(driver, _)| driver);
-    let path = folder.join(driver);
-    let source = super::folder::read(&path, "Name with --charts the folder that holds a folder for each driver.")?;
     let version: DriverVersion = name.version.parse().map_err(|error| CliError::of(Exit::Usage, &error))?;
+    let read = |path: &PathBuf| super::folder::read(path, "Name with --charts the folder that holds a folder for each driver.");
+    let paths = super::folder::of_driver(folder, driver);
+    let elsewhere = paths
+        .iter()
+        .skip(1)
+        .filter_map(|path| read(path).ok())
+        .find(|source| source.has(&version));
+    let source = match read(&paths[0]) {
+        Ok(source) if source.has(&version) => source,
+        own => elsewhere.map_or(own, Ok)?,
+    };
     chart::package(&source, &version).map_err(|error| CliError::of(Exit::Refused, &error))
 }
 
