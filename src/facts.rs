@@ -2,17 +2,9 @@
 //!
 //! Layer 0: may use `types` and `api` only.
 
-mod granted;
-mod inventory;
 mod labels;
-mod needs;
-mod tagging;
 
-pub use granted::Granted;
-pub use inventory::{Datastore, Entity, Host, Inventory, Machine, ManagedObject};
 pub use labels::Labels;
-pub use needs::{Feature, Needs, WantedDatastore, WantedPolicy};
-pub use tagging::{Policy, Tagging};
 
 use crate::types::{KubernetesVersion, Secret, Thumbprint, Trust, VcenterVersion};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 use super::NodeReport;
 use super::storage::same_url;
-use crate::facts::{Feature, Inventory, ManagedObject, Needs};
+use crate::vsphere::{Feature, Inventory, ManagedObject, Needs};
 use crate::yaml;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -197,7 +197,7 @@ impl Objects {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::facts::{Datastore, Entity, Host, Machine};
+    use crate::vsphere::{Datastore, Entity, Host, Machine};
 
     /// Two hosts in a cluster; one machine on the first; a vSAN datastore on both, a local one on the first.
     pub(in crate::health) fn inventory() -> Inventory {

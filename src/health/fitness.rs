@@ -1,7 +1,8 @@
 use super::connection::shell;
 use super::{Finding, NodeReport};
 use crate::api::Reason;
-use crate::facts::{Feature, Inventory, Machine, Needs, Node};
+use crate::facts::Node;
+use crate::vsphere::{Feature, Inventory, Machine, Needs};
 use std::net::IpAddr;
 
 /// The oldest hardware version that the drivers work with.
@@ -169,8 +170,8 @@ fn too_old(version: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::Host;
     use crate::health::match_machines;
+    use crate::vsphere::Host;
     use std::sync::Arc;
 
     const UUID: &str = "56492e42-22ad-3911-6d72-59cc8f26bc90";

@@ -2,7 +2,8 @@ use super::connection::some;
 use super::fitness::{findings, missing};
 use super::{Finding, NodeReport};
 use crate::api::Reason;
-use crate::facts::{Inventory, Machine, Needs, Node};
+use crate::facts::Node;
+use crate::vsphere::{Inventory, Machine, Needs};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
 use super::connection::some;
 use super::{Finding, Stage};
 use crate::api::{ConditionType, MachineStatus, MachinesStatus, Reason};
-use crate::facts::{Inventory, Machine, Node};
+use crate::facts::Node;
+use crate::vsphere::{Inventory, Machine};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -208,7 +209,7 @@ mod tests {
             machines,
             ..Inventory::default()
         };
-        let reports = match_machines(&nodes, &inventory, &[], &crate::facts::Needs::default());
+        let reports = match_machines(&nodes, &inventory, &[], &crate::vsphere::Needs::default());
         assert_eq!(
             (reports[0].node.as_str(), reports[0].findings[0].reason),
             ("n4999", Reason::NodeNotFound)

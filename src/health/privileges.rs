@@ -2,8 +2,8 @@ use super::connection::{shell, some};
 use super::demands::shown_as;
 use super::{Demand, Finding, Stage};
 use crate::api::{ConditionType, PrivilegesStatus, Reason};
-use crate::facts::{Feature, Granted, Inventory, ManagedObject, Needs};
 use crate::types::{CPI, CSI, DriverName};
+use crate::vsphere::{Feature, Granted, Inventory, ManagedObject, Needs};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -199,9 +199,9 @@ fn finding(principal: &str, group: &[&MissingPrivilege]) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::WantedDatastore;
     use crate::health::demands::tests::{inventory, needs, nodes};
     use crate::health::{demands, questions};
+    use crate::vsphere::WantedDatastore;
 
     fn judged(needs: &Needs, denied: &[(&str, &str)]) -> Privileges {
         let inventory = inventory();

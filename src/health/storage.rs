@@ -1,8 +1,8 @@
 use super::connection::some;
 use super::{Finding, NodeReport};
 use crate::api::Reason;
-use crate::facts::{Datastore, Inventory, Needs, Policy};
 use crate::types::distance;
+use crate::vsphere::{Datastore, Inventory, Needs, Policy};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -206,7 +206,7 @@ pub fn nothing_shared(shared: &[SharedDatastores]) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::{Host, Machine, WantedDatastore, WantedPolicy};
+    use crate::vsphere::{Host, Machine, WantedDatastore, WantedPolicy};
 
     fn datastore(name: &str, kind: &str, hosts: &[&str]) -> Datastore {
         Datastore {

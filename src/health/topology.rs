@@ -1,7 +1,8 @@
 use super::connection::{shell, some};
 use super::{Finding, NodeReport, Stage};
 use crate::api::{ConditionType, Reason};
-use crate::facts::{Inventory, ManagedObject, Needs, Node, Tagging};
+use crate::facts::Node;
+use crate::vsphere::{Inventory, ManagedObject, Needs, Tagging};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@
 
 use super::Found;
 use crate::api::{ConditionType, Conditions, CredentialStatus, Reason, VsphereCloudConfig};
-use crate::vcenter::{SessionError, VcenterFacts};
+use crate::vsphere::{SessionError, VcenterFacts};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use std::borrow::Borrow;

@@ -9,8 +9,9 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use std::process::Command;
 use std::sync::Arc;
-use vdo::facts::{Host, Inventory, Machine, Needs, Node};
+use vdo::facts::Node;
 use vdo::health::{machines_status, match_machines};
+use vdo::vsphere::{Host, Inventory, Machine, Needs};
 use vdo_testbed::soap::{Act, Greeting, Rule, SoapOptions, SoapProxy};
 use vdo_testbed::{Binaries, Part, Probe, Validity, until};
 

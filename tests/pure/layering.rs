@@ -12,7 +12,8 @@ api           0  types
 facts         0  types api
 yaml          1  types api
 manifest      1  types api yaml
-health        1  types api facts yaml manifest
+vsphere       1  types api
+health        1  types api facts yaml manifest vsphere
 rbac          1  types manifest
 plan          1  types api manifest health rbac
 matrix        1  types api facts yaml
@@ -21,11 +22,11 @@ driverconfig  1  types api facts manifest yaml
 status        1  types api facts health plan
 cluster       2  types api manifest plan
 fetch         2  types api matrix chart
-vcenter       2  types api facts driverconfig
-reconcile     3  types api facts yaml manifest health plan rbac matrix chart driverconfig status cluster fetch vcenter
+vcenter       2  types api facts driverconfig vsphere
+reconcile     3  types api facts yaml manifest health plan rbac matrix chart driverconfig status vsphere cluster fetch vcenter
 runtime       3  types api
-controller    3  types api facts manifest plan status cluster fetch vcenter reconcile runtime
-cli           3  types api facts yaml manifest health plan rbac matrix chart driverconfig status cluster fetch vcenter reconcile runtime
+controller    3  types api facts manifest plan status vsphere cluster fetch vcenter reconcile runtime
+cli           3  types api facts yaml manifest health plan rbac matrix chart driverconfig status vsphere cluster fetch vcenter reconcile runtime
 bin           3  types api cli controller runtime
 ";
 

@@ -14,7 +14,7 @@ use vdo::plan::{Inventory, Plan, Step, check};
 use vdo::reconcile::{ReconcileError, connection, login};
 use vdo::status::{Report, fold};
 use vdo::types::{CPI, CSI, ObjectId, Thumbprint};
-use vdo::vcenter::{CertificateFacts, ProbeError, SessionError, Stage};
+use vdo::vsphere::{CertificateFacts, ProbeError, ProbeStage, SessionError};
 
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("a folder") {
@@ -155,7 +155,7 @@ fn reasons_vcenter_error_maps_to_published_reason() {
         (
             probe(ProbeError::TimedOut {
                 address: address(),
-                stage: Stage::Connected,
+                stage: ProbeStage::Connected,
                 after: Duration::from_secs(1),
             }),
             "TimedOut",

@@ -5,11 +5,12 @@
 
 use anyhow::{Context, Result, ensure};
 use vdo::api::{ConditionType, Reason};
-use vdo::facts::{Credentials, Feature, Needs};
+use vdo::facts::Credentials;
 use vdo::health::ConnectionReport;
 use vdo::reconcile::connection::{Question, examine};
 use vdo::types::{CPI, CSI, Secret, Thumbprint, Trust};
 use vdo::vcenter::Endpoint;
+use vdo::vsphere::{Feature, Needs};
 
 #[expect(
     clippy::disallowed_methods,

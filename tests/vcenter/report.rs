@@ -9,11 +9,12 @@ use jiff::Timestamp;
 use std::sync::Arc;
 use vdo::api::ConditionType::{self, NodesFound, StorageFound, TopologyConsistent};
 use vdo::api::Reason;
-use vdo::facts::{Credentials, Feature, Needs, Node, WantedDatastore, WantedPolicy};
+use vdo::facts::{Credentials, Node};
 use vdo::health::ConnectionReport;
 use vdo::reconcile::connection::{Question, examine};
 use vdo::types::{CPI, CSI, Secret, Trust};
 use vdo::vcenter::{Budget, Endpoint, Session};
+use vdo::vsphere::{Feature, Needs, WantedDatastore, WantedPolicy};
 use vdo_testbed::{Vcenter, VcenterOptions};
 
 const NODES: [(&str, &str); 3] = [("cp-1", "10.0.10.1"), ("w-1", "10.0.10.2"), ("w-2", "10.0.10.3")];

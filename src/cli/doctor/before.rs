@@ -8,12 +8,13 @@ use super::account::password;
 use super::check::{Check, Subject};
 use super::{Findings, connection_subject, open};
 use crate::api::{ConditionType, Reason};
-use crate::facts::{Credentials, Feature, Needs, Node};
+use crate::facts::{Credentials, Node};
 use crate::health::ConnectionReport;
 use crate::matrix::{DriverRequest, Index, Query, UpdatePolicy, resolve};
 use crate::reconcile::connection::{Question, examine};
 use crate::types::{CPI, CSI, KubernetesVersion, Trust, VcenterVersion, count};
 use crate::vcenter::Endpoint;
+use crate::vsphere::{Feature, Needs};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

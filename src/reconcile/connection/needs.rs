@@ -1,7 +1,7 @@
 use crate::api::VDOConfigSpec;
-use crate::facts::{Feature, Needs, WantedDatastore, WantedPolicy};
 use crate::reconcile::select::asked;
 use crate::types::{CPI, CSI};
+use crate::vsphere::{Feature, Needs, WantedDatastore, WantedPolicy};
 use std::collections::BTreeSet;
 
 /// What a specification asks of one connection of its namespace (pure). A specification that cannot be acted upon asks nothing.

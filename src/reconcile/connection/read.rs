@@ -1,7 +1,7 @@
 use super::Question;
-use crate::facts::{Granted, Inventory, Policy, Tagging};
 use crate::health::{Demand, NodeReport, demands, match_machines, questions, taggable};
-use crate::vcenter::{Budget, Session, SessionError};
+use crate::vcenter::{Budget, Session};
+use crate::vsphere::{Granted, Inventory, Policy, SessionError, Tagging};
 
 /// What was read of a vCenter with a login. A part that nobody needs is empty; one that failed says why.
 #[derive(Debug)]

@@ -2,16 +2,16 @@ use super::{Look, Probe, about};
 use crate::api::{CertificateStatus, Class, ConditionType, Reason, chain};
 use crate::health::{ConnectionReport, Stage};
 use crate::matrix::Index;
-use crate::vcenter::{self, CertificateFacts, ProbeError, VcenterFacts};
+use crate::vsphere::{CertificateFacts, ProbeError, ProbeStage, VcenterFacts};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 /// The stages without a login, in the order in which they are reached, with the condition of each.
-const STAGES: [(vcenter::Stage, ConditionType); 4] = [
-    (vcenter::Stage::Resolved, ConditionType::Resolved),
-    (vcenter::Stage::Connected, ConditionType::Connected),
-    (vcenter::Stage::Trusted, ConditionType::Trusted),
-    (vcenter::Stage::IsVcenter, ConditionType::IsVCenter),
+const STAGES: [(ProbeStage, ConditionType); 4] = [
+    (ProbeStage::Resolved, ConditionType::Resolved),
+    (ProbeStage::Connected, ConditionType::Connected),
+    (ProbeStage::Trusted, ConditionType::Trusted),
+    (ProbeStage::IsVcenter, ConditionType::IsVCenter),
 ];
 
 /// How long before its end a certificate is spoken of.
@@ -37,7 +37,7 @@ pub(super) fn stages(report: &mut ConnectionReport, look: &Look, known: bool, no
                 (error.stage(), (status, reason(error), chain(error), error.remedy()))
             }
         },
-        Probe::NotAsked(message, reason) => (vcenter::Stage::Trusted, (Some(false), *reason, message.clone(), "")),
+        Probe::NotAsked(message, reason) => (ProbeStage::Trusted, (Some(false), *reason, message.clone(), "")),
     };
     let asked = matches!(look.probe, Probe::Asked(_));
     for (stage, kind) in STAGES {
@@ -140,6 +140,7 @@ pub fn class(error: &ProbeError) -> Class {
 mod tests {
     use super::*;
     use crate::types::Thumbprint;
+    use crate::vsphere::Excess;
 
     #[test]
     fn certificate_expiring_soon_is_trusted_with_warning() {
@@ -170,7 +171,7 @@ mod tests {
     #[test]
     fn probe_over_budget_is_retried_under_its_reason() {
         let address = || "vc:443".to_owned();
-        let excess = vcenter::Excess::Bytes(256 << 20);
+        let excess = Excess::Bytes(256 << 20);
         let after = std::time::Duration::from_secs(60);
         for (error, expected) in [
             (

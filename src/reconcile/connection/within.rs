@@ -1,12 +1,11 @@
 use super::{Login, Look, Question, Seen};
 use crate::api::{ConditionType, chain};
-use crate::facts::{Feature, Needs};
 use crate::health::{
     ConnectionReport, SharedDatastores, Stage, authorized_stage, find_datacenters, judge, nodes_stage, nothing_shared, shared_datastores,
     storage_findings, topology,
 };
 use crate::reconcile::login;
-use crate::vcenter::SessionError;
+use crate::vsphere::{Feature, Needs, SessionError};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The conditions after the login, in order.

@@ -1,7 +1,7 @@
 //! Whether a certificate is good, judged as the API server judges it before it asks a webhook (pure: the time is given).
 
 use super::state::Pair;
-use crate::vcenter::CertificateFacts;
+use crate::vsphere::CertificateFacts;
 use jiff::Timestamp;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier as _;

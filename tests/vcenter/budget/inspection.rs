@@ -2,10 +2,11 @@
 
 use super::evil::endpoint;
 use std::sync::Arc;
-use vdo::facts::{Credentials, Feature, Needs, Node, WantedPolicy};
+use vdo::facts::{Credentials, Node};
 use vdo::reconcile::connection::{Question, Seen, read};
 use vdo::types::Secret;
-use vdo::vcenter::{Budget, Session, SessionError, facts};
+use vdo::vcenter::{Budget, Session, facts};
+use vdo::vsphere::{Feature, Needs, SessionError, WantedPolicy};
 
 pub(crate) fn credentials() -> Credentials {
     Credentials {

@@ -5,7 +5,8 @@ use super::world::{Case, Change, Other, Setting, node};
 use std::sync::Arc;
 use vdo::api::ConditionType::{self, Authorized, DatacentersFound, Distinct, NodesFound, StorageFound, TopologyConsistent};
 use vdo::api::Reason::{self, *};
-use vdo::facts::{Node, WantedDatastore, WantedPolicy};
+use vdo::facts::Node;
+use vdo::vsphere::{WantedDatastore, WantedPolicy};
 use vdo_testbed::soap::Act;
 
 pub fn all() -> Vec<Case> {
@@ -310,7 +311,7 @@ fn topology() -> Vec<Case> {
     let zones = |name, reason, says, changes: &'static [Change], label: Option<&'static str>| {
         case(name, TopologyConsistent, reason, says, move |s| {
             s.changes = changes.to_vec();
-            s.needs.features.insert(vdo::facts::Feature::Topology);
+            s.needs.features.insert(vdo::vsphere::Feature::Topology);
             s.needs.categories = vec!["k8s-zone".into()];
             if let Some(zone) = label {
                 first(s).place.labels = [("topology.csi.vmware.com/k8s-zone", zone)].into_iter().collect();
@@ -356,7 +357,7 @@ fn tags() -> Vec<Case> {
         case(name, TopologyConsistent, reason, says, move |s| {
             s.proxy.modern = modern;
             s.rules.push(vdo_testbed::soap::Rule::on(call, act.clone()));
-            s.needs.features.insert(vdo::facts::Feature::Topology);
+            s.needs.features.insert(vdo::vsphere::Feature::Topology);
             s.needs.categories = vec!["k8s-zone".into()];
         })
     };

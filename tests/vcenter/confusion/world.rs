@@ -9,12 +9,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use vdo::api::{ConditionType, Reason, VsphereCloudConfig, VsphereCloudConfigSpec};
-use vdo::facts::{Credentials, Feature, Needs, Node};
+use vdo::facts::{Credentials, Node};
 use vdo::fetch::{Library, Store};
 use vdo::matrix::Index;
 use vdo::reconcile::connection::{Inputs, Look, Permission, Question, among, coverage, fold, known_index, once};
 use vdo::reconcile::{Found, ReconcileError};
 use vdo::types::{CPI, CSI, Secret, Trust};
+use vdo::vsphere::{Feature, Needs};
 use vdo_testbed::soap::{Lockout, Rule, SoapOptions, SoapProxy};
 use vdo_testbed::{Vcenter, VcenterOptions};
 

@@ -3,7 +3,7 @@
 use super::{Bed, told};
 use anyhow::{Context, Result, ensure};
 use vdo::api::{ConditionType, Reason};
-use vdo::facts::{Feature, Needs};
+use vdo::vsphere::{Feature, Needs};
 
 /// Each privilege of each feature, taken away alone, is named with object and user, and no other.
 #[tokio::test(flavor = "multi_thread")]

@@ -1,11 +1,29 @@
-use super::plain;
-use crate::types::Thumbprint;
+use crate::types::{Thumbprint, VcenterVersion};
 use jiff::Timestamp;
 use sha1::{Digest as _, Sha1};
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
 /// More names than this are not worth a message.
 const MAX_NAMES: usize = 16;
+
+/// What a vCenter says about itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VcenterFacts {
+    /// `about.version`, for example 8.0.3.
+    pub version: VcenterVersion,
+    /// `about.build`.
+    pub build: String,
+    /// `about.apiType`: always `VirtualCenter` here.
+    pub api_type: String,
+    /// `about.apiVersion`.
+    pub api_version: String,
+    /// `about.instanceUuid`: tells two names of one vCenter from two vCenters.
+    pub instance_uuid: String,
+    /// `about.fullName`.
+    pub full_name: String,
+    /// The certificate it presented.
+    pub certificate: CertificateFacts,
+}
 
 /// A certificate as it was presented. The texts are the server's own words: show them, do not trust them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,4 +85,10 @@ fn name(name: &GeneralName<'_>) -> Option<String> {
         },
         _ => None,
     }
+}
+
+/// The server's words go into events and onto screens: one line, and not a long one.
+#[must_use]
+pub fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(256).collect()
 }

@@ -1,10 +1,12 @@
-use super::{CertificateFacts, Excess};
+use super::CertificateFacts;
 use crate::types::Thumbprint;
+use std::error::Error;
+use std::fmt;
 use std::time::Duration;
 
 /// The stages of a connection, in the order in which they are reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Stage {
+pub enum ProbeStage {
     /// The name has an address.
     Resolved,
     /// Something accepts connections there.
@@ -67,7 +69,7 @@ pub enum ProbeError {
         /// Host and port.
         address: String,
         /// The stage that was not reached.
-        stage: Stage,
+        stage: ProbeStage,
         /// The deadline.
         after: Duration,
     },
@@ -153,7 +155,7 @@ pub enum ProbeError {
         address: String,
         /// How.
         #[source]
-        source: hyper::Error,
+        source: Box<dyn Error + Send + Sync>,
     },
     /// An HTTP status that is no answer.
     #[error("{address} answered with HTTP status {status}{}", fault.as_deref().map(|fault| format!(": {fault}")).unwrap_or_default())]
@@ -215,13 +217,37 @@ pub enum ProbeError {
     },
 }
 
+/// Why nothing more is read in an inspection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Excess {
+    /// More bytes than this.
+    Bytes(usize),
+    /// More elements than this.
+    Elements(usize),
+    /// More than there is memory for.
+    Memory,
+    /// It has taken longer than this.
+    Time(Duration),
+}
+
+impl fmt::Display for Excess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(limit) => write!(f, "more than {} MiB", limit >> 20),
+            Self::Elements(limit) => write!(f, "more than {limit} elements"),
+            Self::Memory => write!(f, "more than there is memory for"),
+            Self::Time(limit) => write!(f, "for longer than {limit:?}"),
+        }
+    }
+}
+
 impl ProbeError {
     /// The first stage that does not hold; those before it do.
     #[must_use]
-    pub fn stage(&self) -> Stage {
+    pub fn stage(&self) -> ProbeStage {
         match self {
-            Self::NotAnAddress { .. } | Self::Unresolvable { .. } => Stage::Resolved,
-            Self::Refused { .. } | Self::Unreachable { .. } | Self::Proxy { .. } => Stage::Connected,
+            Self::NotAnAddress { .. } | Self::Unresolvable { .. } => ProbeStage::Resolved,
+            Self::Refused { .. } | Self::Unreachable { .. } | Self::Proxy { .. } => ProbeStage::Connected,
             Self::BadTrust { .. }
             | Self::NotTls { .. }
             | Self::Handshake { .. }
@@ -230,7 +256,7 @@ impl ProbeError {
             | Self::NotYetValid { .. }
             | Self::WrongName { .. }
             | Self::ThumbprintMismatch { .. }
-            | Self::BadCertificate { .. } => Stage::Trusted,
+            | Self::BadCertificate { .. } => ProbeStage::Trusted,
             Self::Broken { .. }
             | Self::Status { .. }
             | Self::NotVcenter { .. }
@@ -238,7 +264,7 @@ impl ProbeError {
             | Self::TooLarge { .. }
             | Self::TooMuch { .. }
             | Self::Unfinished { .. }
-            | Self::Malformed { .. } => Stage::IsVcenter,
+            | Self::Malformed { .. } => ProbeStage::IsVcenter,
             Self::TimedOut { stage, .. } => *stage,
         }
     }
@@ -269,10 +295,12 @@ impl ProbeError {
             Self::Unreachable { .. } => "Check routes and firewalls between the cluster and the vCenter.",
             Self::Proxy { .. } => "Add the vCenter to NO_PROXY, or let the proxy connect to it.",
             Self::TimedOut {
-                stage: Stage::Resolved, ..
+                stage: ProbeStage::Resolved,
+                ..
             } => "The DNS servers of the cluster do not answer: check them.",
             Self::TimedOut {
-                stage: Stage::Connected, ..
+                stage: ProbeStage::Connected,
+                ..
             } => "Check firewalls between the cluster and the vCenter: packets are dropped without an answer.",
             Self::TimedOut { .. } => {
                 "The vCenter accepts connections and does not answer: check that its services are running and not overloaded."
@@ -312,12 +340,12 @@ impl ProbeError {
     }
 }
 
-fn waiting_for(stage: Stage) -> &'static str {
+fn waiting_for(stage: ProbeStage) -> &'static str {
     match stage {
-        Stage::Resolved => "while its name was looked up",
-        Stage::Connected => "while a connection was opened",
-        Stage::Trusted => "during the TLS handshake",
-        Stage::IsVcenter => "after it was asked what it is",
+        ProbeStage::Resolved => "while its name was looked up",
+        ProbeStage::Connected => "while a connection was opened",
+        ProbeStage::Trusted => "during the TLS handshake",
+        ProbeStage::IsVcenter => "after it was asked what it is",
     }
 }
 
