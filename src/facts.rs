@@ -51,6 +51,17 @@ pub struct Credentials {
     pub password: Secret,
 }
 
+/// Credentials with the Secret that they come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredCredentials {
+    /// User name and password.
+    pub credentials: Credentials,
+    /// The Secret as namespace/name.
+    pub secret: String,
+    /// The resource version of the Secret.
+    pub version: String,
+}
+
 /// A node as the drivers see it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Node {

@@ -1,5 +1,7 @@
+use crate::api::{AboutStatus, CertificateStatus};
 use crate::types::{Thumbprint, VcenterVersion};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use sha1::{Digest as _, Sha1};
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
@@ -25,6 +27,19 @@ pub struct VcenterFacts {
     pub certificate: CertificateFacts,
 }
 
+impl VcenterFacts {
+    /// As the status of a connection shows it.
+    #[must_use]
+    pub fn about(&self) -> AboutStatus {
+        AboutStatus {
+            version: self.version.raw().to_owned(),
+            build: self.build.clone(),
+            api_type: self.api_type.clone(),
+            instance_uuid: self.instance_uuid.clone(),
+        }
+    }
+}
+
 /// A certificate as it was presented. The texts are the server's own words: show them, do not trust them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateFacts {
@@ -45,6 +60,17 @@ pub struct CertificateFacts {
 }
 
 impl CertificateFacts {
+    /// As the status of a connection shows it.
+    #[must_use]
+    pub fn status(&self) -> CertificateStatus {
+        CertificateStatus {
+            sha256: self.sha256.to_string(),
+            sha1: Some(self.sha1.to_string()),
+            not_before: self.not_before.map(Time),
+            not_after: self.not_after.map(Time),
+        }
+    }
+
     /// Reads a certificate in DER form. One that cannot be read still has its thumbprints.
     #[must_use]
     pub fn of(der: &[u8]) -> Self {

@@ -1,4 +1,5 @@
 use super::CertificateFacts;
+use crate::api::{Class, Failure, Reason};
 use crate::types::Thumbprint;
 use std::error::Error;
 use std::fmt;
@@ -340,6 +341,37 @@ impl ProbeError {
     }
 }
 
+impl Failure for ProbeError {
+    fn reason(&self) -> Reason {
+        match self {
+            Self::NotAnAddress { .. } => Reason::InvalidSpec,
+            Self::Unresolvable { .. } => Reason::NameNotResolved,
+            Self::Refused { .. } | Self::Unreachable { .. } | Self::Proxy { .. } => Reason::Unreachable,
+            Self::TimedOut { .. } | Self::Unfinished { .. } => Reason::TimedOut,
+            Self::UnknownIssuer { .. } | Self::BadCertificate { .. } => Reason::CertificateUntrusted,
+            Self::Expired { .. } | Self::NotYetValid { .. } => Reason::CertificateExpired,
+            Self::WrongName { .. } => Reason::CertificateNameMismatch,
+            Self::ThumbprintMismatch { .. } => Reason::ThumbprintMismatch,
+            Self::BadTrust { .. } => Reason::CaBundleInvalid,
+            Self::Handshake { .. } => Reason::TlsFailed,
+            // A vCenter that is starting or overloaded answers 5xx; what does not know the address or wants a login first is none.
+            Self::NotTls { .. } | Self::NotVcenter { .. } | Self::EsxHost { .. } | Self::Status { status: 400..=499, .. } => {
+                Reason::NotAVcenter
+            }
+            Self::Broken { .. } | Self::Status { .. } | Self::TooLarge { .. } | Self::TooMuch { .. } | Self::Malformed { .. } => {
+                Reason::BadAnswer
+            }
+        }
+    }
+
+    fn class(&self) -> Class {
+        match self.reason() {
+            Reason::NameNotResolved | Reason::Unreachable | Reason::TimedOut | Reason::TlsFailed | Reason::BadAnswer => Class::Retry,
+            _ => Class::Terminal,
+        }
+    }
+}
+
 fn waiting_for(stage: ProbeStage) -> &'static str {
     match stage {
         ProbeStage::Resolved => "while its name was looked up",
@@ -363,4 +395,32 @@ fn names(certificate: &CertificateFacts) -> String {
 
 fn when(time: Option<&jiff::Timestamp>) -> String {
     time.map(|time| format!(" on {time}")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was too much or took too long may have been an accident: it is tried again.
+    #[test]
+    fn probe_over_budget_is_retried_under_its_reason() {
+        let address = || "vc:443".to_owned();
+        let excess = Excess::Bytes(256 << 20);
+        let after = Duration::from_secs(60);
+        for (error, expected) in [
+            (
+                ProbeError::TooMuch {
+                    address: address(),
+                    excess,
+                },
+                (Reason::BadAnswer, Class::Retry),
+            ),
+            (
+                ProbeError::Unfinished { address: address(), after },
+                (Reason::TimedOut, Class::Retry),
+            ),
+        ] {
+            assert_eq!((error.reason(), error.class()), expected, "{error}");
+        }
+    }
 }

@@ -1,4 +1,5 @@
-use crate::types::DriverName;
+use crate::api::VDOConfigSpec;
+use crate::types::{CPI, CSI, DriverName};
 use std::collections::BTreeSet;
 
 /// Something that the drivers do with a vCenter, each with privileges of its own.
@@ -33,7 +34,7 @@ impl Feature {
 
 /// What the drivers of a cluster ask of one vSphere connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Needs {
+pub struct Requirements {
     /// The drivers that use the connection.
     pub drivers: BTreeSet<DriverName>,
     /// What they do there; [`Feature::Encryption`] shows only in the policies themselves.
@@ -50,7 +51,7 @@ pub struct Needs {
     pub categories: Vec<String>,
 }
 
-impl Needs {
+impl Requirements {
     /// Whether somebody names this storage policy.
     #[must_use]
     pub fn names_policy(&self, name: &str) -> bool {
@@ -83,4 +84,113 @@ pub struct WantedPolicy {
     pub name: String,
     /// Where it is named, such as `StorageClass fast`.
     pub named_in: String,
+}
+
+/// What a specification requires of one connection, given the drivers that use it and how many other connections the CSI driver uses.
+#[must_use]
+pub fn requirements(spec: &VDOConfigSpec, drivers: BTreeSet<DriverName>, others: usize) -> Requirements {
+    let mut requirements = Requirements {
+        drivers,
+        ..Requirements::default()
+    };
+    if requirements.drivers.contains(CPI) {
+        requirements.features.insert(Feature::CloudProvider);
+        let topology = spec.cloud_provider.as_ref().and_then(|cpi| cpi.topology.clone());
+        requirements.zone_and_region = topology.map(|topology| (topology.zone, topology.region));
+    }
+    if requirements.drivers.contains(CSI) {
+        requirements.others = others;
+        requirements.features.insert(Feature::Block);
+        add_storage(&mut requirements, spec);
+    }
+    if !requirements.all_categories().is_empty() {
+        requirements.features.insert(Feature::Topology);
+    }
+    requirements
+}
+
+fn add_storage(requirements: &mut Requirements, spec: &VDOConfigSpec) {
+    let Some(csi) = &spec.storage_provider else { return };
+    requirements.categories.clone_from(&csi.topology_categories);
+    if let Some(file) = &csi.file_volumes {
+        requirements.features.insert(Feature::File);
+        requirements
+            .datastores
+            .extend(file.vsan_data_store_url.iter().map(|url| WantedDatastore {
+                url: url.clone(),
+                named_in: "spec.storageProvider.fileVolumes".into(),
+                vsan: true,
+            }));
+    }
+    for class in &csi.storage_classes {
+        let named_in = format!("StorageClass {}", class.name);
+        let file = class.file_share == Some(true);
+        if file {
+            requirements.features.insert(Feature::File);
+        }
+        requirements
+            .datastores
+            .extend(class.datastore_url.iter().map(|url| WantedDatastore {
+                url: url.clone(),
+                named_in: named_in.clone(),
+                vsan: file,
+            }));
+        requirements.policies.extend(class.storage_policy.iter().map(|name| WantedPolicy {
+            name: name.clone(),
+            named_in: named_in.clone(),
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn shown(spec: serde_json::Value, drivers: &[&str]) -> String {
+        let spec: VDOConfigSpec = serde_json::from_value(spec).expect("a specification");
+        let requirements = requirements(&spec, drivers.iter().map(|driver| (*driver).to_owned()).collect(), 1);
+        let features: Vec<&str> = requirements.features.iter().map(|feature| feature.as_str()).collect();
+        let datastores = requirements
+            .datastores
+            .iter()
+            .map(|d| format!("{} in {}{}", d.url, d.named_in, if d.vsan { " (vSAN)" } else { "" }));
+        let policies = requirements.policies.iter().map(|p| format!("{} in {}", p.name, p.named_in));
+        let named: Vec<String> = datastores.chain(policies).collect();
+        let categories: Vec<&str> = requirements.all_categories().into_iter().collect();
+        format!(
+            "{}|{}|{}|others: {}",
+            features.join(","),
+            named.join(","),
+            categories.join(","),
+            requirements.others
+        )
+    }
+
+    /// Only what is used is required, and only by the drivers that use the connection.
+    #[test]
+    fn connection_requirements_each_spec_lists_features_and_names() {
+        let rich = json!({"cloudProvider": {"topology": {"zone": "z", "region": "r"}},
+            "storageProvider": {"topologyCategories": ["z", "rack"], "fileVolumes": {"vsanDataStoreUrl": ["ds:///v/"]},
+                "storageClasses": [{"name": "fast", "storagePolicy": "gold"}, {"name": "here", "datastoreUrl": "ds:///x/"}]}});
+        for (spec, drivers, expected) in [
+            (json!({}), &[][..], "|||others: 0"),
+            (json!({}), &[CPI, CSI], "cloud provider,block volumes|||others: 1"),
+            (json!({"cloudProvider": {}}), &[CPI], "cloud provider|||others: 0"),
+            (json!({"storageProvider": {}}), &[CSI], "block volumes|||others: 1"),
+            (rich.clone(), &[CPI], "cloud provider,topology||r,z|others: 0"),
+            (
+                rich,
+                &[CSI],
+                "block volumes,file volumes,topology|ds:///v/ in spec.storageProvider.fileVolumes (vSAN),ds:///x/ in StorageClass here,gold in StorageClass fast|rack,z|others: 1",
+            ),
+            (
+                json!({"storageProvider": {"storageClasses": [{"name": "share", "fileShare": true, "datastoreUrl": "ds:///v/"}]}}),
+                &[CSI],
+                "block volumes,file volumes|ds:///v/ in StorageClass share (vSAN)||others: 1",
+            ),
+        ] {
+            assert_eq!(shown(spec, drivers), expected);
+        }
+    }
 }

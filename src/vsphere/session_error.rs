@@ -1,4 +1,5 @@
 use super::ProbeError;
+use crate::api::{Class, Failure, Reason};
 use std::time::Duration;
 
 /// A vCenter did not do what was asked of it within a session.
@@ -137,6 +138,31 @@ impl SessionError {
             Self::Lost { .. } => "None needed if it happens once; else look in vCenter for what ends sessions.",
             Self::Forbidden { .. } => "Give the user the role Read-only on the root folder, with propagation.",
             Self::Fault { .. } | Self::TimedOut { .. } => "Check the health of the vCenter; it is asked again later.",
+        }
+    }
+}
+
+impl Failure for SessionError {
+    fn reason(&self) -> Reason {
+        match self {
+            Self::Connection(error) => error.reason(),
+            Self::InvalidLogin { .. } | Self::Unsendable { .. } => Reason::InvalidCredentials,
+            Self::Locked { .. } => Reason::AccountLocked,
+            Self::Expired { .. } => Reason::PasswordExpired,
+            Self::Refused { .. } => Reason::LoginRefused,
+            Self::TagsRefused { .. } => Reason::TagLoginRefused,
+            Self::Lost { .. } => Reason::SessionLost,
+            Self::Forbidden { .. } => Reason::InventoryForbidden,
+            Self::TimedOut { .. } => Reason::TimedOut,
+            Self::Fault { .. } => Reason::BadAnswer,
+        }
+    }
+
+    fn class(&self) -> Class {
+        match self {
+            Self::Connection(error) => error.class(),
+            Self::Lost { .. } | Self::TimedOut { .. } | Self::Fault { .. } => Class::Retry,
+            _ => Class::Terminal,
         }
     }
 }

@@ -12,11 +12,11 @@ api           0  types
 facts         0  types api
 yaml          1  types api
 manifest      1  types api yaml
-vsphere       1  types api
-health        1  types api facts yaml manifest vsphere
+health        1  types api facts manifest
 rbac          1  types manifest
 plan          1  types api manifest health rbac
 matrix        1  types api facts yaml
+vsphere       1  types api facts yaml matrix
 chart         1  types api manifest yaml
 driverconfig  1  types api facts manifest yaml
 status        1  types api facts health plan

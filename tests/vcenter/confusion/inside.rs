@@ -66,7 +66,7 @@ const CLASS: &str = "StorageClass fast";
 
 /// Somebody names this datastore.
 pub fn wants(s: &mut Setting, url: &str, vsan: bool) {
-    s.needs.datastores.push(WantedDatastore {
+    s.requirements.datastores.push(WantedDatastore {
         url: url.into(),
         named_in: CLASS.into(),
         vsan,
@@ -74,7 +74,7 @@ pub fn wants(s: &mut Setting, url: &str, vsan: bool) {
 }
 
 fn wants_policy(s: &mut Setting, name: &str) {
-    s.needs.policies.push(WantedPolicy {
+    s.requirements.policies.push(WantedPolicy {
         name: name.into(),
         named_in: CLASS.into(),
     });
@@ -311,8 +311,8 @@ fn topology() -> Vec<Case> {
     let zones = |name, reason, says, changes: &'static [Change], label: Option<&'static str>| {
         case(name, TopologyConsistent, reason, says, move |s| {
             s.changes = changes.to_vec();
-            s.needs.features.insert(vdo::vsphere::Feature::Topology);
-            s.needs.categories = vec!["k8s-zone".into()];
+            s.requirements.features.insert(vdo::vsphere::Feature::Topology);
+            s.requirements.categories = vec!["k8s-zone".into()];
             if let Some(zone) = label {
                 first(s).place.labels = [("topology.csi.vmware.com/k8s-zone", zone)].into_iter().collect();
             }
@@ -357,8 +357,8 @@ fn tags() -> Vec<Case> {
         case(name, TopologyConsistent, reason, says, move |s| {
             s.proxy.modern = modern;
             s.rules.push(vdo_testbed::soap::Rule::on(call, act.clone()));
-            s.needs.features.insert(vdo::vsphere::Feature::Topology);
-            s.needs.categories = vec!["k8s-zone".into()];
+            s.requirements.features.insert(vdo::vsphere::Feature::Topology);
+            s.requirements.categories = vec!["k8s-zone".into()];
         })
     };
     const OLD: &str = "POST /rest/com/vmware/cis/session";
@@ -425,7 +425,7 @@ fn several() -> Vec<Case> {
             DatastoreNotFound,
             "nor is it",
             |s| {
-                s.needs.others = 1;
+                s.requirements.others = 1;
                 s.other = Some(Other {
                     elsewhere: true,
                     ..Other::default()

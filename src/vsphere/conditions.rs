@@ -1,9 +1,9 @@
-use super::{Inputs, Login, Look, Probe, about, report};
+use super::{Check, CrossChecks, Inspection, LoginOutcome, machines_status, privileges_status, report};
 use crate::api::{
     ConditionType, Conditions, CredentialStatus, Failure, ProbeStatus, Reason, VsphereCloudConfig, VsphereCloudConfigStatus, chain,
 };
-use crate::health::{Among, Stage, machines_status, privileges_status};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use crate::facts::StoredCredentials;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 /// The conditions in the order in which they are reached.
 const ORDER: [ConditionType; 12] = [
@@ -24,11 +24,11 @@ const ORDER: [ConditionType; 12] = [
 /// The next status of a connection (pure). Without a new look, what the last one found stays; how it stands with other connections
 /// (`among`) is known without one.
 #[must_use]
-pub fn fold(
+pub fn fold_status(
     object: &VsphereCloudConfig,
-    inputs: &Inputs,
-    look: Option<&Look>,
-    among: Option<Among>,
+    credentials: Result<&StoredCredentials, &impl Failure>,
+    inspection: Option<&Inspection>,
+    among: Option<CrossChecks>,
     now: &Time,
 ) -> VsphereCloudConfigStatus {
     let old = object.status.clone().unwrap_or_default();
@@ -37,43 +37,43 @@ pub fn fold(
         ..old.clone()
     };
     let same_spec = old.observed_generation == object.metadata.generation;
-    let told = look.map(|look| report(look, same_spec && old.about.is_some(), now.0));
-    if let Some(look) = look {
-        remember(&mut status, &look.probe, same_spec);
+    let told = inspection.map(|inspection| report(inspection, same_spec && old.about.is_some(), now.0));
+    if let Some(inspection) = inspection {
+        remember(&mut status, inspection, same_spec);
     }
-    credential(&mut status, inputs);
-    if let (Some(look), Some(told)) = (look, &told) {
-        judged(&mut status, &look.login);
+    credential(&mut status, credentials.ok());
+    if let (Some(inspection), Some(told)) = (inspection, &told) {
+        judged(&mut status, &inspection.login);
         if told.certificate.is_some() {
             status.certificate.clone_from(&told.certificate);
         }
-        if matches!(look.login, Login::In(_)) {
+        if matches!(inspection.login, LoginOutcome::Succeeded(_)) {
             status.machines = Some(machines_status(&told.nodes));
-            status.privileges = Some(privileges_status(&told.privileges, &look.question.needs));
+            status.privileges = Some(privileges_status(&told.privileges, &inspection.request.requirements));
         }
     }
 
     let mut conditions = Conditions::new(old.conditions.clone(), object.metadata.generation, now.clone());
-    let mut verdict: Option<Stage> = None;
+    let mut verdict: Option<Check> = None;
     for kind in ORDER {
-        let stage = match (&told, kind) {
-            (_, ConditionType::CredentialsFound) => Some(credentials_found(inputs)),
+        let check = match (&told, kind) {
+            (_, ConditionType::CredentialsFound) => Some(credentials_check(credentials)),
             (_, ConditionType::Distinct) if among.is_some() => among.as_ref().map(|among| among.distinct.clone()),
-            (Some(told), kind) => told.stage(kind).cloned(),
+            (Some(told), kind) => told.check(kind).cloned(),
             (None, kind) => Conditions::find(&old.conditions, kind).map(|found| kept(kind, found)),
         };
-        let stage = stage.map(|own| among.as_ref().map_or(own.clone(), |among| among.instead_of(own)));
-        let Some(stage) = stage else { continue };
-        conditions.set(kind, stage.status, stage.reason, stage.text());
+        let check = check.map(|own| among.as_ref().map_or(own.clone(), |among| among.replace(own)));
+        let Some(check) = check else { continue };
+        conditions.set(kind, check.status, check.reason, check.text());
         // The first failure is the one that is told. What could only not be checked is no failure of its own.
-        let follows = |stage: &Stage| stage.reason == Reason::NotChecked;
-        let first = verdict.as_ref().is_none_or(|told| follows(told) && !follows(&stage));
-        if stage.status != Some(true) && !stage.informs() && first {
-            verdict = Some(stage);
+        let follows = |check: &Check| check.reason == Reason::NotChecked;
+        let first = verdict.as_ref().is_none_or(|told| follows(told) && !follows(&check));
+        if check.status != Some(true) && !check.is_informational() && first {
+            verdict = Some(check);
         }
     }
     match verdict {
-        Some(stage) => conditions.set(ConditionType::Ready, stage.status, stage.reason, stage.text()),
+        Some(check) => conditions.set(ConditionType::Ready, check.status, check.reason, check.text()),
         None => {
             let about = status.about.clone().unwrap_or_default();
             let message = format!("{} is vCenter {} build {}", object.spec.vc_ip, about.version, about.build);
@@ -86,23 +86,19 @@ pub fn fold(
 
 /// Writes down when the vCenter was asked and when it is asked again.
 #[must_use]
-pub fn asked(mut status: VsphereCloudConfigStatus, last: Time, next: Option<Time>) -> VsphereCloudConfigStatus {
+pub fn with_probe_times(mut status: VsphereCloudConfigStatus, last: Time, next: Option<Time>) -> VsphereCloudConfigStatus {
     status.probes = Some(ProbeStatus { last: Some(last), next });
     status
 }
 
 /// What the vCenter says of itself is kept as long as it may be true.
-fn remember(status: &mut VsphereCloudConfigStatus, probe: &Probe, same_spec: bool) {
-    let facts = match probe {
-        Probe::Asked(answer) => answer.as_ref().as_ref().ok(),
-        Probe::NotAsked(..) => None,
-    };
-    match facts {
+fn remember(status: &mut VsphereCloudConfigStatus, inspection: &Inspection, same_spec: bool) {
+    match inspection.facts() {
         Some(facts) => {
             if status.about.as_ref().is_some_and(|old| old.instance_uuid != facts.instance_uuid) {
                 status.credential = None; // What worked there says nothing about here.
             }
-            status.about = Some(about(facts));
+            status.about = Some(facts.about());
         }
         None if same_spec => {}
         None => {
@@ -114,8 +110,8 @@ fn remember(status: &mut VsphereCloudConfigStatus, probe: &Probe, same_spec: boo
 }
 
 /// Which credentials are in use now.
-fn credential(status: &mut VsphereCloudConfigStatus, inputs: &Inputs) {
-    let Ok(found) = &inputs.credentials else {
+fn credential(status: &mut VsphereCloudConfigStatus, credentials: Option<&StoredCredentials>) {
+    let Some(found) = credentials else {
         status.credential = None;
         return;
     };
@@ -137,42 +133,42 @@ fn credential(status: &mut VsphereCloudConfigStatus, inputs: &Inputs) {
 }
 
 /// What the vCenter has decided about them.
-fn judged(status: &mut VsphereCloudConfigStatus, login: &Login) {
+fn judged(status: &mut VsphereCloudConfigStatus, login: &LoginOutcome) {
     let Some(own) = &mut status.credential else { return };
     match login {
-        Login::In(_) => {
+        LoginOutcome::Succeeded(_) => {
             own.verified = Some(own.version.clone());
             (own.attempts, own.last_tried, own.refused) = (0, None, None);
         }
-        Login::Waits(record) => {
+        LoginOutcome::Postponed(record) => {
             own.attempts = record.attempts;
             own.last_tried.clone_from(&record.last_tried);
             own.refused.clone_from(&record.refused);
             own.verified = own.verified.take().filter(|version| *version != own.version);
         }
-        Login::NotTried | Login::Failed(_) => {}
+        LoginOutcome::NotTried | LoginOutcome::Failed(_) => {}
     }
 }
 
 /// The stage of the Secret, which needs no vCenter.
 #[must_use]
-pub fn credentials_found(inputs: &Inputs) -> Stage {
+pub fn credentials_check(credentials: Result<&StoredCredentials, &impl Failure>) -> Check {
     let kind = ConditionType::CredentialsFound;
-    match &inputs.credentials {
-        Ok(found) => Stage::passed(kind, format!("Secret {} holds user {}", found.secret, found.credentials.user)),
-        Err(error) => Stage::failed(kind, Some(false), error.reason(), chain(error), ""),
+    match credentials {
+        Ok(found) => Check::passed(kind, format!("Secret {} holds user {}", found.secret, found.credentials.user)),
+        Err(error) => Check::failed(kind, Some(false), error.reason(), chain(error), ""),
     }
 }
 
 /// What a condition of the last report says.
-fn kept(kind: ConditionType, found: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition) -> Stage {
+fn kept(kind: ConditionType, found: &Condition) -> Check {
     let status = match found.status.as_str() {
         "True" => Some(true),
         "False" => Some(false),
         _ => None,
     };
     let reason = Reason::ALL.iter().find(|reason| reason.as_str() == found.reason);
-    Stage::failed(
+    Check::failed(
         kind,
         status,
         reason.copied().unwrap_or(Reason::NotChecked),

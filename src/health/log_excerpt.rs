@@ -25,7 +25,7 @@ const SECRET_NAMES: [&str; 9] = [
 /// the prefixes of the usual loggers, on one line, cut to a bearable length; the given secrets, and whatever looks like one,
 /// are masked.
 #[must_use]
-pub fn last_words(log: &str, secrets: &[&str]) -> Option<String> {
+pub fn log_excerpt(log: &str, secrets: &[&str]) -> Option<String> {
     let lines: Vec<&str> = log.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let tells = |line: &&&str| {
         let line = line.to_lowercase();
@@ -153,13 +153,13 @@ mod tests {
             ),
             ("Error: a\tb\u{1b}[0m", Some("Error: a b [0m")),
         ] {
-            assert_eq!(last_words(log, &[]).as_deref(), expected, "{log}");
+            assert_eq!(log_excerpt(log, &[]).as_deref(), expected, "{log}");
         }
     }
 
     #[test]
     fn log_words_long_line_is_truncated() {
-        let long = last_words(&format!("error {}", "ü".repeat(1000)), &[]).expect("a line");
+        let long = log_excerpt(&format!("error {}", "ü".repeat(1000)), &[]).expect("a line");
         assert_eq!(long.chars().count(), LONGEST + 1);
     }
 
@@ -174,7 +174,7 @@ mod tests {
             "error: <password>p@ss&#34;w\\ord &amp; &lt;co&gt;&#39;s</password> was refused",
             "error: data cEBzcyJ3XG9yZCAmIDxjbz4ncw== was refused",
         ] {
-            let told = last_words(line, &[secret]).expect("words");
+            let told = log_excerpt(line, &[secret]).expect("words");
             assert!(told.contains("******") && told.contains("was refused"), "{line}: {told}");
             assert!(
                 !["ord", "cEBz"].iter().any(|part| told.replace("password", "").contains(part)),
@@ -200,7 +200,7 @@ mod tests {
             ("error: secret \"x\" not found", "error: secret \"x\" not found"),
             ("error: no token", "error: no token"),
         ] {
-            assert_eq!(last_words(line, &["p@ss"]).as_deref(), Some(expected));
+            assert_eq!(log_excerpt(line, &["p@ss"]).as_deref(), Some(expected));
         }
     }
 }

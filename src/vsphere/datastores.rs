@@ -1,8 +1,8 @@
-use super::connection::some;
+use super::{Datastore, Inventory, Policy, Requirements};
 use super::{Finding, NodeReport};
 use crate::api::Reason;
 use crate::types::distance;
-use crate::vsphere::{Datastore, Inventory, Needs, Policy};
+use crate::types::name_list;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ pub struct SharedDatastores {
 
 /// Something that is named and is not in this vCenter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Absent {
+pub struct MissingStorage {
     /// Its URL or name.
     pub name: String,
     /// What is told where it is nowhere else.
@@ -32,16 +32,20 @@ pub struct Absent {
 
 /// What is named and is not here. Policies that could not be read are none that are missing.
 #[must_use]
-pub fn absent(needs: &Needs, inventory: &Inventory, policies: Option<&[Policy]>) -> Vec<Absent> {
+pub fn missing_storage(requirements: &Requirements, inventory: &Inventory, policies: Option<&[Policy]>) -> Vec<MissingStorage> {
     let here = |url: &str| inventory.datastores.iter().any(|datastore| same_url(&datastore.url, url));
-    let datastores = needs.datastores.iter().filter(|wanted| !here(&wanted.url)).map(|wanted| Absent {
-        name: wanted.url.clone(),
-        finding: no_datastore(&wanted.url, &wanted.named_in, &inventory.datastores),
-    });
-    let missing = needs.policies.iter().filter_map(|wanted| {
+    let datastores = requirements
+        .datastores
+        .iter()
+        .filter(|wanted| !here(&wanted.url))
+        .map(|wanted| MissingStorage {
+            name: wanted.url.clone(),
+            finding: no_datastore(&wanted.url, &wanted.named_in, &inventory.datastores),
+        });
+    let missing = requirements.policies.iter().filter_map(|wanted| {
         let policies = policies?;
         let here = policies.iter().any(|policy| policy.name == wanted.name);
-        (!here).then(|| Absent {
+        (!here).then(|| MissingStorage {
             name: wanted.name.clone(),
             finding: no_policy(&wanted.name, &wanted.named_in, policies),
         })
@@ -52,16 +56,20 @@ pub fn absent(needs: &Needs, inventory: &Inventory, policies: Option<&[Policy]>)
 /// Holds the datastores and policies that are named against those that exist. What is not here may be in another vCenter that the
 /// driver uses: whether it is, only all of them together can tell.
 #[must_use]
-pub fn storage_findings(needs: &Needs, inventory: &Inventory, policies: Option<&[Policy]>) -> Vec<Finding> {
-    let unusable = needs.datastores.iter().filter_map(|wanted| {
+pub fn storage_findings(requirements: &Requirements, inventory: &Inventory, policies: Option<&[Policy]>) -> Vec<Finding> {
+    let unusable = requirements.datastores.iter().filter_map(|wanted| {
         let found = inventory.datastores.iter().find(|datastore| same_url(&datastore.url, &wanted.url));
         unusable(found?, wanted.vsan, &wanted.named_in)
     });
-    let absent = match needs.others {
-        0 => absent(needs, inventory, policies),
+    let missing_storage = match requirements.others {
+        0 => missing_storage(requirements, inventory, policies),
         _ => vec![],
     };
-    absent.into_iter().map(|absent| absent.finding).chain(unusable).collect()
+    missing_storage
+        .into_iter()
+        .map(|missing_storage| missing_storage.finding)
+        .chain(unusable)
+        .collect()
 }
 
 /// Whether two URLs name one datastore: the slash at the end is often left out.
@@ -128,8 +136,8 @@ fn hint(wanted: &str, existing: &[&str]) -> String {
         .copied()
         .collect();
     match (near.is_empty(), existing.is_empty()) {
-        (false, _) => format!("did you mean {}?", some(&near)),
-        (true, false) => format!("there are: {}", some(existing)),
+        (false, _) => format!("did you mean {}?", name_list(&near)),
+        (true, false) => format!("there are: {}", name_list(existing)),
         (true, true) => "the user sees none at all".into(),
     }
 }
@@ -183,14 +191,14 @@ pub fn shared_datastores(inventory: &Inventory, nodes: &[NodeReport], segments: 
 
 /// What is told where there are none.
 #[must_use]
-pub fn nothing_shared(shared: &[SharedDatastores]) -> Option<Finding> {
+pub fn no_shared_datastore(shared: &[SharedDatastores]) -> Option<Finding> {
     let empty = shared.iter().find(|one| one.datastores.is_empty())?;
     let of = match empty.segment.as_str() {
         "" => String::new(),
         segment => format!(" of {segment}"),
     };
     let culprit = match empty.emptied_by.as_str() {
-        "" => format!("not even without one of them: {}", some(&empty.hosts)),
+        "" => format!("not even without one of them: {}", name_list(&empty.hosts)),
         host => format!("without host {host} there would be some"),
     };
     Some(Finding::new(
@@ -222,20 +230,20 @@ mod tests {
     }
 
     fn told(url: &str, vsan: bool, datastore: Datastore) -> String {
-        let needs = Needs {
+        let requirements = Requirements {
             datastores: vec![WantedDatastore {
                 url: url.into(),
                 named_in: "StorageClass fast".into(),
                 vsan,
             }],
-            ..Needs::default()
+            ..Requirements::default()
         };
         let inventory = Inventory {
             datastores: vec![datastore],
             ..Inventory::default()
         };
-        let findings = storage_findings(&needs, &inventory, None);
-        let several = Needs { others: 1, ..needs };
+        let findings = storage_findings(&requirements, &inventory, None);
+        let several = Requirements { others: 1, ..requirements };
         assert!(
             storage_findings(&several, &inventory, None)
                 .iter()
@@ -302,12 +310,12 @@ mod tests {
 
     #[test]
     fn storage_policy_check_unknown_name_suggests_existing() {
-        let needs = Needs {
+        let requirements = Requirements {
             policies: vec![WantedPolicy {
                 name: "Gold".into(),
                 named_in: "StorageClass fast".into(),
             }],
-            ..Needs::default()
+            ..Requirements::default()
         };
         let told = |policies: Option<&[&str]>| {
             let policies: Option<Vec<Policy>> = policies.map(|names| {
@@ -317,7 +325,7 @@ mod tests {
                 };
                 names.iter().map(policy).collect()
             });
-            let findings = storage_findings(&needs, &Inventory::default(), policies.as_deref());
+            let findings = storage_findings(&requirements, &Inventory::default(), policies.as_deref());
             findings.first().map(|f| format!("{} {}", f.reason, f.message)).unwrap_or_default()
         };
         assert_eq!(told(Some(&["Silver", "Gold"])), "");
@@ -370,7 +378,7 @@ mod tests {
             (all.len(), &all[0].hosts, &all[0].datastores),
             (1, &vec!["esx-1".to_owned(), "esx-2".into()], &vec!["both".to_owned()])
         );
-        assert_eq!(nothing_shared(&all), None);
+        assert_eq!(no_shared_datastore(&all), None);
     }
 
     #[test]
@@ -378,7 +386,7 @@ mod tests {
         let both = || datastore("both", "VMFS", &["1", "2"]);
         let third = shared(vec![both()], &["1", "2", "3"], &[]);
         assert_eq!((third[0].datastores.len(), third[0].emptied_by.as_str()), (0, "esx-3"));
-        let message = nothing_shared(&third).expect("a finding").message;
+        let message = no_shared_datastore(&third).expect("a finding").message;
         assert_eq!(
             message,
             "no datastore is reached by all 3 hosts that nodes run on; without host esx-3 there would be some"
@@ -390,7 +398,7 @@ mod tests {
         let each = |host: &str| datastore(&format!("local-{host}"), "VMFS", &[host]);
         let apart = shared(vec![each("1"), each("2"), each("3")], &["1", "2", "3"], &[]);
         assert_eq!(apart[0].emptied_by, "");
-        assert!(nothing_shared(&apart).is_some_and(|f| f.message.ends_with("not even without one of them: esx-1, esx-2, esx-3")));
+        assert!(no_shared_datastore(&apart).is_some_and(|f| f.message.ends_with("not even without one of them: esx-1, esx-2, esx-3")));
     }
 
     #[test]

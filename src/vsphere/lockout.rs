@@ -3,11 +3,11 @@
 //! An attempt is written into the status before it is made: a restart in the middle of it finds it there, and every
 //! connection with the same account at the same vCenter counts it.
 
-use super::Found;
+use super::VcenterFacts;
 use crate::api::{ConditionType, Conditions, CredentialStatus, Reason, VsphereCloudConfig};
-use crate::vsphere::{SessionError, VcenterFacts};
+use crate::facts::StoredCredentials;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use std::borrow::Borrow;
 
 /// How long the same refused credentials are not sent again, by the number of attempts.
@@ -36,7 +36,7 @@ pub struct Key {
 impl Key {
     /// What these credentials are at this vCenter.
     #[must_use]
-    pub fn of(found: &Found, facts: &VcenterFacts) -> Self {
+    pub fn of(found: &StoredCredentials, facts: &VcenterFacts) -> Self {
         Self {
             vcenter: facts.instance_uuid.clone(),
             secret: found.secret.clone(),
@@ -71,9 +71,9 @@ impl Key {
 #[derive(Debug, PartialEq)]
 pub enum Decision {
     /// Log in; this version has worked before.
-    Again,
+    Proceed,
     /// Write this down, then log in.
-    Claim(CredentialStatus),
+    RecordFirst(CredentialStatus),
     /// Not yet; this is why.
     Wait(CredentialStatus),
 }
@@ -87,8 +87,8 @@ pub fn decide(key: &Key, records: &[CredentialStatus], now: Timestamp) -> Decisi
         .max_by_key(|r| (r.attempts, r.last_tried.clone()));
     match tried {
         Some(record) if until(record).is_some_and(|until| now < until) => Decision::Wait(record.clone()),
-        None if records.iter().any(|r| r.verified.as_ref() == Some(&key.version)) => Decision::Again,
-        _ => Decision::Claim(begun(key, tried, now)),
+        None if records.iter().any(|r| r.verified.as_ref() == Some(&key.version)) => Decision::Proceed,
+        _ => Decision::RecordFirst(begun(key, tried, now)),
     }
 }
 
@@ -166,23 +166,6 @@ const RENEWED: SignedDuration = SignedDuration::from_mins(8);
 #[must_use]
 pub fn is_old(opened: Timestamp, now: Timestamp) -> bool {
     now.duration_since(opened) >= RENEWED
-}
-
-/// The reason under which a failed login or session is published.
-#[must_use]
-pub fn reason(error: &SessionError) -> Reason {
-    match error {
-        SessionError::Connection(error) => super::connection::reason(error),
-        SessionError::InvalidLogin { .. } | SessionError::Unsendable { .. } => Reason::InvalidCredentials,
-        SessionError::Locked { .. } => Reason::AccountLocked,
-        SessionError::Expired { .. } => Reason::PasswordExpired,
-        SessionError::Refused { .. } => Reason::LoginRefused,
-        SessionError::TagsRefused { .. } => Reason::TagLoginRefused,
-        SessionError::Lost { .. } => Reason::SessionLost,
-        SessionError::Forbidden { .. } => Reason::InventoryForbidden,
-        SessionError::TimedOut { .. } => Reason::TimedOut,
-        _ => Reason::BadAnswer,
-    }
 }
 
 /// What is said while it is waited: the same for everybody who waits, and as long as the wait lasts.
@@ -263,8 +246,8 @@ mod tests {
             (vec![record(0, None, None), refused(1), record(0, None, Some("7"))], 10, "wait 900"),
         ] {
             let told = match decide(&key(), &records, at(seconds)) {
-                Decision::Again => "again".into(),
-                Decision::Claim(c) => format!("claim {}", c.attempts),
+                Decision::Proceed => "again".into(),
+                Decision::RecordFirst(c) => format!("claim {}", c.attempts),
                 Decision::Wait(c) => format!("wait {}", until(&c).expect("a time").as_second() - at(0).as_second()),
             };
             assert_eq!(told, expected, "{records:?} after {seconds} s");

@@ -1,13 +1,13 @@
-use super::connection::some;
-use super::{Finding, Stage};
+use super::{Check, Finding};
 use crate::api::{ConditionType, Reason};
 use crate::facts::Node;
+use crate::types::name_list;
 use std::sync::Arc;
 
 /// Whether the kubelets leave their nodes to a cloud provider. One that does not has neither a provider ID nor the taint that waits for
 /// one, and no cloud provider will ever look at it.
 #[must_use]
-pub fn kubelet_stage(nodes: &[Arc<Node>]) -> Stage {
+pub fn kubelet_check(nodes: &[Arc<Node>]) -> Check {
     let alone: Vec<&str> = nodes
         .iter()
         .filter(|node| node.provider_id.is_empty() && !node.uninitialized)
@@ -25,7 +25,7 @@ pub fn kubelet_stage(nodes: &[Arc<Node>]) -> Stage {
                 "{} of {} nodes have neither a provider ID nor the taint that waits for one: {}; their kubelets run without --cloud-provider=external",
                 alone.len(),
                 nodes.len(),
-                some(&alone)
+                name_list(&alone)
             ),
             format!(
                 "With kubeadm, in InitConfiguration and JoinConfiguration before a node joins:\n\
@@ -35,7 +35,7 @@ pub fn kubelet_stage(nodes: &[Arc<Node>]) -> Stage {
             ),
         )
     });
-    Stage::of(ConditionType::NodesInitialized, passed, findings.into_iter().collect())
+    Check::of(ConditionType::NodesInitialized, passed, findings.into_iter().collect())
 }
 
 #[cfg(test)]
@@ -53,18 +53,18 @@ mod tests {
             })
         };
         let well = [node("a", "vsphere://x", false), node("b", "", true), node("c", "vsphere://y", true)];
-        assert_eq!(kubelet_stage(&well).status, Some(true));
-        let stage = kubelet_stage(&[node("a", "", true), node("b", "", false)]);
-        assert_eq!((stage.status, stage.reason), (Some(false), Reason::KubeletNotExternal));
+        assert_eq!(kubelet_check(&well).status, Some(true));
+        let check = kubelet_check(&[node("a", "", true), node("b", "", false)]);
+        assert_eq!((check.status, check.reason), (Some(false), Reason::KubeletNotExternal));
         assert!(
-            stage.message.starts_with("1 of 2 nodes") && stage.message.contains(": b;"),
+            check.message.starts_with("1 of 2 nodes") && check.message.contains(": b;"),
             "{}",
-            stage.message
+            check.message
         );
         assert!(
-            stage.remedy.contains("kubeletExtraArgs: [{name: cloud-provider") && stage.remedy.contains("taint node b "),
+            check.remedy.contains("kubeletExtraArgs: [{name: cloud-provider") && check.remedy.contains("taint node b "),
             "{}",
-            stage.remedy
+            check.remedy
         );
     }
 }

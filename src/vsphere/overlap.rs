@@ -1,7 +1,8 @@
-use super::connection::some;
-use super::{Absent, Finding, Stage};
+use super::{Check, Finding, Inspection, LoginOutcome, MissingStorage, datacenters_of, missing_storage, report};
 use crate::api::{ConditionType, Reason};
+use crate::types::name_list;
 use crate::types::{CSI, DriverName};
+use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What one connection covers, to be held against others.
@@ -18,29 +19,29 @@ pub struct Coverage {
     /// The nodes that were found, with the paths of their machines.
     pub nodes: BTreeMap<String, String>,
     /// What the CSI driver's settings name and is not here.
-    pub absent: Vec<Absent>,
+    pub missing_storage: Vec<MissingStorage>,
     /// How many other connections the CSI driver uses.
     pub others: usize,
     /// The stage of the storage as this connection alone shows it; `None` where it could not be told.
-    pub storage: Option<Stage>,
+    pub storage: Option<Check>,
 }
 
 /// What only shows when a connection is held against the others.
 #[derive(Debug, Clone)]
-pub struct Among {
+pub struct CrossChecks {
     /// Whether a driver meets the same things twice.
-    pub distinct: Stage,
+    pub distinct: Check,
     /// Whether what is named for the storage is there or in another one's vCenter; `None` where that could not be told.
-    pub storage: Option<Stage>,
+    pub storage: Option<Check>,
 }
 
-impl Among {
+impl CrossChecks {
     /// The stage that is told instead of the one that the connection shows alone. What could not be looked at now is not known better
     /// because it was known before.
     #[must_use]
-    pub fn instead_of(&self, own: Stage) -> Stage {
+    pub fn replace(&self, own: Check) -> Check {
         match (own.kind, &self.storage) {
-            (ConditionType::StorageFound, Some(stage)) if own.reason != Reason::NotChecked => stage.clone(),
+            (ConditionType::StorageFound, Some(check)) if own.reason != Reason::NotChecked => check.clone(),
             _ => own,
         }
     }
@@ -48,25 +49,29 @@ impl Among {
 
 /// The stage of the storage of one connection, in the light of all. What is named must be in one vCenter of the driver: it is
 /// missing when it is in none of them, and as long as one of them has not been seen, it may be there.
-#[must_use]
-pub fn storage_among(own: &Coverage, all: &[impl AsRef<Coverage>]) -> Option<Stage> {
-    let stage = own.storage.clone()?;
+fn storage_check(own: &Coverage, all: &[impl AsRef<Coverage>]) -> Option<Check> {
+    let check = own.storage.clone()?;
     let others: Vec<&Coverage> = all
         .iter()
         .map(AsRef::as_ref)
         .filter(|other| other.connection != own.connection && other.drivers.contains(CSI))
         .collect();
     if own.others == 0 || others.len() < own.others {
-        return Some(stage);
+        return Some(check);
     }
-    let nowhere = |absent: &&Absent| {
+    let nowhere = |missing_storage: &&MissingStorage| {
         others
             .iter()
-            .all(|other| other.absent.iter().any(|there| there.name == absent.name))
+            .all(|other| other.missing_storage.iter().any(|there| there.name == missing_storage.name))
     };
-    let mut findings: Vec<Finding> = own.absent.iter().filter(nowhere).map(|absent| absent.finding.clone()).collect();
+    let mut findings: Vec<Finding> = own
+        .missing_storage
+        .iter()
+        .filter(nowhere)
+        .map(|missing_storage| missing_storage.finding.clone())
+        .collect();
     if findings.is_empty() {
-        return Some(stage);
+        return Some(check);
     }
     for finding in &mut findings {
         finding.message = format!(
@@ -75,16 +80,15 @@ pub fn storage_among(own: &Coverage, all: &[impl AsRef<Coverage>]) -> Option<Sta
             others.len()
         );
     }
-    if stage.status == Some(false) {
-        findings.extend(stage.findings);
+    if check.status == Some(false) {
+        findings.extend(check.findings);
     }
-    Some(Stage::of(ConditionType::StorageFound, "", findings))
+    Some(Check::of(ConditionType::StorageFound, "", findings))
 }
 
 /// Whether a driver meets the same vCenter, datacenter or machine by two connections. One vCenter with two accounts is as it
 /// should be as long as each driver uses one of them.
-#[must_use]
-pub fn distinct_stage(own: &Coverage, others: &[impl AsRef<Coverage>]) -> Stage {
+fn distinct_check(own: &Coverage, others: &[impl AsRef<Coverage>]) -> Check {
     let mut findings = Vec::new();
     let others = others.iter().map(AsRef::as_ref);
     let rivals = others.filter(|other| other.connection != own.connection);
@@ -108,7 +112,7 @@ pub fn distinct_stage(own: &Coverage, others: &[impl AsRef<Coverage>]) -> Stage 
                     Reason::OverlappingDatacenters,
                     format!(
                         "vSphere connection {name} covers {} of the same vCenter, too, and both are used by {drivers}",
-                        some(&both)
+                        name_list(&both)
                     ),
                     "Let each datacenter be in one connection, or let each driver use one of them: vsphereCloudConfigs.",
                 )
@@ -125,18 +129,58 @@ pub fn distinct_stage(own: &Coverage, others: &[impl AsRef<Coverage>]) -> Stage 
                 Reason::MachineInSeveralVcenters,
                 format!(
                     "vSphere connection {name}, another vCenter, has machines of the same nodes: {}",
-                    some(&twice)
+                    name_list(&twice)
                 ),
                 "Give the copies BIOS UUIDs of their own, or name the right datacenters in each connection.",
             ));
         }
     }
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.reason));
-    Stage::of(
+    Check::of(
         ConditionType::Distinct,
         "no other connection of the same driver leads here",
         findings,
     )
+}
+
+/// What a connection covers, when the inspection could read it.
+#[must_use]
+pub fn coverage(connection: &str, inspection: &Inspection) -> Option<Coverage> {
+    let (Some(facts), LoginOutcome::Succeeded(readings)) = (inspection.facts(), &inspection.login) else {
+        return None;
+    };
+    let machines = &readings.inventory.machines;
+    let requirements = &inspection.request.requirements;
+    let storage = report(inspection, true, Timestamp::UNIX_EPOCH)
+        .check(ConditionType::StorageFound)
+        .cloned();
+    Some(Coverage {
+        connection: connection.to_owned(),
+        vcenter: facts.instance_uuid.clone(),
+        drivers: requirements.drivers.clone(),
+        datacenters: datacenters_of(&inspection.request.datacenters, &readings.inventory.datacenters),
+        nodes: readings
+            .nodes
+            .iter()
+            .filter_map(|node| Some((node.node.clone(), machines.get(node.at?)?.path.clone())))
+            .collect(),
+        missing_storage: missing_storage(
+            requirements,
+            &readings.inventory,
+            readings.policies.as_ref().ok().map(Vec::as_slice),
+        ),
+        others: requirements.others,
+        storage,
+    })
+}
+
+/// The checks that compare one connection with all.
+#[must_use]
+pub fn cross_checks(own: &Coverage, all: &[impl AsRef<Coverage>]) -> CrossChecks {
+    CrossChecks {
+        distinct: distinct_check(own, all),
+        storage: storage_check(own, all),
+    }
 }
 
 #[cfg(test)]
@@ -163,14 +207,14 @@ mod tests {
     #[test]
     fn storage_check_datastore_absent_from_all_vcenters_is_reported() {
         let lacking = |connection: &str, names: &[&str]| {
-            let absent = |name: &&str| Absent {
+            let missing_storage = |name: &&str| MissingStorage {
                 name: (*name).to_owned(),
                 finding: Finding::new(Reason::DatastoreNotFound, format!("there is no datastore {name}"), "Mend it."),
             };
             Coverage {
-                absent: names.iter().map(absent).collect(),
+                missing_storage: names.iter().map(missing_storage).collect(),
                 others: 2,
-                storage: Some(Stage::passed(ConditionType::StorageFound, "ok")),
+                storage: Some(Check::passed(ConditionType::StorageFound, "ok")),
                 ..coverage(connection, connection, &[CSI], &[], &[])
             }
         };
@@ -185,8 +229,8 @@ mod tests {
             ),
         ] {
             let all: Vec<std::sync::Arc<Coverage>> = others.into_iter().chain([own.clone()]).map(std::sync::Arc::new).collect();
-            let stage = storage_among(&own, &all).expect("a stage");
-            assert_eq!(format!("{} {}", stage.reason, stage.message), expected);
+            let check = storage_check(&own, &all).expect("a stage");
+            assert_eq!(format!("{} {}", check.reason, check.message), expected);
         }
     }
 
@@ -215,11 +259,11 @@ mod tests {
             ),
         ] {
             let others: Vec<std::sync::Arc<Coverage>> = others.into_iter().map(std::sync::Arc::new).collect();
-            let stage = distinct_stage(&own, &others);
-            let told = if stage.status == Some(true) {
+            let check = distinct_check(&own, &others);
+            let told = if check.status == Some(true) {
                 String::new()
             } else {
-                format!("{} {}", stage.reason, stage.message)
+                format!("{} {}", check.reason, check.message)
             };
             assert_eq!(told, expected);
         }

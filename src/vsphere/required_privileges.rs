@@ -1,6 +1,6 @@
 use super::NodeReport;
-use super::storage::same_url;
-use crate::vsphere::{Feature, Inventory, ManagedObject, Needs};
+use super::datastores::same_url;
+use super::{Feature, Inventory, ManagedObject, Requirements};
 use crate::yaml;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,7 +53,7 @@ enum Which {
 
 /// A privilege that is needed on an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Demand {
+pub struct RequiredPrivilege {
     /// The object.
     pub object: ManagedObject,
     /// The privilege.
@@ -72,26 +72,33 @@ pub struct Demand {
 
 /// Which privileges the features in use need, on which objects.
 #[must_use]
-pub fn demands(needs: &Needs, encrypted: bool, inventory: &Inventory, nodes: &[NodeReport]) -> Vec<Demand> {
-    let objects = Objects::of(needs, inventory, nodes);
-    let mut all: BTreeMap<(ManagedObject, String, Option<usize>), Demand> = BTreeMap::new();
-    let used = |rule: &&Rule| needs.features.contains(&rule.feature) || (rule.feature == Feature::Encryption && encrypted);
+pub fn required_privileges(
+    requirements: &Requirements,
+    encrypted: bool,
+    inventory: &Inventory,
+    nodes: &[NodeReport],
+) -> Vec<RequiredPrivilege> {
+    let objects = Objects::of(requirements, inventory, nodes);
+    let mut all: BTreeMap<(ManagedObject, String, Option<usize>), RequiredPrivilege> = BTreeMap::new();
+    let used = |rule: &&Rule| requirements.features.contains(&rule.feature) || (rule.feature == Feature::Encryption && encrypted);
     for (number, rule) in RULES.rules.iter().enumerate().filter(|(_, rule)| used(rule)) {
         for (object, path, seen, named) in rule.on.iter().filter_map(|on| objects.0.get(on)).flatten() {
             // What is named must do; of what is only there, one is enough.
             let choice = (rule.which == Which::Any && !named).then_some(number);
             for privilege in &rule.privileges {
-                let demand = all.entry((object.clone(), privilege.clone(), choice)).or_insert_with(|| Demand {
-                    object: object.clone(),
-                    privilege: privilege.clone(),
-                    path: path.clone(),
-                    features: BTreeSet::new(),
-                    role: rule.role.clone(),
-                    evidence: rule.evidence.clone(),
-                    inferred: rule.inferred,
-                    choice,
-                    unseen: !seen,
-                });
+                let demand = all
+                    .entry((object.clone(), privilege.clone(), choice))
+                    .or_insert_with(|| RequiredPrivilege {
+                        object: object.clone(),
+                        privilege: privilege.clone(),
+                        path: path.clone(),
+                        features: BTreeSet::new(),
+                        role: rule.role.clone(),
+                        evidence: rule.evidence.clone(),
+                        inferred: rule.inferred,
+                        choice,
+                        unseen: !seen,
+                    });
                 demand.features.insert(rule.feature);
             }
         }
@@ -101,9 +108,9 @@ pub fn demands(needs: &Needs, encrypted: bool, inventory: &Inventory, nodes: &[N
 
 /// What to ask a vCenter: each set of privileges with the objects that it is needed on.
 #[must_use]
-pub fn questions(demands: &[Demand]) -> Vec<(Vec<ManagedObject>, Vec<String>)> {
+pub fn privilege_queries(required_privileges: &[RequiredPrivilege]) -> Vec<(Vec<ManagedObject>, Vec<String>)> {
     let mut of_object: BTreeMap<&ManagedObject, BTreeSet<&str>> = BTreeMap::new();
-    for demand in demands.iter().filter(|demand| !demand.unseen) {
+    for demand in required_privileges.iter().filter(|demand| !demand.unseen) {
         of_object.entry(&demand.object).or_default().insert(&demand.privilege);
     }
     let mut groups: BTreeMap<BTreeSet<&str>, Vec<ManagedObject>> = BTreeMap::new();
@@ -123,7 +130,7 @@ pub(super) fn shown_as(privilege: &str) -> String {
 struct Objects(BTreeMap<On, BTreeSet<(ManagedObject, String, bool, bool)>>);
 
 impl Objects {
-    fn of(needs: &Needs, inventory: &Inventory, nodes: &[NodeReport]) -> Self {
+    fn of(requirements: &Requirements, inventory: &Inventory, nodes: &[NodeReport]) -> Self {
         let mut objects = Self(BTreeMap::new());
         objects.add(On::Root, inventory.root.clone(), "/".into(), true, false);
         for machine in nodes.iter().filter_map(|node| inventory.machines.get(node.at?)) {
@@ -140,7 +147,7 @@ impl Objects {
         }
         let hosts: BTreeSet<String> = objects.ids(On::Host);
         for datastore in &inventory.datastores {
-            let named = needs.datastores.iter().any(|wanted| same_url(&wanted.url, &datastore.url));
+            let named = requirements.datastores.iter().any(|wanted| same_url(&wanted.url, &datastore.url));
             let shared = !hosts.is_empty() && hosts.iter().all(|host| datastore.hosts.contains(host));
             if named || shared {
                 let object = ManagedObject {
@@ -200,7 +207,7 @@ pub(super) mod tests {
     use crate::vsphere::{Datastore, Entity, Host, Machine};
 
     /// Two hosts in a cluster; one machine on the first; a vSAN datastore on both, a local one on the first.
-    pub(in crate::health) fn inventory() -> Inventory {
+    pub(in crate::vsphere) fn inventory() -> Inventory {
         let object = |kind: &str, id: &str| ManagedObject {
             kind: kind.into(),
             id: id.into(),
@@ -249,7 +256,7 @@ pub(super) mod tests {
         }
     }
 
-    pub(in crate::health) fn nodes() -> Vec<NodeReport> {
+    pub(in crate::vsphere) fn nodes() -> Vec<NodeReport> {
         vec![NodeReport {
             node: "n1".into(),
             at: Some(0),
@@ -257,16 +264,19 @@ pub(super) mod tests {
         }]
     }
 
-    pub(in crate::health) fn needs(features: &[Feature]) -> Needs {
-        Needs {
+    pub(in crate::vsphere) fn requirements(features: &[Feature]) -> Requirements {
+        Requirements {
             features: features.iter().copied().collect(),
-            ..Needs::default()
+            ..Requirements::default()
         }
     }
 
-    fn told(needs: &Needs, encrypted: bool) -> Vec<String> {
-        let demands = demands(needs, encrypted, &inventory(), &nodes());
-        let mut all: Vec<String> = demands.iter().map(|d| format!("{} {}", d.object.id, d.privilege)).collect();
+    fn told(requirements: &Requirements, encrypted: bool) -> Vec<String> {
+        let required_privileges = required_privileges(requirements, encrypted, &inventory(), &nodes());
+        let mut all: Vec<String> = required_privileges
+            .iter()
+            .map(|d| format!("{} {}", d.object.id, d.privilege))
+            .collect();
         all.sort();
         all.dedup();
         all
@@ -287,13 +297,13 @@ pub(super) mod tests {
     #[test]
     fn privilege_demands_each_feature_needs_its_own() {
         let read = |ids: &[&str]| ids.iter().map(|id| format!("{id} System.Read")).collect::<Vec<_>>();
-        assert_eq!(told(&needs(&[]), false), [] as [String; 0]);
+        assert_eq!(told(&requirements(&[]), false), [] as [String; 0]);
         assert_eq!(
-            told(&needs(&[Feature::CloudProvider]), false),
+            told(&requirements(&[Feature::CloudProvider]), false),
             read(&["dc", "host-1", "root", "vm-1", "vms"])
         );
         assert_eq!(
-            told(&needs(&[Feature::Block]), false),
+            told(&requirements(&[Feature::Block]), false),
             [
                 "dc System.Read",
                 "host-1 System.Read",
@@ -310,15 +320,15 @@ pub(super) mod tests {
             ]
         );
         let only = |features: &[Feature], privilege: &str| {
-            let all = told(&needs(features), false);
+            let all = told(&requirements(features), false);
             all.into_iter().filter(|line| line.ends_with(privilege)).collect::<Vec<_>>()
         };
         assert_eq!(only(&[Feature::File], "Host.Config.Storage"), ["cluster Host.Config.Storage"]);
         assert_eq!(only(&[Feature::File], "AddExistingDisk"), [] as [String; 0]);
         assert_eq!(
-            told(&needs(&[Feature::Topology]), false),
+            told(&requirements(&[Feature::Topology]), false),
             read(&["cluster", "dc", "host-1", "hosts", "root"])
         );
-        assert!(told(&needs(&[Feature::Block]), true).contains(&"vm-1 Cryptographer.AddDisk".to_owned()));
+        assert!(told(&requirements(&[Feature::Block]), true).contains(&"vm-1 Cryptographer.AddDisk".to_owned()));
     }
 }

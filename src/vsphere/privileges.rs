@@ -1,9 +1,10 @@
-use super::connection::{shell, some};
-use super::demands::shown_as;
-use super::{Demand, Finding, Stage};
+use super::check::shell;
+use super::required_privileges::shown_as;
+use super::{Check, Finding, RequiredPrivilege};
+use super::{Feature, Granted, Inventory, ManagedObject, Requirements};
 use crate::api::{ConditionType, PrivilegesStatus, Reason};
+use crate::types::name_list;
 use crate::types::{CPI, CSI, DriverName};
-use crate::vsphere::{Feature, Granted, Inventory, ManagedObject, Needs};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,11 +59,11 @@ pub struct SurplusPrivileges {
 
 /// Holds what is granted against what is needed.
 #[must_use]
-pub fn judge(demands: &[Demand], granted: &Granted, inventory: &Inventory) -> Privileges {
-    let lacks = |demand: &Demand| demand.unseen || !granted.has(&demand.object.id, &demand.privilege);
+pub fn compare_privileges(required_privileges: &[RequiredPrivilege], granted: &Granted, inventory: &Inventory) -> Privileges {
+    let lacks = |demand: &RequiredPrivilege| demand.unseen || !granted.has(&demand.object.id, &demand.privilege);
     // A choice is lost when each of its objects lacks something.
     let mut lost: BTreeMap<usize, BTreeMap<&ManagedObject, bool>> = BTreeMap::new();
-    for demand in demands {
+    for demand in required_privileges {
         if let Some(choice) = demand.choice {
             *lost.entry(choice).or_default().entry(&demand.object).or_default() |= lacks(demand);
         }
@@ -72,9 +73,9 @@ pub fn judge(demands: &[Demand], granted: &Granted, inventory: &Inventory) -> Pr
         .filter(|(_, objects)| objects.values().all(|lacks| *lacks))
         .map(|(choice, _)| choice)
         .collect();
-    let counts = |demand: &&Demand| lacks(demand) && demand.choice.is_none_or(|choice| lost.contains(&choice));
+    let counts = |demand: &&RequiredPrivilege| lacks(demand) && demand.choice.is_none_or(|choice| lost.contains(&choice));
     let mut missing: BTreeMap<(&ManagedObject, &str), MissingPrivilege> = BTreeMap::new();
-    for demand in demands.iter().filter(counts) {
+    for demand in required_privileges.iter().filter(counts) {
         let entry = missing
             .entry((&demand.object, &demand.privilege))
             .or_insert_with(|| MissingPrivilege {
@@ -91,16 +92,22 @@ pub fn judge(demands: &[Demand], granted: &Granted, inventory: &Inventory) -> Pr
     }
     Privileges {
         principal: granted.principal.clone(),
-        checked: demands.len(),
+        checked: required_privileges.len(),
         missing: missing.into_values().collect(),
-        surplus: surplus(demands, granted, inventory),
+        surplus: surplus(required_privileges, granted, inventory),
     }
 }
 
 /// What is held beyond what is needed, where all that is held is known.
-fn surplus(demands: &[Demand], granted: &Granted, inventory: &Inventory) -> Vec<SurplusPrivileges> {
-    let needed: BTreeSet<(&str, &str)> = demands.iter().map(|d| (d.object.id.as_str(), d.privilege.as_str())).collect();
-    let paths: BTreeMap<&str, &Demand> = demands.iter().map(|demand| (demand.object.id.as_str(), demand)).collect();
+fn surplus(required_privileges: &[RequiredPrivilege], granted: &Granted, inventory: &Inventory) -> Vec<SurplusPrivileges> {
+    let needed: BTreeSet<(&str, &str)> = required_privileges
+        .iter()
+        .map(|d| (d.object.id.as_str(), d.privilege.as_str()))
+        .collect();
+    let paths: BTreeMap<&str, &RequiredPrivilege> = required_privileges
+        .iter()
+        .map(|demand| (demand.object.id.as_str(), demand))
+        .collect();
     let all = granted.all.iter().map(|(object, held)| SurplusPrivileges {
         object: object.clone(),
         path: paths
@@ -117,13 +124,13 @@ fn surplus(demands: &[Demand], granted: &Granted, inventory: &Inventory) -> Vec<
 
 /// The drivers that cannot do their work with what is missing.
 #[must_use]
-pub fn lamed(missing: &[MissingPrivilege], needs: &Needs) -> BTreeSet<DriverName> {
+pub fn drivers_lacking_privileges(missing: &[MissingPrivilege], requirements: &Requirements) -> BTreeSet<DriverName> {
     let of = |feature: &Feature| match feature {
         Feature::CloudProvider => vec![CPI],
         Feature::Block | Feature::File | Feature::Encryption => vec![CSI],
         Feature::Topology => {
-            let cpi = needs.zone_and_region.is_some().then_some(CPI);
-            let csi = (!needs.categories.is_empty()).then_some(CSI);
+            let cpi = requirements.zone_and_region.is_some().then_some(CPI);
+            let csi = (!requirements.categories.is_empty()).then_some(CSI);
             cpi.into_iter().chain(csi).collect()
         }
     };
@@ -133,7 +140,7 @@ pub fn lamed(missing: &[MissingPrivilege], needs: &Needs) -> BTreeSet<DriverName
 
 /// The privileges as a status shows them: all are counted, the first are listed.
 #[must_use]
-pub fn privileges_status(privileges: &Privileges, needs: &Needs) -> PrivilegesStatus {
+pub fn privileges_status(privileges: &Privileges, requirements: &Requirements) -> PrivilegesStatus {
     const SHOWN: usize = 50;
     let number = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
     let line = |m: &MissingPrivilege| format!("{} on {} {}", m.privilege, m.object.kind, m.path);
@@ -142,13 +149,13 @@ pub fn privileges_status(privileges: &Privileges, needs: &Needs) -> PrivilegesSt
         checked: number(privileges.checked),
         missing: number(privileges.missing.len()),
         list: privileges.missing.iter().take(SHOWN).map(line).collect(),
-        drivers: lamed(&privileges.missing, needs).into_iter().collect(),
+        drivers: drivers_lacking_privileges(&privileges.missing, requirements).into_iter().collect(),
     }
 }
 
 /// The stage of the privileges. Each privilege is told once for each kind of object.
 #[must_use]
-pub fn authorized_stage(privileges: &Privileges) -> Stage {
+pub fn privileges_check(privileges: &Privileges) -> Check {
     let mut groups: BTreeMap<(bool, &str, &str), Vec<&MissingPrivilege>> = BTreeMap::new();
     for missing in &privileges.missing {
         let group = (missing.inferred, missing.object.kind.as_str(), missing.privilege.as_str());
@@ -162,13 +169,13 @@ pub fn authorized_stage(privileges: &Privileges) -> Stage {
             privileges.principal
         ),
     };
-    let stage = Stage::of(ConditionType::Authorized, passed, findings);
+    let check = Check::of(ConditionType::Authorized, passed, findings);
     match privileges.missing.iter().all(|missing| missing.inferred) {
-        true => Stage {
+        true => Check {
             status: Some(true),
-            ..stage
+            ..check
         },
-        false => stage,
+        false => check,
     }
 }
 
@@ -184,7 +191,7 @@ fn finding(principal: &str, group: &[&MissingPrivilege]) -> Finding {
             first.privilege,
             first.shown_as,
             first.object.kind,
-            some(&paths),
+            name_list(&paths),
             if first.inferred { "probably needed" } else { "needed" }
         ),
         format!(
@@ -199,48 +206,51 @@ fn finding(principal: &str, group: &[&MissingPrivilege]) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::health::demands::tests::{inventory, needs, nodes};
-    use crate::health::{demands, questions};
     use crate::vsphere::WantedDatastore;
+    use crate::vsphere::required_privileges::tests::{inventory, nodes, requirements};
+    use crate::vsphere::{privilege_queries, required_privileges};
 
-    fn judged(needs: &Needs, denied: &[(&str, &str)]) -> Privileges {
+    fn judged(requirements: &Requirements, denied: &[(&str, &str)]) -> Privileges {
         let inventory = inventory();
-        let demands = demands(needs, false, &inventory, &nodes());
+        let required_privileges = required_privileges(requirements, false, &inventory, &nodes());
         let mut granted = Granted {
             principal: "X\\k8s".into(),
             ..Granted::default()
         };
-        for (objects, privileges) in questions(&demands) {
+        for (objects, privileges) in privilege_queries(&required_privileges) {
             for object in objects {
                 let held = privileges.iter().filter(|privilege| !denied.contains(&(&object.id, privilege)));
                 granted.granted.entry(object.id.clone()).or_default().extend(held.cloned());
             }
         }
-        judge(&demands, &granted, &inventory)
+        compare_privileges(&required_privileges, &granted, &inventory)
     }
 
     #[test]
     fn privileges_missing_names_object_and_user() {
-        let block = needs(&[Feature::Block]);
-        assert_eq!(authorized_stage(&judged(&block, &[])).status, Some(true));
-        let stage = authorized_stage(&judged(&block, &[("root", "Cns.Searchable")]));
-        assert_eq!((stage.status, stage.reason), (Some(false), Reason::PrivilegesMissing));
+        let block = requirements(&[Feature::Block]);
+        assert_eq!(privileges_check(&judged(&block, &[])).status, Some(true));
+        let check = privileges_check(&judged(&block, &[("root", "Cns.Searchable")]));
+        assert_eq!((check.status, check.reason), (Some(false), Reason::PrivilegesMissing));
         assert_eq!(
-            stage.message,
+            check.message,
             "X\\k8s lacks Cns.Searchable (CNS > Searchable) on Folder /, needed for block volumes"
         );
         assert!(
-            stage
+            check
                 .remedy
                 .contains("govc permissions.set -principal 'X\\k8s' -role CNS-SEARCH-AND-SPBM"),
-            "{stage:?}"
+            "{check:?}"
         );
     }
 
     #[test]
     fn privileges_missing_for_two_features_is_counted_once() {
-        let block = needs(&[Feature::Block]);
-        let twice = judged(&needs(&[Feature::Block, Feature::CloudProvider]), &[("host-1", "System.Read")]);
+        let block = requirements(&[Feature::Block]);
+        let twice = judged(
+            &requirements(&[Feature::Block, Feature::CloudProvider]),
+            &[("host-1", "System.Read")],
+        );
         assert_eq!(twice.missing.len(), 1, "{twice:?}");
         assert_eq!(twice.missing[0].features.len(), 2);
         let status = privileges_status(&twice, &block);
@@ -255,24 +265,24 @@ mod tests {
     #[test]
     fn privileges_missing_but_only_inferred_does_not_block() {
         let inventory = inventory();
-        let block = needs(&[Feature::Block]);
-        let demands = demands(&block, true, &inventory, &nodes());
+        let block = requirements(&[Feature::Block]);
+        let required_privileges = required_privileges(&block, true, &inventory, &nodes());
         let mut granted = Granted::default();
-        for (objects, privileges) in questions(&demands) {
+        for (objects, privileges) in privilege_queries(&required_privileges) {
             let held: BTreeSet<String> = privileges.into_iter().filter(|one| !one.starts_with("Cryptographer")).collect();
             granted.granted.extend(objects.into_iter().map(|object| (object.id, held.clone())));
         }
-        let found = judge(&demands, &granted, &inventory);
-        let stage = authorized_stage(&found);
-        assert_eq!((stage.status, stage.reason), (Some(true), Reason::PrivilegesMissing), "{stage:?}");
-        assert!(stage.message.contains("probably needed for encryption"), "{stage:?}");
-        assert!(lamed(&found.missing, &block).is_empty());
+        let found = compare_privileges(&required_privileges, &granted, &inventory);
+        let check = privileges_check(&found);
+        assert_eq!((check.status, check.reason), (Some(true), Reason::PrivilegesMissing), "{check:?}");
+        assert!(check.message.contains("probably needed for encryption"), "{check:?}");
+        assert!(drivers_lacking_privileges(&found.missing, &block).is_empty());
     }
 
     /// The driver leaves out datastores that it must not use: one is enough, unless somebody names it.
     #[test]
     fn privileges_one_datastore_suffices_unless_named() {
-        let mut block = needs(&[Feature::Block]);
+        let mut block = requirements(&[Feature::Block]);
         let denied = |ids: &[&'static str]| ids.iter().map(|id| (*id, "Datastore.FileManagement")).collect::<Vec<_>>();
         assert_eq!(judged(&block, &denied(&["local"])).missing, []);
         let paths: Vec<String> = judged(&block, &denied(&["local", "shared"]))
@@ -294,19 +304,19 @@ mod tests {
     fn privileges_invisible_ancestor_is_reported_missing() {
         let mut inventory = inventory();
         inventory.places.remove("cluster");
-        let demands = demands(&needs(&[Feature::Topology]), false, &inventory, &nodes());
+        let required_privileges = required_privileges(&requirements(&[Feature::Topology]), false, &inventory, &nodes());
         assert!(
-            questions(&demands)
+            privilege_queries(&required_privileges)
                 .iter()
                 .all(|(objects, _)| objects.iter().all(|o| o.id != "cluster"))
         );
         let mut granted = Granted::default();
-        for (objects, privileges) in questions(&demands) {
+        for (objects, privileges) in privilege_queries(&required_privileges) {
             granted
                 .granted
                 .extend(objects.into_iter().map(|o| (o.id, privileges.iter().cloned().collect())));
         }
-        let missing = judge(&demands, &granted, &inventory).missing;
+        let missing = compare_privileges(&required_privileges, &granted, &inventory).missing;
         assert_eq!(
             missing.iter().map(|m| (m.path.as_str(), m.privilege.as_str())).collect::<Vec<_>>(),
             [("cluster", "System.Read")]
@@ -316,13 +326,13 @@ mod tests {
     #[test]
     fn privileges_surplus_is_listed() {
         let inventory = inventory();
-        let demands = demands(&needs(&[Feature::Block]), false, &inventory, &nodes());
+        let required_privileges = required_privileges(&requirements(&[Feature::Block]), false, &inventory, &nodes());
         let held = ["Cns.Searchable", "System.View", "VApp.Import", "Alarm.Create"].map(String::from);
         let granted = Granted {
             all: [(inventory.root.clone(), held.into())].into(),
             ..Granted::default()
         };
-        let surplus = judge(&demands, &granted, &inventory).surplus;
+        let surplus = compare_privileges(&required_privileges, &granted, &inventory).surplus;
         assert_eq!(
             (surplus[0].path.as_str(), surplus[0].privileges.as_slice()),
             ("/", &["Alarm.Create".to_owned(), "VApp.Import".into()][..])

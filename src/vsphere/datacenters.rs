@@ -1,7 +1,7 @@
-use super::connection::some;
-use super::machines::is_in;
+use super::match_vms::is_in;
 use crate::api::Reason;
 use crate::types::distance;
+use crate::types::name_list;
 use std::collections::BTreeSet;
 
 /// Finds the datacenters that a connection names among the paths that exist. A name alone fits a datacenter in any folder.
@@ -22,7 +22,10 @@ pub fn find_datacenters(wanted: &[String], paths: &[String]) -> Result<(), (Reas
             many => {
                 return Err((
                     Reason::DatacenterAmbiguous,
-                    format!("datacenter {name:?} of spec.datacenters is one of {}: write the path", some(many)),
+                    format!(
+                        "datacenter {name:?} of spec.datacenters is one of {}: write the path",
+                        name_list(many)
+                    ),
                 ));
             }
         }
@@ -44,8 +47,8 @@ fn missing(name: &str, paths: &[String]) -> String {
         .filter(|path| distance(&last(path).to_lowercase(), &bare) <= 1 + bare.len() / 6)
         .collect();
     let hint = match (near.is_empty(), paths.is_empty()) {
-        (false, _) => format!("did you mean {}?", some(&near)),
-        (true, false) => format!("there are: {}", some(paths)),
+        (false, _) => format!("did you mean {}?", name_list(&near)),
+        (true, false) => format!("there are: {}", name_list(paths)),
         (true, true) => "the user sees none at all; give it the role Read-only, with propagation".into(),
     };
     format!("there is no datacenter {name:?}, as spec.datacenters says; {hint}")

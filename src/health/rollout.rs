@@ -1,7 +1,7 @@
-use super::kstatus::condition;
 use crate::api::Reason;
 use crate::manifest::Object;
 use crate::types::count;
+use serde_json::Value;
 use std::fmt;
 
 /// The state of one object.
@@ -134,6 +134,14 @@ fn job(object: &Object) -> Verdict {
         (None, Some(_)) => Verdict::Current,
         (None, None) => Verdict::Waiting(Reason::WaitingForPods, format!("{object} has not ended yet")),
     }
+}
+
+/// Reason and message of a condition that has this status.
+pub(super) fn condition(object: &Object, kind: &str, status: &str) -> Option<String> {
+    let text = |c: &Value, key: &str| c.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let all = object.value().pointer("/status/conditions").and_then(Value::as_array)?;
+    let found = all.iter().find(|c| text(c, "type") == kind && text(c, "status") == status)?;
+    Some(format!("{}: {}", text(found, "reason"), text(found, "message")))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-use super::connection::shell;
+use super::check::shell;
+use super::{Feature, Inventory, Machine, Requirements};
 use super::{Finding, NodeReport};
 use crate::api::Reason;
 use crate::facts::Node;
-use crate::vsphere::{Feature, Inventory, Machine, Needs};
 use std::net::IpAddr;
 
 /// The oldest hardware version that the drivers work with.
@@ -11,7 +11,7 @@ const HARDWARE: u32 = 15;
 /// The oldest ESXi that the drivers work with.
 const ESXI: [u32; 2] = [6, 7];
 
-pub(super) fn missing(node: &Node) -> Finding {
+pub(super) fn no_vm(node: &Node) -> Finding {
     Finding::new(
         Reason::NodeNotFound,
         format!(
@@ -23,7 +23,13 @@ pub(super) fn missing(node: &Node) -> Finding {
 }
 
 /// What keeps the drivers from working with a machine, the worst first.
-pub(super) fn findings(node: &Node, report: &NodeReport, machine: &Machine, inventory: &Inventory, needs: &Needs) -> Vec<Finding> {
+pub(super) fn check_vm(
+    node: &Node,
+    report: &NodeReport,
+    machine: &Machine,
+    inventory: &Inventory,
+    requirements: &Requirements,
+) -> Vec<Finding> {
     let mut all = Vec::new();
     let path = if machine.path.is_empty() { &machine.id } else { &machine.path };
     let quoted = shell(path);
@@ -83,7 +89,7 @@ pub(super) fn findings(node: &Node, report: &NodeReport, machine: &Machine, inve
         }
         let usable: Vec<IpAddr> = machine.addresses.iter().filter_map(|address| usable(address)).collect();
         // It is configured for its default, IPv4, and leaves a node as it is without an address of that family.
-        let for_provider = |address: &IpAddr| address.is_ipv4() || !needs.features.contains(&Feature::CloudProvider);
+        let for_provider = |address: &IpAddr| address.is_ipv4() || !requirements.features.contains(&Feature::CloudProvider);
         if let Some(first) = usable.first().filter(|_| !usable.iter().any(for_provider)) {
             add(
                 Reason::GuestAddressMissing,
@@ -170,8 +176,8 @@ fn too_old(version: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::health::match_machines;
     use crate::vsphere::Host;
+    use crate::vsphere::match_vms;
     use std::sync::Arc;
 
     const UUID: &str = "56492e42-22ad-3911-6d72-59cc8f26bc90";
@@ -212,20 +218,20 @@ mod tests {
     }
 
     fn told(node: &Node, machine: Machine, host: Host) -> Vec<(Reason, String)> {
-        let needs = Needs {
+        let requirements = Requirements {
             features: [Feature::CloudProvider].into(),
-            ..Needs::default()
+            ..Requirements::default()
         };
-        told_with(&needs, node, machine, host)
+        told_with(&requirements, node, machine, host)
     }
 
-    fn told_with(needs: &Needs, node: &Node, machine: Machine, host: Host) -> Vec<(Reason, String)> {
+    fn told_with(requirements: &Requirements, node: &Node, machine: Machine, host: Host) -> Vec<(Reason, String)> {
         let inventory = Inventory {
             machines: vec![machine],
             hosts: [("host-1".to_owned(), host)].into(),
             ..Inventory::default()
         };
-        let reports = match_machines(&[Arc::new(node.clone())], &inventory, &[], needs);
+        let reports = match_vms(&[Arc::new(node.clone())], &inventory, &[], requirements);
         assert!(reports[0].is_found());
         let remedies_end = reports[0].findings.iter().all(|f| f.remedy.ends_with('.'));
         assert!(remedies_end, "{reports:?}");
@@ -288,7 +294,7 @@ mod tests {
         // Without the cloud provider, the family does not matter.
         let mut six = machine();
         six.addresses = vec!["2001:db8::1".into()];
-        assert_eq!(told_with(&Needs::default(), &node(""), six, host("8.0.3", "connected")), []);
+        assert_eq!(told_with(&Requirements::default(), &node(""), six, host("8.0.3", "connected")), []);
     }
 
     #[test]

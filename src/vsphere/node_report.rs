@@ -1,8 +1,8 @@
-use super::connection::some;
-use super::{Finding, Stage};
+use super::{Check, Finding};
+use super::{Inventory, Machine};
 use crate::api::{ConditionType, MachineStatus, MachinesStatus, Reason};
 use crate::facts::Node;
-use crate::vsphere::{Inventory, Machine};
+use crate::types::name_list;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -90,7 +90,7 @@ impl NodeReport {
 /// The stage of the nodes. Each reason is told once, with all nodes that it concerns. A node that is not found here is only a
 /// finding where no other connection may hold it (`alone`).
 #[must_use]
-pub fn nodes_stage(reports: &[NodeReport], alone: bool) -> Stage {
+pub fn nodes_check(reports: &[NodeReport], alone: bool) -> Check {
     let found = reports.iter().filter(|report| report.is_found()).count();
     let count = format!("{found} of {} nodes are virtual machines here", reports.len());
     let mut groups: BTreeMap<Reason, (Finding, Vec<&str>)> = BTreeMap::new();
@@ -109,16 +109,16 @@ pub fn nodes_stage(reports: &[NodeReport], alone: bool) -> Stage {
         .into_values()
         .map(|(mut finding, nodes)| {
             if nodes.len() > 1 {
-                finding.message = format!("{}; the same of {}", finding.message, some(&nodes[1..]));
+                finding.message = format!("{}; the same of {}", finding.message, name_list(&nodes[1..]));
             }
             finding
         })
         .collect();
-    let mut stage = Stage::of(ConditionType::NodesFound, count.clone(), findings);
-    if stage.status == Some(false) {
-        stage.message = format!("{count}; {}", stage.message);
+    let mut check = Check::of(ConditionType::NodesFound, count.clone(), findings);
+    if check.status == Some(false) {
+        check.message = format!("{count}; {}", check.message);
     }
-    stage
+    check
 }
 
 /// The nodes as a status shows them: all are counted, the first hundred are listed.
@@ -147,7 +147,7 @@ pub fn machines_status(reports: &[NodeReport]) -> MachinesStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::health::match_machines;
+    use crate::vsphere::match_vms;
     use std::sync::Arc;
 
     fn report(node: &str, reasons: &[Reason]) -> NodeReport {
@@ -170,16 +170,16 @@ mod tests {
             report("c", &[Reason::NodeNotFound]),
             report("d", &[]),
         ];
-        let stage = nodes_stage(&reports, true);
-        assert_eq!((stage.status, stage.reason), (Some(false), Reason::NodeNotFound));
+        let check = nodes_check(&reports, true);
+        assert_eq!((check.status, check.reason), (Some(false), Reason::NodeNotFound));
         assert_eq!(
-            stage.text(),
+            check.text(),
             "3 of 4 nodes are virtual machines here; node c: NodeNotFound (and 2 more). Mend it."
         );
-        assert_eq!(stage.findings[1].message, "node a: DiskUuidDisabled; the same of b");
-        let elsewhere = nodes_stage(&reports, false);
+        assert_eq!(check.findings[1].message, "node a: DiskUuidDisabled; the same of b");
+        let elsewhere = nodes_check(&reports, false);
         assert_eq!((elsewhere.reason, elsewhere.findings.len()), (Reason::DiskUuidDisabled, 2));
-        assert_eq!(nodes_stage(&reports[3..], true).text(), "1 of 1 nodes are virtual machines here");
+        assert_eq!(nodes_check(&reports[3..], true).text(), "1 of 1 nodes are virtual machines here");
     }
 
     /// Problems come first, and a status has an end.
@@ -209,7 +209,7 @@ mod tests {
             machines,
             ..Inventory::default()
         };
-        let reports = match_machines(&nodes, &inventory, &[], &crate::vsphere::Needs::default());
+        let reports = match_vms(&nodes, &inventory, &[], &crate::vsphere::Requirements::default());
         assert_eq!(
             (reports[0].node.as_str(), reports[0].findings[0].reason),
             ("n4999", Reason::NodeNotFound)

@@ -1,8 +1,9 @@
-use super::connection::{shell, some};
-use super::{Finding, NodeReport, Stage};
+use super::check::shell;
+use super::{Check, Finding, NodeReport};
+use super::{Inventory, ManagedObject, Requirements, Tagging};
 use crate::api::{ConditionType, Reason};
 use crate::facts::Node;
-use crate::vsphere::{Inventory, ManagedObject, Needs, Tagging};
+use crate::types::name_list;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -31,16 +32,16 @@ struct Says {
 /// Compares tags with labels. Gives the stage, and the segment of each node in the categories of the CSI driver.
 #[must_use]
 pub fn topology(
-    needs: &Needs,
+    requirements: &Requirements,
     inventory: &Inventory,
     nodes: &[Arc<Node>],
     reports: &[NodeReport],
     tagging: &Tagging,
-) -> (Stage, BTreeMap<String, String>) {
+) -> (Check, BTreeMap<String, String>) {
     let kind = ConditionType::TopologyConsistent;
-    let categories = needs.all_categories();
+    let categories = requirements.all_categories();
     if categories.is_empty() {
-        return (Stage::passed(kind, "no topology is asked for"), BTreeMap::new());
+        return (Check::passed(kind, "no topology is asked for"), BTreeMap::new());
     }
     let mut groups: BTreeMap<(Reason, String), (Finding, Vec<String>)> = BTreeMap::new();
     let mut add = |what: String, finding: Finding, node: &str| {
@@ -75,7 +76,7 @@ pub fn topology(
         looked_at += 1;
         let says = says(&inventory.ancestry(&machine.host), &existing, inventory, tagging);
         let node = labels.get(report.node.as_str());
-        let differing = node.map(|node| differing(needs, node, &says.tags)).unwrap_or_default();
+        let differing = node.map(|node| differing(requirements, node, &says.tags)).unwrap_or_default();
         for (what, finding) in says
             .findings
             .into_iter()
@@ -84,7 +85,10 @@ pub fn topology(
         {
             add(what, finding, &report.node);
         }
-        let segment = needs.categories.iter().filter_map(|c| Some(format!("{c}={}", says.tags.get(c)?)));
+        let segment = requirements
+            .categories
+            .iter()
+            .filter_map(|c| Some(format!("{c}={}", says.tags.get(c)?)));
         let segment = segment.collect::<Vec<_>>().join(",");
         if !segment.is_empty() {
             segments.insert(report.node.clone(), segment);
@@ -92,12 +96,12 @@ pub fn topology(
     }
     let findings = groups.into_values().map(|(mut finding, nodes)| {
         if !nodes[0].is_empty() {
-            finding.message = format!("{} (nodes {})", finding.message, some(&nodes));
+            finding.message = format!("{} (nodes {})", finding.message, name_list(&nodes));
         }
         finding
     });
     let passed = format!("the tags of {looked_at} nodes are there, and labels agree with them");
-    (Stage::of(kind, passed, findings.collect()), segments)
+    (Check::of(kind, passed, findings.collect()), segments)
 }
 
 /// What the tags between the host of a node and the root say. The nearest counts; a farther one that says otherwise may be
@@ -125,7 +129,7 @@ fn says(way: &[&str], categories: &[&str], inventory: &Inventory, tagging: &Tagg
                     )));
                 }
                 (many, _) => {
-                    let which = some(many);
+                    let which = name_list(many);
                     let told = format!("{} has several tags of category {category}: {which}", inventory.name_of(id));
                     ambiguous = ambiguous.or(Some(told));
                     found = found.or(Some((id, many[0])));
@@ -155,12 +159,12 @@ fn says(way: &[&str], categories: &[&str], inventory: &Inventory, tagging: &Tagg
 }
 
 /// Labels that do not say what the tags say. One that is not there yet says nothing.
-fn differing(needs: &Needs, node: &Node, tags: &BTreeMap<String, String>) -> Vec<(String, Finding)> {
-    let of_csi = needs
+fn differing(requirements: &Requirements, node: &Node, tags: &BTreeMap<String, String>) -> Vec<(String, Finding)> {
+    let of_csi = requirements
         .categories
         .iter()
         .map(|category| (format!("topology.csi.vmware.com/{category}"), category));
-    let of_cpi = needs.zone_and_region.iter().flat_map(|(zone, region)| {
+    let of_cpi = requirements.zone_and_region.iter().flat_map(|(zone, region)| {
         [
             ("topology.kubernetes.io/zone".to_owned(), zone),
             ("topology.kubernetes.io/region".to_owned(), region),
@@ -182,13 +186,13 @@ fn differing(needs: &Needs, node: &Node, tags: &BTreeMap<String, String>) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::health::demands::tests::{inventory, nodes};
+    use crate::vsphere::required_privileges::tests::{inventory, nodes};
 
-    fn needs() -> Needs {
-        Needs {
+    fn requirements() -> Requirements {
+        Requirements {
             zone_and_region: Some(("zone".into(), "region".into())),
             categories: vec!["zone".into()],
-            ..Needs::default()
+            ..Requirements::default()
         }
     }
 
@@ -213,9 +217,9 @@ mod tests {
             },
             ..Node::default()
         };
-        let (stage, segments) = topology(&needs(), &inventory(), &[node.into()], &nodes(), tagging);
-        let findings: Vec<String> = stage.findings.iter().map(|f| format!("{} {}", f.reason, f.message)).collect();
-        assert_eq!(findings.is_empty(), stage.status == Some(true));
+        let (check, segments) = topology(&requirements(), &inventory(), &[node.into()], &nodes(), tagging);
+        let findings: Vec<String> = check.findings.iter().map(|f| format!("{} {}", f.reason, f.message)).collect();
+        assert_eq!(findings.is_empty(), check.status == Some(true));
         (findings.join("; "), segments.get("n1").cloned().unwrap_or_default())
     }
 
@@ -280,8 +284,8 @@ mod tests {
 
     #[test]
     fn topology_not_requested_passes() {
-        let (stage, _) = topology(&Needs::default(), &inventory(), &[], &nodes(), &Tagging::default());
-        assert_eq!(stage.text(), "no topology is asked for");
+        let (check, _) = topology(&Requirements::default(), &inventory(), &[], &nodes(), &Tagging::default());
+        assert_eq!(check.text(), "no topology is asked for");
     }
 
     #[test]

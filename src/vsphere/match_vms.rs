@@ -1,9 +1,9 @@
-use super::connection::some;
-use super::fitness::{findings, missing};
+use super::vm_checks::{check_vm, no_vm};
 use super::{Finding, NodeReport};
+use super::{Inventory, Machine, Requirements};
 use crate::api::Reason;
 use crate::facts::Node;
-use crate::vsphere::{Inventory, Machine, Needs};
+use crate::types::name_list;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// order. Where several fit, none is chosen. A datacenter list that is not empty leaves the machines of others out. Nodes
 /// with findings come first.
 #[must_use]
-pub fn match_machines(nodes: &[Arc<Node>], inventory: &Inventory, datacenters: &[String], needs: &Needs) -> Vec<NodeReport> {
+pub fn match_vms(nodes: &[Arc<Node>], inventory: &Inventory, datacenters: &[String], requirements: &Requirements) -> Vec<NodeReport> {
     let wanted = |machine: &Machine| {
         datacenters.is_empty() || machine.datacenter.is_empty() || datacenters.iter().any(|name| is_in(&machine.datacenter, name))
     };
@@ -35,13 +35,13 @@ pub fn match_machines(nodes: &[Arc<Node>], inventory: &Inventory, datacenters: &
         .map(|(node, by, candidates)| {
             let mut report = NodeReport::of(node, by);
             match candidates.as_slice() {
-                [] => report.findings.push(missing(node)),
+                [] => report.findings.push(no_vm(node)),
                 [one] => {
                     report.fill(&inventory.machines[*one], inventory);
                     let rivals: Vec<&str> = owners[one].iter().filter(|name| **name != node.name).copied().collect();
                     if rivals.is_empty() {
                         report.at = Some(*one);
-                        report.findings = findings(node, &report, &inventory.machines[*one], inventory, needs);
+                        report.findings = check_vm(node, &report, &inventory.machines[*one], inventory, requirements);
                     } else {
                         report.candidates = vec![path(one)];
                         report.findings.push(Finding::new(
@@ -50,7 +50,7 @@ pub fn match_machines(nodes: &[Arc<Node>], inventory: &Inventory, datacenters: &
                                 "node {}: its machine {} fits other nodes too: {}",
                                 node.name,
                                 report.machine,
-                                some(&rivals)
+                                name_list(&rivals)
                             ),
                             "Give each machine a UUID of its own, and look for nodes that were registered twice.",
                         ));
@@ -63,7 +63,7 @@ pub fn match_machines(nodes: &[Arc<Node>], inventory: &Inventory, datacenters: &
                         format!(
                             "node {}: several virtual machines fit by {by}: {}",
                             node.name,
-                            some(&report.candidates)
+                            name_list(&report.candidates)
                         ),
                         "Give each clone a BIOS UUID of its own while it is off: govc vm.change -vm PATH -uuid $(uuidgen).",
                     ));
@@ -198,7 +198,7 @@ mod tests {
             assert_eq!(r.at.is_none(), !findings.is_empty());
             format!("{} {} by {}: {}", r.node, r.machine, r.by, findings.join("; "))
         };
-        match_machines(nodes, &inventory, &datacenters, &Needs::default())
+        match_vms(nodes, &inventory, &datacenters, &Requirements::default())
             .into_iter()
             .map(line)
             .collect()
