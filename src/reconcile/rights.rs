@@ -1,6 +1,7 @@
 //! What has to be granted before the operator starts: to the drivers, which the administrator brings, and to the operator itself.
 
-use super::{foreign, prerequisites, snapshots, webhook};
+use super::{foreign, prerequisites, snapshots};
+use crate::certificate;
 use crate::chart::{self, ArchiveError, Context, RenderError};
 use crate::cluster::{Select, Watch};
 use crate::fetch::{FetchError, Library};
@@ -152,7 +153,7 @@ fn own(places: &mut Places) {
     home.add("vdo.vmware.com", "vspherecloudconfigs/status", &[], &["patch"]);
     home.add("", "secrets", &[], &["list", "watch"]);
     // The state of the webhook's certificate.
-    home.add("", "secrets", &[webhook::SECRET], &["create", "patch"]);
+    home.add("", "secrets", &[certificate::SECRET], &["create", "patch"]);
     home.add("", "configmaps", &[], &["list", "watch", "create", "patch", "delete"]);
     home.add("events.k8s.io", "events", &[], &["create", "patch"]);
     let kube_system = place(places, KUBE_SYSTEM);

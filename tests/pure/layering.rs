@@ -18,12 +18,13 @@ plan          1  types api manifest health rbac
 matrix        1  types api facts yaml
 vsphere       1  types api facts yaml matrix
 chart         1  types api manifest yaml
+certificate   1  types manifest vsphere
 driverconfig  1  types api facts manifest yaml
 status        1  types api facts health plan
 cluster       2  types api manifest plan
 fetch         2  types api matrix chart
 vcenter       2  types api facts driverconfig vsphere
-reconcile     3  types api facts yaml manifest health plan rbac matrix chart driverconfig status vsphere cluster fetch vcenter
+reconcile     3  types api facts yaml manifest health plan rbac matrix chart driverconfig status vsphere certificate cluster fetch vcenter
 runtime       3  types api
 controller    3  types api facts manifest plan status vsphere cluster fetch vcenter reconcile runtime
 cli           3  types api facts yaml manifest health plan rbac matrix chart driverconfig status vsphere cluster fetch vcenter reconcile runtime

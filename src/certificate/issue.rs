@@ -1,6 +1,6 @@
-//! Makes an authority and the one certificate that it signs (effect: it draws keys).
+//! Issues an authority and the one certificate that it signs. Its only effect is that it draws random keys.
 
-use super::state::Pair;
+use super::Pair;
 use crate::types::Secret;
 use jiff::Timestamp;
 use rcgen::{
@@ -14,10 +14,10 @@ pub const LIFE: Duration = Duration::from_secs(90 * 86_400);
 /// Clocks of API servers may be this much behind ours.
 const SKEW: Duration = Duration::from_secs(3600);
 
-/// A new pair for a Service, valid from now on. ECDSA on P-256; the key of the authority does not outlive this call.
+/// A new pair for a Service, valid from now on. ECDSA on P-256; the key of the authority is dropped at the end of this call.
 ///
 /// # Errors
-/// When the system gives no randomness.
+/// When the system provides no randomness.
 pub fn issue(service: &str, namespace: &str, now: Timestamp) -> Result<Pair, rcgen::Error> {
     let seconds = Duration::from_secs(u64::try_from(now.as_second()).unwrap_or(0));
     let from = date_time_ymd(1970, 1, 1) + seconds.saturating_sub(SKEW);

@@ -1,45 +1,45 @@
-//! What to do about the certificate: state × time → action (pure).
+//! The next step of the certificate: state × time → action.
 
-use super::judge::Validity;
+use super::Validity;
 use jiff::{SignedDuration, Timestamp};
 
 /// How long each half of a rotation lasts. An API server learns of a new caBundle within seconds, a pod of a new Secret
 /// within a minute or two; this is far above both.
 pub const SETTLE: SignedDuration = SignedDuration::from_mins(10);
 
-/// What is known of the certificate when it is decided about.
+/// What the decision about a certificate depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
-    /// The pair that is served, or why it is no good.
+    /// The pair that is served, or why it is invalid.
     pub current: Result<Validity, String>,
-    /// The pair that is to come, or why it is no good.
+    /// The next pair, or why it is invalid.
     pub next: Option<Result<Validity, String>>,
-    /// Whether the authority of the pair to come is trusted in the cluster as it is now.
+    /// Whether the live caBundle already contains the authority of the next pair.
     pub next_trusted: bool,
-    /// Whether the authority of the pair before is still trusted.
+    /// Whether the authority of the previous pair is still trusted.
     pub previous: bool,
     /// When this state was reached.
     pub since: Timestamp,
-    /// Whether every pod of the driver runs with what it should.
+    /// Whether every pod of the driver is up to date.
     pub rolled_out: bool,
 }
 
-/// What to do.
+/// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Nothing.
     Keep,
-    /// Make a new pair and serve with it at once: there is none, or the one there is does not work anyway.
+    /// Issue a new pair and serve with it at once: there is none, or the current one is invalid.
     Issue(String),
-    /// Make the pair to come, and let its authority be trusted beside the current one.
+    /// Issue the next pair and trust its authority in addition to the current one.
     Stage,
-    /// Serve with the pair to come; both authorities stay trusted.
+    /// Serve with the next pair; both authorities stay trusted.
     Promote,
-    /// Stop to trust the authority of the pair before.
+    /// Stop trusting the authority of the previous pair.
     Retire,
 }
 
-/// Decides. At no time is anything served that is not trusted: an authority is trusted before its certificate is served, and
+/// Decides the next step. At no time is anything served that is not trusted: an authority is trusted before its certificate is served, and
 /// until nothing serves with it.
 #[must_use]
 pub fn decide(known: Option<&Known>, now: Timestamp) -> Action {
@@ -48,9 +48,9 @@ pub fn decide(known: Option<&Known>, now: Timestamp) -> Action {
     };
     let settled = now.duration_since(known.since) >= SETTLE;
     match (&known.current, &known.next) {
-        // What is served does not work: whatever is trusted already is better, else there is nothing to lose.
+        // The current pair is invalid: a next pair that is already trusted is better, and without one there is nothing to lose.
         (Err(_), Some(Ok(_))) if known.next_trusted => Action::Promote,
-        (Err(why), _) => Action::Issue(format!("the one there is {why}")),
+        (Err(why), _) => Action::Issue(format!("the current one {why}")),
         (Ok(_), Some(Err(_))) => Action::Stage,
         (Ok(_), Some(Ok(_))) if known.next_trusted && settled => Action::Promote,
         (Ok(_), Some(Ok(_))) => Action::Keep,
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn webhook_certificate_each_state_and_time_decides_action() {
         let bad = || Err::<Validity, String>("expired".into());
-        let issue = Action::Issue("the one there is expired".into());
+        let issue = Action::Issue("the current one expired".into());
         let staged = |trusted: bool| Known {
             next: Some(good()),
             next_trusted: trusted,

@@ -1,4 +1,4 @@
-//! What is kept of the certificate: a Secret beside the VDOConfig, which only the operator reads (pure).
+//! The stored state of the certificate: a Secret in the namespace of the VDOConfig, which only the operator reads.
 
 use crate::manifest::Object;
 use crate::types::Secret;
@@ -7,11 +7,11 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-/// The Secret.
+/// The name of the Secret.
 pub const SECRET: &str = "vdo-webhook-certificate";
 
-/// A certificate authority and the one certificate that it ever signed. Its own key is thrown away, so nobody can sign
-/// another one.
+/// A certificate authority and the one certificate that it ever signed. The key of the authority is discarded, so no
+/// other certificate can be signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pair {
     /// The certificate authority, PEM.
@@ -22,14 +22,14 @@ pub struct Pair {
     pub key: Secret,
 }
 
-/// Where the rotation stands.
+/// The state of the rotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
-    /// What the webhook serves with.
+    /// The pair that the webhook serves with.
     pub current: Pair,
-    /// What it will serve with: its authority is trusted already.
+    /// The pair that it will serve with: its authority is trusted already.
     pub next: Option<Pair>,
-    /// The authority of what it served with before, trusted until nothing serves with it.
+    /// The authority of the pair that it served with before, trusted until no pod serves with it.
     pub previous: Option<String>,
     /// When this state was reached.
     pub since: Timestamp,
@@ -44,7 +44,7 @@ impl State {
         all.into_iter().flatten().collect()
     }
 
-    /// Reads the Secret. `None` when a part of it is missing, which is the same as having none.
+    /// Reads the Secret. `None` when a part of it is missing; then it counts as missing.
     #[must_use]
     pub fn read(secret: &Object) -> Option<Self> {
         let text = |key: &str| {
@@ -66,7 +66,7 @@ impl State {
         })
     }
 
-    /// The Secret. It goes with the VDOConfig.
+    /// The Secret. It is deleted with the VDOConfig, its owner.
     #[must_use]
     pub fn write(&self, namespace: &str, owner: &Value) -> Value {
         let mut data = Map::new();
@@ -93,5 +93,35 @@ impl State {
             "type": "Opaque",
             "data": data,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::certificate::issue;
+
+    fn at(day: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000 + day * 86_400).expect("a time")
+    }
+
+    #[test]
+    fn certificate_state_written_then_read_is_equal() {
+        let pair = |day: i64| issue("service", "ns", at(day)).expect("a pair");
+        let state = State {
+            current: pair(0),
+            next: Some(pair(1)),
+            previous: Some(pair(2).authority),
+            since: at(3),
+        };
+        let written = state.write("home", &json!({"uid": "u"}));
+        assert_eq!(State::read(&Object::new(written.clone()).expect("an object")), Some(state.clone()));
+        for key in ["tls.key", "tls.crt", "ca.crt", "since"] {
+            let mut half = written.clone();
+            half["data"].as_object_mut().expect("data").shift_remove(key);
+            assert_eq!(State::read(&Object::new(half).expect("an object")), None, "without {key}");
+        }
+        let debug = format!("{state:?}");
+        assert!(!debug.contains("PRIVATE KEY") && debug.contains("******"), "{debug}");
     }
 }

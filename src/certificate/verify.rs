@@ -1,4 +1,4 @@
-//! Whether a certificate is good, judged as the API server judges it before it asks a webhook (pure: the time is given).
+//! Whether a certificate is valid by the rules that the API server applies before it calls a webhook. The time is an argument.
 
 use super::state::Pair;
 use crate::vsphere::CertificateFacts;
@@ -13,7 +13,7 @@ use rustls::{CertificateError, Error, RootCertStore};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// From when to when a certificate is valid.
+/// The time in which a certificate is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
     /// The start.
@@ -23,7 +23,7 @@ pub struct Validity {
 }
 
 impl Validity {
-    /// When it is to be renewed: when two thirds of its life are over.
+    /// When it is renewed: after two thirds of its life.
     #[must_use]
     pub fn renewal(&self) -> Timestamp {
         let third = (self.until.as_second() - self.from.as_second()) / 3;
@@ -31,12 +31,12 @@ impl Validity {
     }
 }
 
-/// Whether a serving certificate in PEM form is good for this name at this time, with these certificate authorities.
+/// Verifies a serving certificate in PEM form for this name at this time against these certificate authorities.
 ///
 /// # Errors
-/// With why not, as the end of "the certificate …".
-pub fn judge(certificate: &str, authorities: &str, name: &str, now: Timestamp) -> Result<Validity, String> {
-    let leaf = CertificateDer::from_pem_slice(certificate.as_bytes()).map_err(|_| "is no certificate in PEM form".to_owned())?;
+/// With the cause, as the end of "the certificate …".
+pub fn verify(certificate: &str, authorities: &str, name: &str, now: Timestamp) -> Result<Validity, String> {
+    let leaf = CertificateDer::from_pem_slice(certificate.as_bytes()).map_err(|_| "is not a certificate in PEM form".to_owned())?;
     let facts = CertificateFacts::of(&leaf);
     let (Some(from), Some(until)) = (facts.not_before, facts.not_after) else {
         return Err("cannot be read".into());
@@ -46,12 +46,12 @@ pub fn judge(certificate: &str, authorities: &str, name: &str, now: Timestamp) -
         let _ = roots.add(authority);
     }
     if roots.is_empty() {
-        return Err("is signed by nobody whom the API server would trust: caBundle is empty or unusable".into());
+        return Err("is not trusted by the API server: caBundle is empty or unusable".into());
     }
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::new(ring::default_provider()))
         .build()
         .map_err(|error| format!("cannot be checked: {error}"))?;
-    let name_of = ServerName::try_from(name.to_owned()).map_err(|_| format!("cannot be for {name:?}, which is no name"))?;
+    let name_of = ServerName::try_from(name.to_owned()).map_err(|_| format!("cannot be for {name:?}, which is not a host name"))?;
     let seconds = u64::try_from(now.as_second()).unwrap_or(0);
     let at = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
     match verifier.verify_server_cert(&leaf, &[], &name_of, &[], at) {
@@ -66,20 +66,46 @@ pub fn judge(certificate: &str, authorities: &str, name: &str, now: Timestamp) -
             Err(format!("is not for {name} but for {}", facts.names.join(", ")))
         }
         Err(Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature)) => {
-            Err("is signed by nobody in caBundle".into())
+            Err("is not signed by an authority in caBundle".into())
         }
         Err(error) => Err(format!("is refused: {error}")),
     }
 }
 
-/// Whether a pair is good: its certificate for its own authority, and its key for its certificate.
+/// Verifies a pair: its certificate against its own authority, and its key against its certificate.
 ///
 /// # Errors
-/// With why not.
-pub(super) fn judge_pair(pair: &Pair, name: &str, now: Timestamp) -> Result<Validity, String> {
-    let validity = judge(&pair.certificate, &pair.authority, name, now)?;
+/// With the cause, as the end of "the certificate …".
+pub fn verify_pair(pair: &Pair, name: &str, now: Timestamp) -> Result<Validity, String> {
+    let validity = verify(&pair.certificate, &pair.authority, name, now)?;
     let chain = CertificateDer::from_pem_slice(pair.certificate.as_bytes()).map_err(|_| "cannot be read".to_owned())?;
-    let key = PrivateKeyDer::from_pem_slice(pair.key.expose().as_bytes()).map_err(|_| "has a key that cannot be read".to_owned())?;
-    CertifiedKey::from_der(vec![chain], key, &ring::default_provider()).map_err(|_| "has the key of another".to_owned())?;
+    let key =
+        PrivateKeyDer::from_pem_slice(pair.key.expose().as_bytes()).map_err(|_| "has a private key that cannot be read".to_owned())?;
+    CertifiedKey::from_der(vec![chain], key, &ring::default_provider()).map_err(|_| "does not belong to its private key".to_owned())?;
     Ok(validity)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::certificate::issue;
+
+    fn at(day: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000 + day * 86_400).expect("a time")
+    }
+
+    #[test]
+    fn certificate_with_key_of_another_is_rejected() {
+        let pair = issue("service", "ns", at(0)).expect("a pair");
+        let other = issue("other", "ns", at(0)).expect("a pair");
+        let swapped = Pair {
+            key: other.key.clone(),
+            ..pair.clone()
+        };
+        assert_eq!(
+            verify_pair(&swapped, "service.ns.svc", at(1)),
+            Err("does not belong to its private key".into())
+        );
+        assert!(verify_pair(&pair, "service.ns.svc", at(1)).is_ok());
+    }
 }
