@@ -52,7 +52,7 @@ pub async fn inputs(reader: &Reader, object: &VsphereCloudConfig) -> Inputs {
 
 /// The matrix, where it can be read. Without it a question stays open, and nothing fails.
 pub async fn known_index(library: &Library) -> Option<Arc<Index>> {
-    library.index::<ReconcileError>().await.ok().map(|edition| edition.index)
+    library.index().await.ok().map(|edition| edition.index)
 }
 
 /// Asks the vCenter of a connection who it is.

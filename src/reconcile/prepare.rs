@@ -195,7 +195,7 @@ pub async fn prepare(occasion: &Occasion<'_>, world: &World, survey: &Survey, re
     watch.lap(report, "resolve");
     let mut charts = BTreeMap::new();
     for (driver, pick) in &resolution.picks {
-        charts.insert(driver.clone(), world.library.chart::<ReconcileError>(&pick.chart).await?);
+        charts.insert(driver.clone(), world.library.chart(&pick.chart).await?);
     }
     watch.lap(report, "fetch");
     let webhook = match webhook::wanted(occasion, charts.get(CSI).map(AsRef::as_ref)) {

@@ -2,9 +2,9 @@
 
 use super::{foreign, prerequisites, snapshots};
 use crate::certificate;
-use crate::chart::{self, ArchiveError, Context, RenderError};
+use crate::chart::{self, Context, RenderError};
 use crate::cluster::{Select, Watch};
-use crate::fetch::{FetchError, Library};
+use crate::fetch::{Library, LibraryError};
 use crate::manifest::{ManifestError, Object};
 use crate::matrix::{Index, IndexError};
 use crate::plan::Desired;
@@ -25,12 +25,9 @@ pub enum RightsError {
     /// The matrix.
     #[error(transparent)]
     Index(#[from] IndexError),
-    /// A chart that cannot be fetched.
+    /// A chart that cannot be fetched or opened.
     #[error(transparent)]
-    Fetch(#[from] FetchError),
-    /// A chart that cannot be opened.
-    #[error(transparent)]
-    Archive(#[from] ArchiveError),
+    Library(#[from] LibraryError),
     /// A chart that cannot be rendered.
     #[error(transparent)]
     Render(#[from] RenderError),
@@ -61,7 +58,7 @@ pub async fn rights(library: &Library, index: &Index, takes: impl Fn(&str, &Driv
     for (driver, versions) in &index.drivers {
         let driver: Arc<str> = driver.as_str().into();
         for entry in versions.versions.iter().filter(|entry| takes(&driver, &entry.version)) {
-            let chart = library.chart::<RightsError>(&entry.chart).await?;
+            let chart = library.chart(&entry.chart).await?;
             let rendered = chart::render(&chart, &chart::everything(&chart), &Context::default())?;
             for object in rendered {
                 all.push(Desired {

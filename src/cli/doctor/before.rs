@@ -81,7 +81,7 @@ async fn cluster(global: &Global, found: &mut Findings) -> Option<Cluster> {
         Ok(session) => session,
         Err(error) => {
             let named = global.kubeconfig.is_some() || global.context.is_some();
-            let absent = error.is_no_cluster() && !named;
+            let absent = error.no_cluster && !named;
             if !absent {
                 found.exits.push(error.exit);
             }
