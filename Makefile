@@ -43,7 +43,6 @@ test-all: ## The same with every kill point and every right instead of a sample 
 mutants: rust go ## Change the pure core line by line and see that a test fails (hours)
 	@cargo mutants --version >/dev/null 2>&1 || { echo "cargo-mutants is missing: cargo install --locked cargo-mutants" >&2; exit 1; }
 	@$(CARGO) mutants --no-shuffle --output target
-	@$(CARGO) mutants --no-shuffle --config .cargo/mutants-login.toml --output target/mutants-login
 
 bench: rust go ## Print the measurements: requests, memory, wall times beside kubectl and helm
 	@$(CARGO) build --workspace

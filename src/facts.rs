@@ -2,17 +2,9 @@
 //!
 //! Layer 0: may use `types` and `api` only.
 
-mod granted;
-mod inventory;
 mod labels;
-mod needs;
-mod tagging;
 
-pub use granted::Granted;
-pub use inventory::{Datastore, Entity, Host, Inventory, Machine, ManagedObject};
 pub use labels::Labels;
-pub use needs::{Feature, Needs, WantedDatastore, WantedPolicy};
-pub use tagging::{Policy, Tagging};
 
 use crate::types::{KubernetesVersion, Secret, Thumbprint, Trust, VcenterVersion};
 use std::sync::Arc;
@@ -57,6 +49,17 @@ pub struct Credentials {
     pub user: String,
     /// The password.
     pub password: Secret,
+}
+
+/// Credentials with the Secret that they come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredCredentials {
+    /// User name and password.
+    pub credentials: Credentials,
+    /// The Secret as namespace/name.
+    pub secret: String,
+    /// The resource version of the Secret.
+    pub version: String,
 }
 
 /// A node as the drivers see it.

@@ -6,7 +6,7 @@ pub mod embedded;
 mod library;
 mod local;
 
-pub use library::{Edition, Library};
+pub use library::{Edition, Library, LibraryError};
 
 use crate::types::{ChartRef, Digest};
 use std::fmt;

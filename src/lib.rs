@@ -8,7 +8,7 @@
 //! | layer | rooms | may use |
 //! |---|---|---|
 //! | 0 vocabulary | [`types`], [`api`], [`facts`] | serde, semver, kube-core |
-//! | 1 pure core | [`yaml`], [`matrix`], [`chart`], [`driverconfig`], [`manifest`], [`health`], [`plan`], [`status`] | layer 0; no client, clock, environment, file or await |
+//! | 1 pure core | [`yaml`], [`matrix`], [`chart`], [`driverconfig`], [`manifest`], [`health`], [`vsphere`], [`certificate`], [`plan`], [`status`] | layer 0; no client, clock, environment, file or await |
 //! | 2 ports | [`cluster`], [`fetch`], [`vcenter`] | layers 0 and 1; not each other |
 //! | 3 drivers | [`reconcile`], [`controller`], [`runtime`], [`cli`] | everything below |
 //!
@@ -16,6 +16,7 @@
 //! without the feature `io`.
 
 pub mod api;
+pub mod certificate;
 pub mod chart;
 #[cfg(feature = "cli")]
 pub mod cli;
@@ -40,4 +41,5 @@ pub mod status;
 pub mod types;
 #[cfg(feature = "io")]
 pub mod vcenter;
+pub mod vsphere;
 pub mod yaml;

@@ -15,7 +15,7 @@ mod trust;
 mod version;
 
 pub use chart_ref::ChartRef;
-pub use count::count;
+pub use count::{count, name_list};
 pub use digest::{Digest, ParseDigestError};
 pub use distance::{distance, nearest};
 pub use object_id::{ById, GroupKind, Ids, Name, ObjectId, OfKey};

@@ -11,10 +11,9 @@
 
 mod budget;
 mod caller;
-mod certificate;
 mod echo;
-mod error;
 mod exchange;
+mod fault;
 #[doc(hidden)]
 pub mod fuzz;
 mod gathered;
@@ -25,7 +24,6 @@ mod method;
 mod offload;
 mod policies;
 mod privileges;
-mod refusal;
 mod response;
 mod session;
 mod soap;
@@ -34,14 +32,12 @@ mod tls;
 mod wire;
 mod xml;
 
-pub use budget::{Budget, Excess, Limits, Pool};
-pub use certificate::CertificateFacts;
-pub use error::{ProbeError, Stage};
+pub use budget::{Budget, Limits, Pool};
 pub use inspections::Inspections;
-pub use refusal::SessionError;
 pub use session::Session;
 
-use crate::types::{Trust, VcenterVersion};
+use crate::types::Trust;
+use crate::vsphere::{ProbeError, ProbeStage, VcenterFacts, plain};
 
 /// An answer to an anonymous question is a few kilobytes; one that grows past this is not from a vCenter.
 pub const MAX_ANSWER: usize = 1 << 20;
@@ -69,25 +65,6 @@ impl Endpoint {
     }
 }
 
-/// What a vCenter says about itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VcenterFacts {
-    /// `about.version`, for example 8.0.3.
-    pub version: VcenterVersion,
-    /// `about.build`.
-    pub build: String,
-    /// `about.apiType`: always `VirtualCenter` here.
-    pub api_type: String,
-    /// `about.apiVersion`.
-    pub api_version: String,
-    /// `about.instanceUuid`: tells two names of one vCenter from two vCenters.
-    pub instance_uuid: String,
-    /// `about.fullName`.
-    pub full_name: String,
-    /// The certificate it presented.
-    pub certificate: CertificateFacts,
-}
-
 /// Asks a vCenter who it is.
 ///
 /// # Errors
@@ -102,7 +79,7 @@ pub async fn facts(endpoint: &Endpoint, budget: &Budget) -> Result<VcenterFacts,
         budget,
     };
     let answer = clock
-        .within(Stage::IsVcenter, async {
+        .within(ProbeStage::IsVcenter, async {
             exchange::Pipe::open(endpoint, stream)
                 .await?
                 .post(endpoint, &method::VIM, soap::RETRIEVE_SERVICE_CONTENT, None, bounds)
@@ -119,9 +96,4 @@ pub async fn facts(endpoint: &Endpoint, budget: &Budget) -> Result<VcenterFacts,
         full_name: about.full_name,
         certificate,
     })
-}
-
-/// The server's words go into events and onto screens: one line, and not a long one.
-fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(256).collect()
 }

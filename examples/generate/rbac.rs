@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::path::Path;
 use vdo::fetch::{Library, Store};
-use vdo::reconcile::{RightsError, rights};
+use vdo::reconcile::rights;
 use vdo::yaml;
 
 const HEADER: &str = "# Generated from charts/ by `make generate`. Do not edit.\n";
@@ -23,7 +23,7 @@ pub fn rbac() -> Result<(), Failure> {
 pub fn files() -> Result<Vec<(&'static str, String)>, Failure> {
     let library = Library::new(Store::Embedded);
     let rights = tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
-        let index = library.index::<RightsError>().await?.index;
+        let index = library.index().await?.index;
         rights(&library, &index, |_, _| true).await
     })?;
     let files = [

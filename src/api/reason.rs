@@ -244,7 +244,7 @@ reasons! {
     TrustDiffers,
     /// Volumes that several nodes may share are attached, and an upgrade of the CSI driver waits for them to be detached.
     SharedVolumesAttached,
-    /// The certificate of a webhook is expired, for another name, or signed by nobody whom the API server trusts.
+    /// The certificate of a webhook is expired, for another name, or not trusted by the API server.
     WebhookCertificateInvalid,
 
     /// The kubelet of a node does not leave it to a cloud provider.

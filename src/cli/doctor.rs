@@ -15,7 +15,7 @@ use super::args::{Doctor as Args, DoctorVerb, Format, Global};
 use super::session::Session;
 use super::{Answer, CliError, Exit};
 use crate::facts::Node;
-use crate::health::{ConnectionReport, NodeReport, Privileges, kubelet_stage};
+use crate::vsphere::{ConnectionReport, NodeReport, Privileges, kubelet_check};
 use check::{Check, Mark, Subject, worst};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -72,7 +72,7 @@ fn connection_subject(name: &str, told: &ConnectionReport) -> Subject {
             .iter()
             .map(|about| format!("vCenter {} build {}", about.version, about.build))
             .collect(),
-        checks: told.stages.iter().map(Check::of_stage).collect(),
+        checks: told.checks.iter().map(Check::of_connection).collect(),
     }
 }
 
@@ -80,7 +80,7 @@ fn connection_subject(name: &str, told: &ConnectionReport) -> Subject {
 fn kubelet(nodes: &[Arc<Node>]) -> Check {
     Check {
         check: "KubeletsExternal".into(),
-        ..Check::of_stage(&kubelet_stage(nodes))
+        ..Check::of_connection(&kubelet_check(nodes))
     }
 }
 

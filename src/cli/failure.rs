@@ -8,8 +8,6 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-const NO_CLUSTER: &str = "no cluster is configured: there is no kubeconfig that can be read, and this is not a pod";
-
 /// Why a verb did not come through: what happened to which object, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CliError {
@@ -19,6 +17,8 @@ pub struct CliError {
     pub remedy: String,
     /// The exit code.
     pub exit: Exit,
+    /// No cluster was named at all, as opposed to one that does not answer.
+    pub(super) no_cluster: bool,
 }
 
 impl fmt::Display for CliError {
@@ -36,12 +36,8 @@ impl CliError {
             what: what.into(),
             remedy: remedy.into(),
             exit,
+            no_cluster: false,
         }
-    }
-
-    /// Whether no cluster was named at all, as opposed to one that does not answer.
-    pub(super) fn is_no_cluster(&self) -> bool {
-        self.what == NO_CLUSTER
     }
 
     /// Something that cannot be the user's doing.
@@ -156,7 +152,14 @@ impl From<ClientError> for CliError {
                 let slow = Self::of(Exit::TimedOut, &error);
                 Self::new(slow.exit, slow.what, format!("{}\nOr give it longer with --timeout.", slow.remedy))
             }
-            ClientError::Missing(_) => Self::new(Exit::Cluster, NO_CLUSTER, "Name a kubeconfig with --kubeconfig or KUBECONFIG."),
+            ClientError::Missing(_) => Self {
+                no_cluster: true,
+                ..Self::new(
+                    Exit::Cluster,
+                    "no cluster is configured: there is no kubeconfig that can be read, and this is not a pod",
+                    "Name a kubeconfig with --kubeconfig or KUBECONFIG.",
+                )
+            },
             _ => Self::of(Exit::Cluster, &error),
         }
     }

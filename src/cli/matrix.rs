@@ -14,7 +14,7 @@ use super::failure::unknown;
 use super::session::now;
 use super::{Answer, CliError, Exit, style};
 use crate::api::chain;
-use crate::fetch::{Edition, FetchError, Library, Store};
+use crate::fetch::{Edition, FetchError, Library, LibraryError, Store};
 use crate::matrix::{Confidence, Driver, Entry, Index, State, Support};
 use crate::reconcile::ReconcileError;
 use crate::types::{Digest, VersionRange};
@@ -44,8 +44,8 @@ pub(super) async fn index(store: &Store) -> Result<Index, CliError> {
 pub(super) async fn library(named: &MatrixFile) -> Result<(Library, Edition), CliError> {
     let library = Library::new(named.store());
     let place = library.to_string();
-    let edition = library.index::<ReconcileError>().await.map_err(|error| match &error {
-        ReconcileError::Matrix(wrong) => {
+    let edition = library.index().await.map_err(|error| match &error {
+        LibraryError::Index(wrong) => {
             let told = CliError::of(Exit::Refused, wrong);
             CliError {
                 what: format!("{place}: {}", told.what),
@@ -53,12 +53,12 @@ pub(super) async fn library(named: &MatrixFile) -> Result<(Library, Edition), Cl
                 ..told
             }
         }
-        ReconcileError::Fetch(FetchError::Index(cause)) => CliError::new(
+        LibraryError::Fetch(FetchError::Index(cause)) => CliError::new(
             Exit::NotFound,
             chain(cause.as_ref()),
             "Name a matrix index, or a folder with index.yaml",
         ),
-        _ => CliError::from(error),
+        _ => CliError::from(ReconcileError::from(error)),
     })?;
     Ok((library, edition))
 }

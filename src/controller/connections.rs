@@ -4,12 +4,16 @@ use super::memory::{Asking, Connection, newest};
 use super::{Context, logins, now};
 use crate::api::{ConditionType, Conditions, CredentialStatus, VDOConfig, VsphereCloudConfig, VsphereCloudConfigStatus};
 use crate::cluster::ClusterError;
-use crate::facts::{Needs, Node};
+use crate::facts::Node;
 use crate::manifest::merge_patch;
-use crate::reconcile::connection::{self, Inputs, Login, Look, Probe, Question};
+use crate::reconcile::connection::{self, Inputs};
 use crate::reconcile::{acting, configs, neighbours, nodes};
 use crate::status::notes;
-use crate::vcenter::VcenterFacts;
+use crate::vsphere::lockout::Key;
+use crate::vsphere::{
+    Inspection, InspectionRequest, LoginOutcome, ProbeOutcome, Requirements, VcenterFacts, coverage, cross_checks, fold_status,
+    with_probe_times,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::runtime::controller::Action;
@@ -43,24 +47,21 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
     let around = around(&context, &object).await;
     let asking = asking(&context, &object, &inputs, around.as_ref(), &uid);
     let before = object.status.clone().unwrap_or_default();
-    let look = if memory.due_in(&asking).is_zero() {
+    let inspection = if memory.due_in(&asking).is_zero() {
         Some(ask(&context, &mut object, &inputs, &mut memory, &asking, around).await)
     } else {
         None
     };
-    let among = memory
-        .coverage
-        .as_ref()
-        .map(|own| connection::among(own, &context.memory.coverages()));
-    let mut status = connection::fold(&object, &inputs, look.as_ref(), among, &Time(now()));
-    if look.is_some() {
+    let among = memory.coverage.as_ref().map(|own| cross_checks(own, &context.memory.coverages()));
+    let mut status = fold_status(&object, inputs.credentials.as_ref(), inspection.as_ref(), among, &Time(now()));
+    if inspection.is_some() {
         let pause = memory.due_in(&asking);
         // When it is asked every few seconds, or once more after a restart, that alone is no news: each write wakes everybody.
         let told = status.probes.as_ref().and_then(|probes| probes.next.as_ref());
         let over = told.is_none_or(|next| next.0 <= now());
         if (over && pause >= WORTH_WRITING) || object.status.as_ref() != Some(&status) {
             let next = now().checked_add(SignedDuration::try_from(pause).unwrap_or_default()).ok();
-            status = connection::asked(status, Time(second(now())), next.map(second).map(Time));
+            status = with_probe_times(status, Time(second(now())), next.map(second).map(Time));
         }
     }
     context
@@ -89,7 +90,7 @@ fn second(time: Timestamp) -> Timestamp {
 struct Around {
     connections: Vec<Arc<VsphereCloudConfig>>,
     nodes: Vec<Arc<Node>>,
-    needs: Needs,
+    requirements: Requirements,
 }
 
 async fn around(context: &Context, object: &VsphereCloudConfig) -> Option<Around> {
@@ -102,8 +103,12 @@ async fn around(context: &Context, object: &VsphereCloudConfig) -> Option<Around
     };
     match futures::try_join!(own, nodes(reader)) {
         Ok(((connections, configs), nodes)) => {
-            let needs = needs(&configs, &context.namespace, &object.name_any(), &connections);
-            Some(Around { connections, nodes, needs })
+            let requirements = requirements(&configs, &context.namespace, &object.name_any(), &connections);
+            Some(Around {
+                connections,
+                nodes,
+                requirements,
+            })
         }
         Err(error) => {
             tracing::warn!(connection = %object.name_any(), error = %crate::api::chain(&error), "what a connection is for cannot be read");
@@ -117,14 +122,14 @@ async fn around(context: &Context, object: &VsphereCloudConfig) -> Option<Around
 fn asking(context: &Context, object: &VsphereCloudConfig, inputs: &Inputs, around: Option<&Around>, uid: &str) -> Asking {
     let (spec, trust) = (&object.spec, inputs.trust.as_ref().ok());
     let version = inputs.credentials.as_ref().map(|found| (&found.secret, &found.version)).ok();
-    let needs = around.map(|around| &around.needs);
+    let requirements = around.map(|around| &around.requirements);
     let mut crowd = DefaultHasher::new();
     for node in around.iter().flat_map(|around| &around.nodes) {
         (&node.name, &node.system_uuid, &node.provider_id, &node.addresses).hash(&mut crowd);
     }
     Asking {
         with: format!(
-            "{}:{} {:?} {trust:?} {version:?} {needs:?}",
+            "{}:{} {:?} {trust:?} {version:?} {requirements:?}",
             spec.vc_ip, spec.port, spec.datacenters
         ),
         crowd: crowd.finish(),
@@ -147,27 +152,27 @@ async fn ask(
     memory: &mut Connection,
     asking: &Asking,
     around: Option<Around>,
-) -> Look {
-    let mut question = Question {
+) -> Inspection {
+    let mut request = InspectionRequest {
         server: object.spec.vc_ip.clone(),
         datacenters: object.spec.datacenters.clone(),
         index: connection::known_index(&context.world.library).await,
-        ..Question::default()
+        ..InspectionRequest::default()
     };
     let mut others = None;
     if let Some(around) = around {
-        question.alone = around.connections.len() < 2;
-        (question.needs, question.nodes) = (around.needs, around.nodes);
+        request.alone = around.connections.len() < 2;
+        (request.requirements, request.nodes) = (around.requirements, around.nodes);
         others = Some(around.connections);
     }
     let server = connection::endpoint(object, inputs).map_or_else(|| object.spec.vc_ip.clone(), |endpoint| endpoint.address());
     let budget = context.logins.inspections.begin(&server).await;
-    let mut look = Look {
-        question,
+    let mut inspection = Inspection {
+        request,
         probe: connection::probe(object, inputs, &budget).await,
-        login: Login::NotTried,
+        login: LoginOutcome::NotTried,
     };
-    if let Probe::Asked(answer) = &look.probe {
+    if let ProbeOutcome::Asked(answer) = &inspection.probe {
         match &**answer {
             Ok(facts) => {
                 tracing::debug!(connection = %object.name_any(), version = %facts.version, build = %facts.build, "vCenter answered");
@@ -179,7 +184,7 @@ async fn ask(
                 }
                 // Without knowing what others have tried, nothing is tried.
                 if let Some(others) = others {
-                    look.login = logins::look(context, object, inputs, facts, memory, &others, &look.question, &budget).await;
+                    inspection.login = logins::inspect(context, object, inputs, facts, memory, &others, &inspection.request, &budget).await;
                 }
             }
             Err(error) => {
@@ -187,29 +192,29 @@ async fn ask(
             }
         }
     }
-    if let Some(coverage) = connection::coverage(&object.name_any(), &look) {
+    if let Some(coverage) = coverage(&object.name_any(), &inspection) {
         memory.coverage = Some(Arc::new(coverage));
     } else if memory.asked_with != asking.with {
         memory.coverage = None;
     }
-    memory.well = matches!(&look.login, Login::In(_));
+    memory.well = matches!(&inspection.login, LoginOutcome::Succeeded(_));
     memory.failures = if memory.well { 0 } else { memory.failures.saturating_add(1) };
     memory.asked = Some(Instant::now());
     asking.with.clone_into(&mut memory.asked_with);
     memory.crowd = asking.crowd;
-    look
+    inspection
 }
 
 /// What the VDOConfig that acts asks of a connection.
-fn needs(configs: &[Arc<VDOConfig>], namespace: &str, connection: &str, all: &[Arc<VsphereCloudConfig>]) -> Needs {
+fn requirements(configs: &[Arc<VDOConfig>], namespace: &str, connection: &str, all: &[Arc<VsphereCloudConfig>]) -> Requirements {
     let existing = all.iter().map(|other| other.name_any()).collect();
-    acting(configs.iter().map(AsRef::as_ref)).map_or_else(Needs::default, |config| {
-        connection::needs(&config.spec, namespace, &existing, connection)
+    acting(configs.iter().map(AsRef::as_ref)).map_or_else(Requirements::default, |config| {
+        connection::requirements(&config.spec, namespace, &existing, connection)
     })
 }
 
 /// Ends the sessions of a login that no connection uses any more.
-fn release(context: &Context, login: Option<crate::reconcile::login::Key>) {
+fn release(context: &Context, login: Option<Key>) {
     if let Some(key) = login
         && !context.memory.uses(&key)
     {
@@ -229,7 +234,7 @@ pub(super) async fn claim(
     let verified = old.credential.as_ref().and_then(|c| c.verified.clone());
     let same = old.about.as_ref().is_none_or(|about| about.instance_uuid == facts.instance_uuid);
     let status = VsphereCloudConfigStatus {
-        about: Some(connection::about(facts)),
+        about: Some(facts.about()),
         credential: Some(CredentialStatus {
             verified: verified.filter(|version| same && *version != record.version),
             ..record.clone()

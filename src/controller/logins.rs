@@ -3,11 +3,12 @@
 use super::connections::claim;
 use super::memory::{Connection, lock};
 use super::{Context, now};
-use crate::api::{CredentialStatus, VsphereCloudConfig};
-use crate::reconcile::connection::{self, Inputs, Login, Question};
-use crate::reconcile::login::{self, Decision, Key, TagRefusals};
+use crate::api::{CredentialStatus, Failure as _, VsphereCloudConfig};
+use crate::reconcile::connection::{self, Inputs};
 use crate::runtime::metrics::OpenSession;
-use crate::vcenter::{Budget, Endpoint, Inspections, Session, SessionError, VcenterFacts};
+use crate::vcenter::{Budget, Endpoint, Inspections, Session};
+use crate::vsphere::lockout::{self, Decision, Key, TagRefusals};
+use crate::vsphere::{InspectionRequest, LoginOutcome, Readings, SessionError, VcenterFacts};
 use futures::future::join_all;
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -86,22 +87,22 @@ pub(super) fn key(inputs: &Inputs, facts: &VcenterFacts) -> Option<Key> {
 
 /// Reads what is asked for of a vCenter, in a session that is there or in a new one if that may be tried.
 #[expect(clippy::too_many_arguments, reason = "it is one step of an inspection")]
-pub(super) async fn look(
+pub(super) async fn inspect(
     context: &Context,
     object: &mut VsphereCloudConfig,
     inputs: &Inputs,
     facts: &VcenterFacts,
     memory: &mut Connection,
     others: &[Arc<VsphereCloudConfig>],
-    question: &Question,
+    request: &InspectionRequest,
     budget: &Budget,
-) -> Login {
+) -> LoginOutcome {
     let (Some(key), Some(endpoint)) = (key(inputs, facts), connection::endpoint(object, inputs)) else {
-        return Login::NotTried;
+        return LoginOutcome::NotTried;
     };
     let entry = context.logins.entry(&key);
     // The old session ends before the new one begins: there is never more than one.
-    if entry.open(&endpoint).is_some_and(|open| login::is_old(open.since, now()))
+    if entry.open(&endpoint).is_some_and(|open| lockout::is_old(open.since, now()))
         && let Some(old) = entry.take(&endpoint)
     {
         old.session.close().await;
@@ -113,7 +114,7 @@ pub(super) async fn look(
             Err(told) => return told,
         },
     };
-    let asks = !question.needs.all_categories().is_empty();
+    let asks = !request.requirements.all_categories().is_empty();
     let first = match asks {
         true => Some(entry.let_in.lock().await).filter(|let_in| !**let_in),
         false => None,
@@ -128,14 +129,14 @@ pub(super) async fn look(
         }
     });
     let may = refusals.allow(now());
-    let read = connection::read(&open.session, question, may, budget).await;
-    let refused = may && read.as_ref().is_ok_and(connection::Seen::tags_refused);
+    let read = connection::collect(&open.session, request, may, budget).await;
+    let refused = may && read.as_ref().is_ok_and(Readings::tags_refused);
     *lock(&entry.tags) = Some(if refused { refusals.and_one(now()) } else { refusals });
     if let Some(mut let_in) = first {
         *let_in = may && read.as_ref().is_ok_and(|seen| seen.tagging.is_ok());
     }
     match read {
-        Ok(seen) => Login::In(Box::new(seen)),
+        Ok(seen) => LoginOutcome::Succeeded(Box::new(seen)),
         Err(error) => {
             if error.ends_session() {
                 entry.take(&endpoint);
@@ -157,22 +158,22 @@ async fn log_in(
     key: &Key,
     entry: &Entry,
     budget: &Budget,
-) -> Result<Arc<Open>, Login> {
+) -> Result<Arc<Open>, LoginOutcome> {
     let (Ok(found), Some(endpoint)) = (&inputs.credentials, connection::endpoint(object, inputs)) else {
-        return Err(Login::NotTried);
+        return Err(LoginOutcome::NotTried);
     };
     let mut record = entry.record.lock().await;
     let records = match &*record {
         Some(known) => vec![known.clone()],
         None => [key.records(std::slice::from_ref(object)), key.records(others)].concat(),
     };
-    let claimed = match login::decide(key, &records, now()) {
-        Decision::Wait(known) => return Err(Login::Waits(known)),
-        Decision::Again => None,
-        Decision::Claim(begun) => {
+    let claimed = match lockout::decide(key, &records, now()) {
+        Decision::Wait(known) => return Err(LoginOutcome::Postponed(known)),
+        Decision::Proceed => None,
+        Decision::RecordFirst(begun) => {
             if let Err(error) = claim(context, object, facts, &begun, memory).await {
                 tracing::warn!(connection = %object.name_any(), error = %crate::api::chain(&error), "a login waits until it can be written down");
-                return Err(Login::NotTried);
+                return Err(LoginOutcome::NotTried);
             }
             *record = Some(begun.clone());
             Some(begun)
@@ -202,16 +203,16 @@ async fn log_in(
 }
 
 /// Keeps what the vCenter has decided about the credentials.
-fn judged(key: &Key, record: &mut Option<CredentialStatus>, claimed: Option<CredentialStatus>, error: SessionError) -> Login {
+fn judged(key: &Key, record: &mut Option<CredentialStatus>, claimed: Option<CredentialStatus>, error: SessionError) -> LoginOutcome {
     if error.is_rejection() {
-        let mut refused = claimed.unwrap_or_else(|| login::begun(key, None, now()));
-        refused.refused = Some(login::reason(&error).as_str().to_owned());
+        let mut refused = claimed.unwrap_or_else(|| lockout::begun(key, None, now()));
+        refused.refused = Some(error.reason().as_str().to_owned());
         *record = Some(refused.clone());
-        return Login::Waits(refused);
+        return LoginOutcome::Postponed(refused);
     }
     match claimed {
         // It may have been counted there: it is not tried again at once.
-        Some(begun) => Login::Waits(begun),
-        None => Login::Failed(error),
+        Some(begun) => LoginOutcome::Postponed(begun),
+        None => LoginOutcome::Failed(error),
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::api::{VDOConfigStatus, VsphereCloudConfigStatus};
 use crate::plan::History;
-use crate::reconcile::connection::Coverage;
-use crate::reconcile::login::Key;
+use crate::vsphere::Coverage;
+use crate::vsphere::lockout::Key;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

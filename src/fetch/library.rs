@@ -18,6 +18,20 @@ pub struct Edition {
     pub problem: Option<String>,
 }
 
+/// The index or a chart of a [`Library`] cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LibraryError {
+    /// It cannot be read, or its bytes are not the promised ones.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    /// The index is invalid.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// The chart cannot be opened.
+    #[error(transparent)]
+    Chart(#[from] ArchiveError),
+}
+
 /// A [`Store`] whose index and charts are read once: what was made of some bytes is kept by their digest, so nothing in here can be
 /// out of date, and losing it costs time only.
 pub struct Library {
@@ -55,21 +69,21 @@ impl Library {
     ///
     /// # Errors
     /// When it cannot be used, and there was none before.
-    pub async fn index<E: From<FetchError> + From<IndexError>>(&self) -> Result<Edition, E> {
+    pub async fn index(&self) -> Result<Edition, LibraryError> {
         let known = lock(&self.edition).clone();
         // What is in the binary does not change while it runs.
         if let (Store::Embedded, Some(known)) = (&self.store, &known) {
             return Ok(known.clone());
         }
         let (problem, error) = match self.store.index().await {
-            Err(error) => (chain(&error), E::from(error)),
+            Err(error) => (chain(&error), LibraryError::from(error)),
             Ok(bytes) => {
                 let digest = Digest::of(&bytes);
                 if let Some(known) = known.as_ref().filter(|known| known.digest == digest) {
                     return Ok(known.clone());
                 }
                 match self.parse(&bytes) {
-                    Err(error) => (chain(&error), E::from(error)),
+                    Err(error) => (chain(&error), LibraryError::from(error)),
                     Ok(index) => {
                         let edition = Edition {
                             digest,
@@ -111,7 +125,7 @@ impl Library {
     ///
     /// # Errors
     /// When it is not there, its bytes are others than promised, or they are no chart.
-    pub async fn chart<E: From<FetchError> + From<ArchiveError>>(&self, wanted: &ChartRef) -> Result<Arc<Chart>, E> {
+    pub async fn chart(&self, wanted: &ChartRef) -> Result<Arc<Chart>, LibraryError> {
         if let Some(known) = lock(&self.charts).get(&wanted.digest) {
             return Ok(known.clone());
         }
@@ -129,8 +143,6 @@ impl Library {
 mod tests {
     use super::*;
 
-    type Failure = Box<dyn std::error::Error>;
-
     fn indexed(folder: &std::path::Path, version: u32) {
         let text = format!(
             r#"{{"apiVersion": "vdo.vmware.com/matrix/v1", "kind": "CompatibilityMatrix", "version": {version}, "drivers": {{}}}}"#
@@ -139,54 +151,51 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn matrix_index_same_bytes_parsed_once_and_new_bytes_seen() -> Result<(), Failure> {
+    async fn matrix_index_same_bytes_parsed_once_and_new_bytes_seen() -> Result<(), Box<dyn std::error::Error>> {
         let folder = tempfile::tempdir()?;
         let library = Library::new(Store::Local(folder.path().to_owned()));
         indexed(folder.path(), 1);
-        let first = library.index::<Failure>().await?;
-        assert!(Arc::ptr_eq(&first.index, &library.index::<Failure>().await?.index));
+        let first = library.index().await?;
+        assert!(Arc::ptr_eq(&first.index, &library.index().await?.index));
         indexed(folder.path(), 2);
-        let second = library.index::<Failure>().await?;
+        let second = library.index().await?;
         assert_eq!((first.index.version, second.index.version), (1, 2));
         assert_ne!(first.digest, second.digest);
         Ok(())
     }
 
     #[tokio::test]
-    async fn matrix_index_unreadable_keeps_last_good_and_reports_problem() -> Result<(), Failure> {
+    async fn matrix_index_unreadable_keeps_last_good_and_reports_problem() -> Result<(), Box<dyn std::error::Error>> {
         let folder = tempfile::tempdir()?;
         let library = Library::new(Store::Local(folder.path().to_owned()));
         indexed(folder.path(), 2);
-        let second = library.index::<Failure>().await?;
+        let second = library.index().await?;
         std::fs::write(folder.path().join("index.yaml"), "drivers: [")?;
-        let kept = library.index::<Failure>().await?;
+        let kept = library.index().await?;
         assert!(Arc::ptr_eq(&kept.index, &second.index), "a broken index takes no place");
         assert!(kept.problem.is_some_and(|problem| !problem.is_empty()), "and is not hidden");
         std::fs::remove_file(folder.path().join("index.yaml"))?;
-        let problem = library.index::<Failure>().await?.problem.unwrap_or_default();
+        let problem = library.index().await?.problem.unwrap_or_default();
         assert!(problem.contains("index.yaml"), "{problem}");
         indexed(folder.path(), 3);
-        let third = library.index::<Failure>().await?;
+        let third = library.index().await?;
         assert_eq!((third.index.version, third.problem), (3, None));
         Ok(())
     }
 
     #[tokio::test]
-    async fn matrix_index_missing_without_earlier_one_is_error() -> Result<(), Failure> {
+    async fn matrix_index_missing_without_earlier_one_is_error() -> Result<(), Box<dyn std::error::Error>> {
         let folder = tempfile::tempdir()?;
         indexed(folder.path(), 0);
         let fresh = Library::new(Store::Local(folder.path().join("nothing.yaml")));
-        assert!(
-            fresh.index::<Failure>().await.is_err(),
-            "without one before there is nothing to keep"
-        );
+        assert!(fresh.index().await.is_err(), "without one before there is nothing to keep");
         Ok(())
     }
 
     #[tokio::test]
-    async fn chart_cache_same_digest_opened_once_and_size_bounded() -> Result<(), Failure> {
+    async fn chart_cache_same_digest_opened_once_and_size_bounded() -> Result<(), Box<dyn std::error::Error>> {
         let library = Library::new(Store::Embedded);
-        let edition = library.index::<Failure>().await?;
+        let edition = library.index().await?;
         let charts: Vec<&ChartRef> = edition
             .index
             .drivers
@@ -194,25 +203,25 @@ mod tests {
             .flat_map(|driver| &driver.versions)
             .map(|entry| &entry.chart)
             .collect();
-        let first = library.chart::<Failure>(charts[0]).await?;
-        assert!(Arc::ptr_eq(&first, &library.chart::<Failure>(charts[0]).await?));
+        let first = library.chart(charts[0]).await?;
+        assert!(Arc::ptr_eq(&first, &library.chart(charts[0]).await?));
         for chart in &charts[..=CHARTS] {
-            library.chart::<Failure>(chart).await?;
+            library.chart(chart).await?;
         }
         assert!(lock(&library.charts).len() <= CHARTS);
         Ok(())
     }
 
     #[tokio::test]
-    async fn chart_cache_known_chart_with_other_digest_is_error() -> Result<(), Failure> {
+    async fn chart_cache_known_chart_with_other_digest_is_error() -> Result<(), Box<dyn std::error::Error>> {
         let library = Library::new(Store::Embedded);
-        let edition = library.index::<Failure>().await?;
+        let edition = library.index().await?;
         let known = &edition.index.drivers.values().next().expect("a driver").versions[0].chart;
-        library.chart::<Failure>(known).await?;
+        library.chart(known).await?;
         let mut other = known.clone();
         other.digest = Digest::of(b"something else");
         assert!(
-            library.chart::<Failure>(&other).await.is_err(),
+            library.chart(&other).await.is_err(),
             "a known chart does not answer for another digest"
         );
         Ok(())

@@ -1,9 +1,8 @@
-use super::connection::some;
-use super::{PodTrouble, Pods, Verdict, assess, last_words, unserved, worst_pod};
+use super::{PodTrouble, Pods, Verdict, assess, log_excerpt, unserved, worst_pod};
 use crate::api::Reason;
 use crate::facts::Node;
 use crate::manifest::Object;
-use crate::types::{CPI, CSI};
+use crate::types::{CPI, CSI, name_list};
 use std::sync::Arc;
 
 /// Whether a driver works.
@@ -25,11 +24,11 @@ impl DriverHealth {
     /// Adds what the log of the failing container said last, else what it left as its termination message, without these secrets; and
     /// how to read all of it.
     #[must_use]
-    pub fn with_last_words(mut self, words: Option<&str>, secrets: &[&str]) -> Self {
+    pub fn with_log_excerpt(mut self, words: Option<&str>, secrets: &[&str]) -> Self {
         let Some((pod, container)) = self.trouble.as_ref().and_then(|t| Some((t, t.container.as_ref()?))) else {
             return self;
         };
-        let left = || last_words(&container.ended.as_ref()?.message, secrets);
+        let left = || log_excerpt(&container.ended.as_ref()?.message, secrets);
         if let Some(words) = words.map(str::to_owned).or_else(left) {
             self.message.push_str(&format!("; it said: {words}"));
         }
@@ -96,7 +95,7 @@ pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], slices
     };
     if !lacking.is_empty() {
         let names: Vec<&str> = lacking.iter().map(|node| node.name.as_str()).collect();
-        let message = format!("{} of {} nodes are not yet {what}: {}", names.len(), nodes.len(), some(&names));
+        let message = format!("{} of {} nodes are not yet {what}: {}", names.len(), nodes.len(), name_list(&names));
         return not_ready(reason, message);
     }
     DriverHealth {

@@ -1,4 +1,5 @@
-use super::{Pods, Verdict, workload};
+use super::rollout::{self, condition};
+use super::{Pods, Verdict};
 use crate::api::Reason;
 use crate::manifest::Object;
 use serde_json::Value;
@@ -16,7 +17,7 @@ pub fn assess(object: &Object) -> (Verdict, Pods) {
             Pods::default(),
         );
     }
-    if let Some(found) = workload::assess(object) {
+    if let Some(found) = rollout::assess(object) {
         return found;
     }
     let seen = object.has_status().then(|| object.number("/status/observedGeneration")).flatten();
@@ -101,14 +102,6 @@ fn shared(object: &Object) -> Option<String> {
         .or_else(|| condition(object, "Ready", "False"))
         .or_else(|| condition(object, "Ready", "Unknown"))
         .map(told)
-}
-
-/// Reason and message of a condition that has this status.
-pub(super) fn condition(object: &Object, kind: &str, status: &str) -> Option<String> {
-    let text = |c: &Value, key: &str| c.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let all = object.value().pointer("/status/conditions").and_then(Value::as_array)?;
-    let found = all.iter().find(|c| text(c, "type") == kind && text(c, "status") == status)?;
-    Some(format!("{}: {}", text(found, "reason"), text(found, "message")))
 }
 
 #[cfg(test)]

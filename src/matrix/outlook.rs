@@ -3,7 +3,7 @@
 use super::index::Index;
 use super::judge::{Bar, Wish, judge, misfits};
 use super::rejection::{NoFit, Rejection};
-use super::resolve::{DriverRequest, Query, resolve, step_because};
+use super::resolve::{DriverRequest, Query, resolve};
 use super::steps::{Step, steps};
 use crate::types::{DriverName, DriverVersion, KubernetesVersion, VcenterVersion};
 use std::collections::BTreeMap;
@@ -160,12 +160,8 @@ fn changes(index: &Index, query: &Query<'_>, before: Option<Platform>) -> Result
             from: from.cloned(),
             path,
             when,
-            // all steps are told at once, so the reason is that for the last one
-            because: pick
-                .because
-                .strip_prefix(&step_because(&pick.target))
-                .unwrap_or(&pick.because)
-                .to_owned(),
+            // All steps are shown at once, so the reason is the one for the last step.
+            because: pick.because_target,
             driver: name,
         });
     }

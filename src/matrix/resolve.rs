@@ -73,8 +73,10 @@ pub struct Pick {
     pub waits: Option<Rejected>,
     /// Its chart.
     pub chart: ChartRef,
-    /// Why this one, as the end of "chosen because".
+    /// Why this version, as the end of "chosen because".
     pub because: String,
+    /// Why the target; the same as `because` unless this version is a step on the way to it.
+    pub because_target: String,
     /// The best version that fits, whether or not it is the chosen one. `None` only beside an overridden pin.
     pub newest: Option<DriverVersion>,
     /// Why the version does not fit, when it is taken all the same: pinned with force, or kept because nothing is updated.
@@ -365,10 +367,12 @@ fn taken(options: &Options<'_>, choice: &Choice<'_>, query: &Query<'_>) -> Pick 
         .map(|installed| steps(&options.verdicts.judged, installed, target))
         .unwrap_or_default();
     let entry = way.first().copied().unwrap_or(target);
-    let mut because = choice.because.clone().unwrap_or_else(|| reason_for(options.driver, target, query));
-    if entry.version != target.version {
-        because = step_because(&target.version) + &because;
-    }
+    let because_target = choice.because.clone().unwrap_or_else(|| reason_for(options.driver, target, query));
+    let because = if entry.version == target.version {
+        because_target.clone()
+    } else {
+        format!("a step on the way to {}: {because_target}", target.version)
+    };
     let checked = query.drivers.get(options.name).is_some_and(|request| request.unmet.is_some());
     let step = |(i, entry): (usize, &&Entry)| {
         let mut step = Step::to(entry);
@@ -390,6 +394,7 @@ fn taken(options: &Options<'_>, choice: &Choice<'_>, query: &Query<'_>) -> Pick 
         waits: waits(&options.verdicts, &target.version),
         chart: entry.chart.clone(),
         because,
+        because_target,
         newest: options.newest.clone(),
         overridden: choice.overridden.clone(),
         deprecated: match &entry.state {
@@ -397,11 +402,6 @@ fn taken(options: &Options<'_>, choice: &Choice<'_>, query: &Query<'_>) -> Pick 
             State::Good | State::Withdrawn(_) => None,
         },
     }
-}
-
-/// What stands before the reason for the target where a step on the way to it is taken.
-pub(super) fn step_because(target: &DriverVersion) -> String {
-    format!("a step on the way to {target}: ")
 }
 
 fn waits(verdicts: &Verdicts<'_>, target: &DriverVersion) -> Option<Rejected> {

@@ -7,68 +7,79 @@ use crate::status::{Upgradeable, short};
 /// Whether the next minor fits, and where it fits whether the one after it does, which is one more upgrade away.
 pub(super) fn upgradeable(index: &Index, query: &Query<'_>) -> Upgradeable {
     let next = matrix::upgradeable(index, query);
-    let mut said = words(&next);
-    let Some(installed) = next.result.ok().filter(|_| said.fits) else {
-        return said;
+    let verdict = Verdict::of(&next);
+    let condition = |message: String| Upgradeable {
+        fits: verdict.reason == Reason::Healthy,
+        reason: verdict.reason,
+        message,
     };
-    let Ok(kubernetes) = next.kubernetes.parse() else { return said };
-    let after = words(&matrix::upgradeable(
+    let message = match verdict.reason {
+        Reason::Healthy => format!("Kubernetes {} {}", next.kubernetes, verdict.why),
+        _ => format!("Kubernetes {} does not fit: {}", next.kubernetes, verdict.why),
+    };
+    let (true, Ok(installed), Ok(kubernetes)) = (next.fits(), &next.result, next.kubernetes.parse()) else {
+        return condition(message);
+    };
+    let after = matrix::upgradeable(
         index,
         &Query {
             kubernetes: &kubernetes,
-            installed: &installed,
+            installed,
             ..*query
         },
-    ));
-    let rest = after.message.trim_start_matches("Kubernetes ");
-    let rest = rest.replace(" does not fit: ", " does not: ");
-    said.message = format!("{}, {rest}", said.message);
-    said
+    );
+    let later = Verdict::of(&after);
+    condition(match later.reason {
+        Reason::Healthy => format!("{message}, {} {}", after.kubernetes, later.why),
+        _ => format!("{message}, {} does not: {}", after.kubernetes, later.why),
+    })
 }
 
-/// The answer of the matrix in the words of a condition.
-fn words(next: &matrix::Upgradeable) -> Upgradeable {
-    let kubernetes = &next.kubernetes;
-    if let Some((name, (version, reason))) = next.forced.first_key_value() {
-        return Upgradeable {
-            fits: false,
-            reason: Reason::IncompatiblePin,
-            message: format!(
-                "Kubernetes {kubernetes} does not fit: {} {version} stays, and it {reason}",
-                short(name)
-            ),
-        };
-    }
-    match &next.result {
-        Ok(versions) => {
-            let versions: Vec<String> = versions
-                .iter()
-                .map(|(name, version)| format!("{} {version}", short(name)))
-                .collect();
-            Upgradeable {
-                fits: true,
-                reason: Reason::Healthy,
-                message: format!("Kubernetes {kubernetes} fits with {}", versions.join(" and ")),
-            }
+/// The answer of the matrix for one minor.
+struct Verdict {
+    /// Healthy when it fits.
+    reason: Reason,
+    /// With which versions it fits, or why it does not.
+    why: String,
+}
+
+impl Verdict {
+    fn of(next: &matrix::Upgradeable) -> Self {
+        if let Some((name, (version, reason))) = next.forced.first_key_value() {
+            return Self {
+                reason: Reason::IncompatiblePin,
+                why: format!("{} {version} stays, and it {reason}", short(name)),
+            };
         }
-        Err(error) => {
-            let why: Vec<String> = error
-                .all()
-                .map(|error| match &error.cause {
-                    Cause::PinRejected { pin, reason, .. } => format!("{} is pinned to {pin}, which {reason}", short(&error.driver)),
-                    Cause::NothingFits => format!("no {} version fits it", short(&error.driver)),
-                    _ => error.to_string(),
-                })
-                .collect();
-            let pinned = matches!(error.cause, Cause::PinRejected { .. } | Cause::UnknownPin { .. });
-            Upgradeable {
-                fits: false,
-                reason: if pinned {
-                    Reason::IncompatiblePin
-                } else {
-                    Reason::NoCompatibleVersion
-                },
-                message: format!("Kubernetes {kubernetes} does not fit: {}", why.join("; ")),
+        match &next.result {
+            Ok(versions) => {
+                let versions: Vec<String> = versions
+                    .iter()
+                    .map(|(name, version)| format!("{} {version}", short(name)))
+                    .collect();
+                Self {
+                    reason: Reason::Healthy,
+                    why: format!("fits with {}", versions.join(" and ")),
+                }
+            }
+            Err(error) => {
+                let why: Vec<String> = error
+                    .all()
+                    .map(|error| match &error.cause {
+                        Cause::PinRejected { pin, reason, .. } => format!("{} is pinned to {pin}, which {reason}", short(&error.driver)),
+                        Cause::NothingFits => format!("no {} version fits it", short(&error.driver)),
+                        _ => error.to_string(),
+                    })
+                    .collect();
+                let pinned = matches!(error.cause, Cause::PinRejected { .. } | Cause::UnknownPin { .. });
+                Self {
+                    reason: if pinned {
+                        Reason::IncompatiblePin
+                    } else {
+                        Reason::NoCompatibleVersion
+                    },
+                    why: why.join("; "),
+                }
             }
         }
     }

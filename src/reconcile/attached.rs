@@ -283,6 +283,7 @@ mod tests {
                 waits: None,
                 chart: entry.chart.clone(),
                 because: String::new(),
+                because_target: String::new(),
                 newest: None,
                 overridden: forced.then(String::new),
                 deprecated: None,

@@ -28,7 +28,7 @@ pub(super) async fn basis(
     installed: &BTreeMap<DriverName, DriverVersion>,
     asked: &Asked,
 ) -> Result<Basis, ReconcileError> {
-    let error = match library.index::<ReconcileError>().await {
+    let error = match library.index().await {
         Ok(edition) => {
             return Ok(Basis { edition, narrowed: false });
         }
@@ -44,7 +44,7 @@ pub(super) async fn basis(
             },
             narrowed: true,
         }),
-        None => Err(error),
+        None => Err(error.into()),
     }
 }
 

@@ -128,9 +128,9 @@ pub async fn decide(occasion: &Occasion<'_>, world: &World, survey: &Survey, rep
     watch.lap(report, "resolve");
     let mut charts = BTreeMap::new();
     for (driver, pick) in &chosen.resolution.picks {
-        match world.library.chart::<ReconcileError>(&pick.chart).await {
+        match world.library.chart(&pick.chart).await {
             Ok(chart) => drop(charts.insert(driver.clone(), chart)),
-            Err(error) => failures.of([driver.clone()], error),
+            Err(error) => failures.of([driver.clone()], error.into()),
         }
     }
     watch.lap(report, "fetch");

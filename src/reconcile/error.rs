@@ -1,5 +1,6 @@
 use crate::api::{Class, Failure, Reason};
 use crate::cluster::ClusterError;
+use crate::fetch::LibraryError;
 use crate::plan::{InventoryError, InventoryTooLarge, PlanRejected};
 
 /// Why a reconcile did not come through. Errors of other rooms are passed on as they are: each says its own sentence.
@@ -230,6 +231,16 @@ impl Failure for ReconcileError {
             | Self::Inventory(_)
             | Self::InventoryTooLarge(_)
             | Self::Plan(_) => Class::Terminal,
+        }
+    }
+}
+
+impl From<LibraryError> for ReconcileError {
+    fn from(error: LibraryError) -> Self {
+        match error {
+            LibraryError::Fetch(error) => Self::Fetch(error),
+            LibraryError::Index(error) => Self::Matrix(error),
+            LibraryError::Chart(error) => Self::Archive(error),
         }
     }
 }

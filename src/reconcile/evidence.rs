@@ -2,7 +2,7 @@
 
 use super::World;
 use crate::cluster::{ClusterError, pod_log};
-use crate::health::{DriverHealth, PodTrouble, last_words};
+use crate::health::{DriverHealth, PodTrouble, log_excerpt};
 use crate::status::Report;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -41,7 +41,7 @@ async fn tell(world: &World, health: DriverHealth, secrets: &[&str]) -> DriverHe
         Some(trouble) if trouble.crashed() => words(world, trouble, secrets).await,
         _ => None,
     };
-    health.with_last_words(words.as_deref(), secrets)
+    health.with_log_excerpt(words.as_deref(), secrets)
 }
 
 async fn words(world: &World, trouble: &PodTrouble, secrets: &[&str]) -> Option<String> {
@@ -53,7 +53,7 @@ async fn words(world: &World, trouble: &PodTrouble, secrets: &[&str]) -> Option<
     }
     let log = pod_log(&world.client, &trouble.namespace, &trouble.pod, &container.name, trouble.is_over()).await;
     let words = match log {
-        Ok(log) => last_words(&log, secrets),
+        Ok(log) => log_excerpt(&log, secrets),
         Err(error @ ClusterError::Forbidden { .. }) => {
             tracing::warn!(pod = trouble.pod, container = container.name, error = %crate::api::chain(&error), "its log cannot be read");
             None

@@ -6,7 +6,7 @@ use super::error::ReconcileError;
 use super::node::{node, registers};
 use crate::api::{CertificateStatus, ConditionType, Conditions, SERVERS, VDOConfig, VsphereCloudConfig, VsphereCloudConfigStatus};
 use crate::cluster::{ClusterError, Reader, Select, View, Watch};
-use crate::facts::{Cluster, Connection, Credentials, Node};
+use crate::facts::{Cluster, Connection, Credentials, Node, StoredCredentials};
 use crate::manifest::Object;
 use crate::types::{KubernetesVersion, Secret, Thumbprint, Trust, VcenterVersion, names_server};
 use base64::Engine as _;
@@ -174,7 +174,7 @@ fn sha1(trust: &Trust, presented: Option<&CertificateStatus>) -> Option<Thumbpri
 }
 
 /// Why a connection must not reach a driver as it is now. In an outage, what was found before counts.
-fn blocked(status: &VsphereCloudConfigStatus, current: bool, found: &Found) -> Option<String> {
+fn blocked(status: &VsphereCloudConfigStatus, current: bool, found: &StoredCredentials) -> Option<String> {
     let failed = |kind| {
         let condition = Conditions::find(&status.conditions, kind).filter(|c| current && c.status == "False");
         condition.map(|c| c.message.clone())
@@ -213,21 +213,11 @@ pub fn port(object: &VsphereCloudConfig) -> u16 {
     u16::try_from(object.spec.port).unwrap_or(443)
 }
 
-/// Credentials, and where they came from.
-pub struct Found {
-    /// User and password.
-    pub credentials: Credentials,
-    /// The Secret as namespace/name.
-    pub secret: String,
-    /// Its resource version.
-    pub version: String,
-}
-
 /// The user name and password of a connection, by the name of the Secret only.
 ///
 /// # Errors
 /// When the Secret is missing, of another type, or lacks a part.
-pub async fn credentials(reader: &Reader, object: &VsphereCloudConfig) -> Result<Found, ReconcileError> {
+pub async fn credentials(reader: &Reader, object: &VsphereCloudConfig) -> Result<StoredCredentials, ReconcileError> {
     let own = object.namespace().unwrap_or_default();
     let name = &object.spec.credentials;
     // Whoever may write a connection must not thereby read the Secrets of others.
@@ -285,7 +275,7 @@ fn meant_for(secret: &Object, object: &VsphereCloudConfig) -> Result<(), Reconci
     })
 }
 
-fn read(secret: &Object, connection: &str) -> Result<Found, ReconcileError> {
+fn read(secret: &Object, connection: &str) -> Result<StoredCredentials, ReconcileError> {
     const BASIC_AUTH: &str = "kubernetes.io/basic-auth";
     let id = format!("{}/{}", secret.namespace(), secret.name());
     let kind = secret.text("/type");
@@ -310,7 +300,7 @@ fn read(secret: &Object, connection: &str) -> Result<Found, ReconcileError> {
         user: part("username")?,
         password: Secret::new(part("password")?),
     };
-    Ok(Found {
+    Ok(StoredCredentials {
         credentials,
         secret: id,
         version: secret.resource_version().into(),

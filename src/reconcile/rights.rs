@@ -1,9 +1,10 @@
 //! What has to be granted before the operator starts: to the drivers, which the administrator brings, and to the operator itself.
 
-use super::{foreign, prerequisites, snapshots, webhook};
-use crate::chart::{self, ArchiveError, Context, RenderError};
+use super::{foreign, prerequisites, snapshots};
+use crate::certificate;
+use crate::chart::{self, Context, RenderError};
 use crate::cluster::{Select, Watch};
-use crate::fetch::{FetchError, Library};
+use crate::fetch::{Library, LibraryError};
 use crate::manifest::{ManifestError, Object};
 use crate::matrix::{Index, IndexError};
 use crate::plan::Desired;
@@ -24,12 +25,9 @@ pub enum RightsError {
     /// The matrix.
     #[error(transparent)]
     Index(#[from] IndexError),
-    /// A chart that cannot be fetched.
+    /// A chart that cannot be fetched or opened.
     #[error(transparent)]
-    Fetch(#[from] FetchError),
-    /// A chart that cannot be opened.
-    #[error(transparent)]
-    Archive(#[from] ArchiveError),
+    Library(#[from] LibraryError),
     /// A chart that cannot be rendered.
     #[error(transparent)]
     Render(#[from] RenderError),
@@ -60,7 +58,7 @@ pub async fn rights(library: &Library, index: &Index, takes: impl Fn(&str, &Driv
     for (driver, versions) in &index.drivers {
         let driver: Arc<str> = driver.as_str().into();
         for entry in versions.versions.iter().filter(|entry| takes(&driver, &entry.version)) {
-            let chart = library.chart::<RightsError>(&entry.chart).await?;
+            let chart = library.chart(&entry.chart).await?;
             let rendered = chart::render(&chart, &chart::everything(&chart), &Context::default())?;
             for object in rendered {
                 all.push(Desired {
@@ -152,7 +150,7 @@ fn own(places: &mut Places) {
     home.add("vdo.vmware.com", "vspherecloudconfigs/status", &[], &["patch"]);
     home.add("", "secrets", &[], &["list", "watch"]);
     // The state of the webhook's certificate.
-    home.add("", "secrets", &[webhook::SECRET], &["create", "patch"]);
+    home.add("", "secrets", &[certificate::SECRET], &["create", "patch"]);
     home.add("", "configmaps", &[], &["list", "watch", "create", "patch", "delete"]);
     home.add("events.k8s.io", "events", &[], &["create", "patch"]);
     let kube_system = place(places, KUBE_SYSTEM);

@@ -100,14 +100,18 @@ fn judge(found: &Result<SnapshotSupport, ReconcileError>) -> Precondition {
         Ok(found) => found,
         Err(error) => return Precondition::unknown(KIND, Reason::NotChecked, format!("what snapshots need cannot be read: {error}")),
     };
-    let install = "install it from the release of kubernetes-csi/external-snapshotter that the driver was tested with, or set \
-                   spec.storageProvider.values.snapshots.enabled to false";
+    let install = |what: &str| {
+        format!(
+            "install {what} from the release of kubernetes-csi/external-snapshotter that the driver was tested with, or set \
+             spec.storageProvider.values.snapshots.enabled to false"
+        )
+    };
     if !found.missing.is_empty() {
         let message = format!(
             "volume snapshots cannot be taken: the API server does not serve version {VERSION} of {}; the snapshotter of CSI may end \
              without; {}",
             found.missing.join(", "),
-            install.replacen("it", "the definitions", 1)
+            install("the definitions")
         );
         return Precondition::fails(KIND, Reason::SnapshotDefinitionsMissing, message);
     }
@@ -118,8 +122,9 @@ fn judge(found: &Result<SnapshotSupport, ReconcileError>) -> Precondition {
             "volume snapshots are not taken: the pod {pod} of the snapshot controller is not ready; see kubectl describe pod"
         )),
         (None, None) => missing(format!(
-            "volume snapshots are not taken: no pod of a snapshot controller was found (by the labels {}); {install}",
-            CONTROLLERS.join("; ")
+            "volume snapshots are not taken: no pod of a snapshot controller was found (by the labels {}); {}",
+            CONTROLLERS.join("; "),
+            install("it")
         )),
     }
 }

@@ -3,8 +3,8 @@
 //! An inspection is everything from the first question to the last answer: the probe, the login and what is read. A server that answers slowly,
 //! or without end, ends its own inspection and no other's.
 
-use super::{Endpoint, ProbeError};
-use std::fmt;
+use super::Endpoint;
+use crate::vsphere::{Excess, ProbeError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -84,30 +84,6 @@ impl Pool {
 
     fn give_back(&self, bytes: usize) {
         self.0.used.fetch_sub(bytes, Ordering::Relaxed);
-    }
-}
-
-/// Why nothing more is read in an inspection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Excess {
-    /// More bytes than this.
-    Bytes(usize),
-    /// More elements than this.
-    Elements(usize),
-    /// More than there is memory for.
-    Memory,
-    /// It has taken longer than this.
-    Time(Duration),
-}
-
-impl fmt::Display for Excess {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bytes(limit) => write!(f, "more than {} MiB", limit >> 20),
-            Self::Elements(limit) => write!(f, "more than {limit} elements"),
-            Self::Memory => write!(f, "more than there is memory for"),
-            Self::Time(limit) => write!(f, "for longer than {limit:?}"),
-        }
     }
 }
 

@@ -4,9 +4,9 @@ use super::method::Method;
 use super::offload::{Unread, Work, offload};
 use super::session::{Live, Rest, Service, Session, open};
 use super::tags::{self, Call, Json};
+use super::wire;
 use super::xml::{Element, Tree};
-use super::{ProbeError, SessionError, wire};
-use crate::facts::ManagedObject;
+use crate::vsphere::{ManagedObject, ProbeError, SessionError};
 use hyper::header::{self, HeaderName, HeaderValue};
 
 /// Makes calls within a session.

@@ -4,7 +4,7 @@
 
 use super::plain;
 use super::xml::Element;
-use crate::facts::ManagedObject;
+use crate::vsphere::ManagedObject;
 use hyper::header::HeaderValue;
 
 /// The identifiers of a vCenter are about forty characters long, those of the simulator ninety.

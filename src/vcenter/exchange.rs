@@ -1,9 +1,10 @@
 //! HTTP over a connection that was opened and judged before.
 
+use super::Endpoint;
 use super::budget::{Budget, Held, refused};
 use super::echo::proof;
 use super::method::Place;
-use super::{Endpoint, ProbeError};
+use crate::vsphere::ProbeError;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{Builder, SendRequest};
@@ -148,6 +149,6 @@ async fn collect(endpoint: &Endpoint, mut body: Incoming, bounds: Bounds<'_>) ->
 fn broken(endpoint: &Endpoint, source: hyper::Error) -> ProbeError {
     ProbeError::Broken {
         address: endpoint.address(),
-        source,
+        source: source.into(),
     }
 }

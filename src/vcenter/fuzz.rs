@@ -4,7 +4,7 @@ use super::budget::{Budget, Limits, Pool};
 use super::gathered::{Gathered, Item};
 use super::offload::{Unread, Work};
 use super::{tags, xml};
-use crate::facts::ManagedObject;
+use crate::vsphere::ManagedObject;
 
 /// Reads an answer as a document, as a page of an inventory, and as JSON. The texts say how each ended.
 pub fn answer(bytes: &[u8]) -> [Result<(), String>; 3] {

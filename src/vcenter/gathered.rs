@@ -4,7 +4,7 @@ use super::budget::Held;
 use super::echo::{self, identifier, identifier_or_none, reference};
 use super::offload::{Unread, Work};
 use super::xml::Element;
-use crate::facts::{Datastore, Entity, Host, Inventory, Machine, ManagedObject};
+use crate::vsphere::{Datastore, Entity, Host, Inventory, Machine, ManagedObject};
 use std::collections::BTreeMap;
 
 /// A tree of folders is about as deep as people can think.
@@ -251,9 +251,10 @@ fn machine(item: &Item, name: String) -> Result<Machine, Unread> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vcenter::budget::{Budget, Excess, Limits, Pool};
+    use crate::vcenter::budget::{Budget, Limits, Pool};
     use crate::vcenter::method::element;
     use crate::vcenter::xml::whole;
+    use crate::vsphere::Excess;
 
     fn root() -> ManagedObject {
         ManagedObject {

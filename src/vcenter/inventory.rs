@@ -1,6 +1,5 @@
 //! What is in a vCenter, read with one paged query.
 
-use super::SessionError;
 use super::budget::Held;
 use super::caller::Caller;
 use super::echo::{identifier, reference};
@@ -8,7 +7,7 @@ use super::gathered::{COST, Gathered, Item};
 use super::method::{Method, element, refer};
 use super::offload::Unread;
 use super::xml::Element;
-use crate::facts::{Inventory, ManagedObject};
+use crate::vsphere::{Inventory, ManagedObject, SessionError};
 use std::collections::BTreeMap;
 
 /// Objects in one page. Of a page, its text is what is held in memory: some megabytes.

@@ -2,7 +2,7 @@
 
 use super::soap;
 use super::xml;
-use crate::facts::ManagedObject;
+use crate::vsphere::ManagedObject;
 
 /// Everything that this program ever asks of a vCenter with a login: opening and closing what it reads with, and reading. There is
 /// no way to send anything else.

@@ -1,7 +1,8 @@
 //! Work on answers, off the threads on which everything else waits.
 
-use super::budget::{Budget, Excess, Held, refused};
-use super::{Endpoint, ProbeError, plain};
+use super::budget::{Budget, Held, refused};
+use super::{Endpoint, plain};
+use crate::vsphere::{Excess, ProbeError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

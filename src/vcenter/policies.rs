@@ -1,12 +1,11 @@
 //! The storage policies, which a service of their own keeps.
 
-use super::SessionError;
 use super::caller::Caller;
 use super::echo::{identifier, name, reference};
 use super::method::{Method, element};
 use super::offload::Unread;
 use super::xml::Element;
-use crate::facts::{ManagedObject, Policy};
+use crate::vsphere::{ManagedObject, Policy, SessionError};
 
 /// The data service that encrypts, by which the policies of a vCenter refer to it.
 const ENCRYPTION: &str = "ad5a249d-cbc2-43af-9366-694d7664fa52";

@@ -1,13 +1,12 @@
 //! What the account of a session may do.
 
-use super::SessionError;
 use super::budget::Held;
 use super::caller::Caller;
 use super::echo::reference;
 use super::method::{Method, element, refer};
 use super::offload::Unread;
 use super::xml::Element;
-use crate::facts::{Granted, ManagedObject};
+use crate::vsphere::{Granted, ManagedObject, SessionError};
 
 /// Objects in one question.
 const MANY: usize = 1000;

@@ -1,13 +1,13 @@
 //! The answer to a call, or the fault in its place.
 
-use super::ProbeError;
 use super::budget::Budget;
 use super::exchange::Answer;
+use super::fault::Fault;
 use super::method::Method;
 use super::offload::{Unread, offload};
-use super::refusal::Fault;
 use super::session::Session;
 use super::xml::{self, Element, SOAP, Tree};
+use crate::vsphere::ProbeError;
 
 /// As much of a fault's words as is looked through for the password, which they may repeat.
 const MAX_WORDS: usize = 64 << 10;

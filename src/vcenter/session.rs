@@ -5,10 +5,10 @@ use super::caller::Caller;
 use super::echo::{identifier, reference};
 use super::exchange::{Bounds, Pipe};
 use super::method::{Method, VIM, element, is_sendable};
-use super::refusal::SessionError;
 use super::tags::{self, Call};
-use super::{Endpoint, Limits, MAX_ANSWER, Pool, ProbeError, Stage, inventory, plain, policies, privileges, soap, tls, wire};
-use crate::facts::{Credentials, Granted, Inventory, ManagedObject, Policy, Tagging};
+use super::{Endpoint, Limits, MAX_ANSWER, Pool, inventory, plain, policies, privileges, soap, tls, wire};
+use crate::facts::Credentials;
+use crate::vsphere::{Granted, Inventory, ManagedObject, Policy, ProbeError, ProbeStage, SessionError, Tagging};
 use hyper::header::{HeaderName, HeaderValue};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -262,7 +262,7 @@ impl Session {
         };
         let answer = clock
             .within(
-                Stage::IsVcenter,
+                ProbeStage::IsVcenter,
                 pipe.post(endpoint, &VIM, soap::RETRIEVE_SERVICE_CONTENT, None, bounds),
             )
             .await??;
@@ -314,7 +314,7 @@ pub(super) async fn open(endpoint: &Endpoint, clock: &wire::Clock<'_>) -> Result
     let config = tls::Config::new(endpoint)?;
     let stream = wire::connect(endpoint, clock).await?;
     let (stream, _) = tls::handshake(endpoint, clock, config, stream).await?;
-    clock.within(Stage::IsVcenter, Pipe::open(endpoint, stream)).await?
+    clock.within(ProbeStage::IsVcenter, Pipe::open(endpoint, stream)).await?
 }
 
 async fn logout(endpoint: Endpoint, live: Live) {

@@ -4,8 +4,9 @@ use super::budget::Budget;
 use super::exchange::Answer;
 use super::offload::offload;
 use super::xml::{self, Element, Tree};
-use super::{Endpoint, ProbeError, plain};
+use super::{Endpoint, plain};
 use crate::types::VcenterVersion;
+use crate::vsphere::ProbeError;
 
 /// The oldest dialect of the supported vCenters; newer ones answer it too, while a dialect newer than the server is an error.
 pub(super) const ACTION: &str = "urn:vim25/6.7";

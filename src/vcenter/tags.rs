@@ -6,8 +6,7 @@ use super::echo::{name, proof, segment};
 use super::exchange::Answer;
 use super::offload::{Unread, Work};
 use super::session::Rest;
-use super::{ProbeError, SessionError};
-use crate::facts::{ManagedObject, Tagging};
+use crate::vsphere::{ManagedObject, ProbeError, SessionError, Tagging};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::Method;
@@ -197,8 +196,9 @@ pub(super) fn basic(user: &str, password: &str) -> Option<HeaderValue> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::budget::{Budget, Excess, Limits, Pool};
+    use super::super::budget::{Budget, Limits, Pool};
     use super::*;
+    use crate::vsphere::Excess;
 
     #[test]
     fn tag_api_each_call_has_old_and_new_path() {

@@ -1,8 +1,9 @@
 //! Accepting a certificate, or saying why not.
 
 use super::wire::{Clock, Stream};
-use super::{CertificateFacts, Endpoint, ProbeError, Stage, plain};
+use super::{Endpoint, plain};
 use crate::types::{Thumbprint, Trust};
+use crate::vsphere::{CertificateFacts, ProbeError, ProbeStage};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
@@ -61,7 +62,7 @@ pub(super) async fn handshake(
 ) -> Result<(TlsStream<Stream>, CertificateFacts), ProbeError> {
     let Config { client, name, judge } = config;
     let outcome = clock
-        .within(Stage::Trusted, TlsConnector::from(client).connect(name, stream))
+        .within(ProbeStage::Trusted, TlsConnector::from(client).connect(name, stream))
         .await?;
     let presented = judge.presented.get().map(|der| CertificateFacts::of(der));
     match (outcome, presented) {

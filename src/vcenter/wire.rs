@@ -1,7 +1,8 @@
 //! Name, port and proxy, each step against the same deadline.
 
+use super::Endpoint;
 use super::budget::{Budget, refused};
-use super::{Endpoint, ProbeError, Stage};
+use crate::vsphere::{ProbeError, ProbeStage};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use std::future::Future;
 use std::io;
@@ -31,11 +32,11 @@ impl<'a> Clock<'a> {
     }
 
     /// Waits no longer than the deadline; passing it means that `stage` was not reached.
-    pub(super) async fn within<T>(&self, stage: Stage, future: impl Future<Output = T>) -> Result<T, ProbeError> {
+    pub(super) async fn within<T>(&self, stage: ProbeStage, future: impl Future<Output = T>) -> Result<T, ProbeError> {
         timeout_at(self.until, future).await.map_err(|_| self.passed(stage))
     }
 
-    fn passed(&self, stage: Stage) -> ProbeError {
+    fn passed(&self, stage: ProbeStage) -> ProbeError {
         match self.budget.go_on() {
             Err(excess) => refused(self.endpoint, excess),
             Ok(()) => ProbeError::TimedOut {
@@ -70,7 +71,7 @@ async fn dial(host: &str, port: u16, clock: &Clock<'_>) -> Result<TcpStream, Pro
         source,
     };
     let addresses: Vec<SocketAddr> = clock
-        .within(Stage::Resolved, lookup_host((host, port)))
+        .within(ProbeStage::Resolved, lookup_host((host, port)))
         .await?
         .map_err(|error| unresolvable(Some(error)))?
         .collect();
@@ -90,7 +91,7 @@ async fn dial(host: &str, port: u16, clock: &Clock<'_>) -> Result<TcpStream, Pro
     }
     Err(match last {
         None => unresolvable(None),
-        Some(Err(())) => clock.passed(Stage::Connected),
+        Some(Err(())) => clock.passed(ProbeStage::Connected),
         Some(Ok(error)) if error.kind() == io::ErrorKind::ConnectionRefused => ProbeError::Refused {
             address: clock.endpoint.address(),
         },
@@ -129,7 +130,7 @@ async fn tunnel(endpoint: &Endpoint, proxy: &Intercept, clock: &Clock<'_>) -> Re
     }
     request.extend_from_slice(b"\r\n");
     let status = clock
-        .within(Stage::Connected, exchange_head(&mut stream, &request))
+        .within(ProbeStage::Connected, exchange_head(&mut stream, &request))
         .await?
         .map_err(|error| failed(error.to_string()))?;
     if (200..300).contains(&status) {
@@ -234,7 +235,7 @@ mod tests {
                 }
                 (Err(error), Err(expected)) => {
                     assert!(error.to_string().contains(expected), "{error} does not say {expected:?}");
-                    assert!(!format!("{error:?}").contains("hunter2") && error.stage() == Stage::Connected);
+                    assert!(!format!("{error:?}").contains("hunter2") && error.stage() == ProbeStage::Connected);
                 }
                 (outcome, _) => assert_eq!(outcome.is_ok(), expected.is_ok(), "{outcome:?} instead of {expected:?}"),
             }

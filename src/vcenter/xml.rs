@@ -243,9 +243,10 @@ pub(super) fn whole(text: &str) -> Element {
 
 #[cfg(test)]
 mod tests {
-    use super::super::budget::{Budget, Excess, Limits, Pool};
+    use super::super::budget::{Budget, Limits, Pool};
     use super::super::kept::MAX_ELEMENTS;
     use super::*;
+    use crate::vsphere::Excess;
 
     fn parse(text: &str) -> Result<Element, Unread> {
         super::parse(text, &Work::with(Budget::default())).map(|tree| tree.root)

@@ -9,8 +9,9 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use std::process::Command;
 use std::sync::Arc;
-use vdo::facts::{Host, Inventory, Machine, Needs, Node};
-use vdo::health::{machines_status, match_machines};
+use vdo::facts::Node;
+use vdo::vsphere::{Host, Inventory, Machine, Requirements};
+use vdo::vsphere::{machines_status, match_vms};
 use vdo_testbed::soap::{Act, Greeting, Rule, SoapOptions, SoapProxy};
 use vdo_testbed::{Binaries, Part, Probe, Validity, until};
 
@@ -304,7 +305,7 @@ fn status_of_five_thousand_faulty_nodes_is_accepted_by_the_api_server() -> Resul
             hosts: [("host-1".to_owned(), host)].into(),
             ..Inventory::default()
         };
-        let reports = match_machines(&nodes, &inventory, &[], &Needs::default());
+        let reports = match_vms(&nodes, &inventory, &[], &Requirements::default());
         let status = machines_status(&reports);
         ensure!(
             (status.nodes, status.found, status.with_problems) == (5000, 5000, 5000),

@@ -19,7 +19,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use vdo::reconcile::webhook::{SECRET, State, issue, judge};
+use vdo::certificate::{SECRET, State, issue, verify};
 use vdo_testbed::{Probe, Requests, until};
 
 const VDO: &str = "vdo.vmware.com/v1alpha1";
@@ -149,7 +149,7 @@ fn webhook_certificate_expired_or_wrong_is_reported_and_replaced() -> Result<()>
         for (pair, trusted, words) in [
             (&expired, &expired.authority, "expired at"),
             (&other, &other.authority, "is not for vsphere-webhook-svc"),
-            (&other, &good.bundle, "is signed by nobody in caBundle"),
+            (&other, &good.bundle, "is not signed by an authority in caBundle"),
         ] {
             let data = json!({"tls.crt": STANDARD.encode(&pair.certificate), "tls.key": STANDARD.encode(pair.key.expose())});
             bed.merge("v1", "Secret", CSI, "vsphere-webhook-certs", json!({"data": data}))
@@ -224,7 +224,7 @@ async fn no_key_is_shown(bed: &Bed) -> Result<()> {
 /// Whether it is another certificate than that one, and a good one.
 fn is_new(used: &Used, old: &Used) -> bool {
     let name = format!("{SERVICE}.{CSI}.svc");
-    used.certificate != old.certificate && judge(&used.certificate, &used.bundle, &name, Timestamp::now()).is_ok()
+    used.certificate != old.certificate && verify(&used.certificate, &used.bundle, &name, Timestamp::now()).is_ok()
 }
 
 /// What the operator asks for when an annotation makes it look again.

@@ -1,32 +1,34 @@
 //! The import rule of docs/architecture.md, held against every file in src: rooms use only the rooms that the table names,
 //! the pure core reaches neither clock, environment, files, network nor runtime, and no file, of tests neither, grows too long to read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Room, layer, and the rooms it may use. Layers 0 and 1 build without the feature `io`.
 const ROOMS: &str = "
 types         0
-api           0  types
-facts         0  types api
-yaml          1  types api
-manifest      1  types api yaml
-health        1  types api facts yaml manifest
+api           0
+facts         0  types
+yaml          1
+manifest      1  types api
+health        1  types api facts manifest
 rbac          1  types manifest
-plan          1  types api manifest health rbac
-matrix        1  types api facts yaml
-chart         1  types api manifest yaml
-driverconfig  1  types api facts manifest yaml
+plan          1  types api manifest rbac
+matrix        1  types yaml
+vsphere       1  types api facts yaml matrix
+chart         1  types yaml
+certificate   1  types manifest vsphere
+driverconfig  1  types
 status        1  types api facts health plan
 cluster       2  types api manifest plan
 fetch         2  types api matrix chart
-vcenter       2  types api facts driverconfig
-reconcile     3  types api facts yaml manifest health plan rbac matrix chart driverconfig status cluster fetch vcenter
-runtime       3  types api
-controller    3  types api facts manifest plan status cluster fetch vcenter reconcile runtime
-cli           3  types api facts yaml manifest health plan rbac matrix chart driverconfig status cluster fetch vcenter reconcile runtime
-bin           3  types api cli controller runtime
+vcenter       2  types facts vsphere
+reconcile     3  types api facts manifest health plan rbac matrix chart driverconfig status vsphere certificate cluster fetch vcenter
+runtime       3
+controller    3  types api facts manifest plan status vsphere cluster fetch vcenter reconcile runtime
+cli           3  types api facts yaml manifest health plan matrix chart status vsphere cluster fetch vcenter reconcile runtime
+bin           3  api cli controller runtime
 ";
 
 struct Room {
@@ -130,14 +132,14 @@ fn layering_every_module_uses_only_allowed_modules() {
         let room = table.iter().find(|room| room.name == name);
         assert!(
             room.is_some(),
-            "src/{file} is in the room {name}, which the table in tests/layering.rs does not know"
+            "src/{file} is in the room {name}, which the table in tests/pure/layering.rs does not know"
         );
         let Some(Room { layer, uses, .. }) = room else { continue };
         for other in named(if name == "bin" { "vdo::" } else { "crate::" }, &code) {
             let allowed = other == name || uses.contains(&other.as_str());
             assert!(
                 allowed,
-                "src/{file} uses {other}, which the table in tests/layering.rs does not allow to {name}"
+                "src/{file} uses {other}, which the table in tests/pure/layering.rs does not allow to {name}"
             );
         }
         for effect in EFFECTS.split(' ').filter(|_| *layer < 2) {
@@ -170,6 +172,42 @@ fn layering_crates_are_pure_and_used_by_chart_alone() {
             file.display()
         );
     }
+}
+
+#[test]
+fn layering_every_allowed_edge_is_used() {
+    let table = rooms();
+    let mut used: BTreeSet<(String, String)> = BTreeSet::new();
+    for (_, name, code) in files() {
+        let others = named(if name == "bin" { "vdo::" } else { "crate::" }, &code);
+        used.extend(others.into_iter().map(|other| (name.clone(), other)));
+    }
+    let edges = table.iter().flat_map(|room| room.uses.iter().map(move |other| (room.name, *other)));
+    let unused: Vec<_> = edges.filter(|(a, b)| !used.contains(&((*a).to_owned(), (*b).to_owned()))).collect();
+    assert!(
+        unused.is_empty(),
+        "the table in tests/pure/layering.rs allows what no file uses: {unused:?}"
+    );
+}
+
+/// The table in docs/architecture.md names the same edges.
+#[test]
+fn layering_architecture_page_names_the_same_edges() {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.md")).expect("the page");
+    let section = page
+        .split("### Who may use whom")
+        .nth(1)
+        .expect("the section")
+        .split("\n## ")
+        .next()
+        .unwrap_or_default();
+    let names = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<BTreeSet<String>>();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` |"));
+    let shown: BTreeMap<String, BTreeSet<String>> = rows.map(|(room, uses)| (room.to_owned(), names(uses))).collect();
+    let table = rooms()
+        .into_iter()
+        .map(|room| (room.name.to_owned(), room.uses.iter().map(|&other| other.to_owned()).collect()));
+    assert_eq!(shown, table.collect());
 }
 
 #[test]

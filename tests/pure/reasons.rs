@@ -11,10 +11,10 @@ use vdo::facts::Node;
 use vdo::health::driver_health;
 use vdo::manifest::Object;
 use vdo::plan::{Inventory, Step, check};
-use vdo::reconcile::{ReconcileError, connection, login};
+use vdo::reconcile::ReconcileError;
 use vdo::status::{Report, fold};
 use vdo::types::{CPI, CSI, ObjectId, Thumbprint};
-use vdo::vcenter::{CertificateFacts, ProbeError, SessionError, Stage};
+use vdo::vsphere::{CertificateFacts, ProbeError, ProbeStage, SessionError};
 
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("a folder") {
@@ -105,8 +105,8 @@ fn reasons_vcenter_error_maps_to_published_reason() {
     let presented = || Box::new(CertificateFacts::of(b""));
     let broken = || io::Error::other("broken");
     let user = || "u".to_owned();
-    let probe = |error: ProbeError| connection::reason(&error);
-    let session = |error: SessionError| login::reason(&error);
+    let probe = |error: ProbeError| error.reason();
+    let session = |error: SessionError| error.reason();
     for (found, expected) in [
         (
             probe(ProbeError::Handshake {
@@ -155,7 +155,7 @@ fn reasons_vcenter_error_maps_to_published_reason() {
         (
             probe(ProbeError::TimedOut {
                 address: address(),
-                stage: Stage::Connected,
+                stage: ProbeStage::Connected,
                 after: Duration::from_secs(1),
             }),
             "TimedOut",
@@ -272,13 +272,13 @@ fn reasons_plan_deleting_foreign_object_is_rejected() {
 /// Hosts that reach no datastore together.
 #[test]
 fn reasons_hosts_without_shared_datastore_are_reported() {
-    let none = vdo::health::SharedDatastores {
+    let none = vdo::vsphere::SharedDatastores {
         segment: String::new(),
         hosts: vec!["esx-1".into(), "esx-2".into()],
         datastores: Vec::new(),
         emptied_by: "esx-2".into(),
     };
-    let found = vdo::health::nothing_shared(&[none]).expect("a finding");
+    let found = vdo::vsphere::no_shared_datastore(&[none]).expect("a finding");
     assert_eq!(found.reason.as_str(), "NoSharedDatastore");
 }
 
@@ -332,12 +332,12 @@ fn reasons_driver_health_maps_to_published_reason() {
 #[test]
 fn reasons_failing_pod_shows_last_words_without_secret() {
     let failing = driver_health(CSI, &[&workload()], &[&failing_pod()], &[], &[]);
-    let told = failing.clone().with_last_words(None, &["hunter2"]).message;
+    let told = failing.clone().with_log_excerpt(None, &["hunter2"]).message;
     assert!(
         told.ends_with("; it said: no route for ******; kubectl logs --previous -n n p -c c"),
         "{told}"
     );
-    let told = failing.with_last_words(Some("from the log"), &[]).message;
+    let told = failing.with_log_excerpt(Some("from the log"), &[]).message;
     assert!(told.contains("it said: from the log") && !told.contains("no route"), "{told}");
 }
 

@@ -14,7 +14,8 @@ use evil::{Evil, Reply, machine, page, place, response};
 use hyper::body::Bytes;
 use inspection::{credentials, inspect};
 use std::time::{Duration, Instant};
-use vdo::vcenter::{Budget, Limits, Pool, Session, SessionError};
+use vdo::vcenter::{Budget, Limits, Pool, Session};
+use vdo::vsphere::SessionError;
 
 async fn failure(server: &Evil, limits: Limits, pool: Pool) -> String {
     let error = inspect(server.port, &Budget::new(limits, &pool)).await.unwrap_err();

@@ -12,7 +12,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use vdo::types::{Thumbprint, Trust};
-use vdo::vcenter::{Budget, Endpoint, Limits, MAX_ANSWER, Pool, ProbeError, Stage, VcenterFacts, facts};
+use vdo::vcenter::{Budget, Endpoint, Limits, MAX_ANSWER, Pool, facts};
+use vdo::vsphere::{ProbeError, ProbeStage, VcenterFacts};
 
 async fn ask(server: &str, port: u16, trust: Trust) -> Result<VcenterFacts, ProbeError> {
     facts(
@@ -70,7 +71,7 @@ async fn probe_unknown_authority_is_rejected_before_request() {
         }
         assert!(matches!(error, ProbeError::UnknownIssuer { .. }), "{error:?}");
         assert!(told(&error).contains("someone else"), "{error}");
-        assert_eq!(error.stage(), Stage::Trusted);
+        assert_eq!(error.stage(), ProbeStage::Trusted);
         assert_eq!(error.presented().unwrap().sha256, Thumbprint::sha256(&identity.certificate));
     }
     assert_eq!(
@@ -197,7 +198,7 @@ async fn probe_certificate_expired_early_or_misnamed_is_rejected() {
         let server = serve(Some(identity), soap("VirtualCenter", "8.0.3")).await;
         let error = ask("localhost", server.port, trust.clone()).await.unwrap_err();
         assert!(told(&error).contains(expected), "{error} does not say {expected:?}");
-        assert_eq!(error.stage(), Stage::Trusted);
+        assert_eq!(error.stage(), ProbeStage::Trusted);
         assert!(error.presented().is_some());
     }
 }
@@ -303,7 +304,7 @@ async fn probe_answer_not_of_vcenter_is_rejected() {
             .await
             .unwrap_err();
         assert!(told(&error).contains(expected), "{} does not say {expected:?}", told(&error));
-        assert_eq!(error.stage(), Stage::IsVcenter);
+        assert_eq!(error.stage(), ProbeStage::IsVcenter);
     }
 }
 
@@ -320,14 +321,14 @@ async fn probe_closed_port_is_refused() {
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     let error = ask("127.0.0.1", closed, Trust::Insecure).await.unwrap_err();
     assert!(matches!(error, ProbeError::Refused { .. }), "{error:?}");
-    assert_eq!(error.stage(), Stage::Connected);
+    assert_eq!(error.stage(), ProbeStage::Connected);
 }
 
 #[tokio::test]
 async fn probe_unknown_host_name_is_not_resolved() {
     let error = ask("does-not-exist.invalid", 443, Trust::Insecure).await.unwrap_err();
     assert!(matches!(error, ProbeError::Unresolvable { .. }), "{error:?}");
-    assert_eq!(error.stage(), Stage::Resolved);
+    assert_eq!(error.stage(), ProbeStage::Resolved);
 }
 
 #[tokio::test]
@@ -345,7 +346,10 @@ async fn probe_silent_server_hits_timeout() {
     let silent = serve(Some(&identity), Answer::Silence).await;
     // Accepts by the kernel's queue, and never greets.
     let mute = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    for (port, stage) in [(silent.port, Stage::IsVcenter), (mute.local_addr().unwrap().port(), Stage::Trusted)] {
+    for (port, stage) in [
+        (silent.port, ProbeStage::IsVcenter),
+        (mute.local_addr().unwrap().port(), ProbeStage::Trusted),
+    ] {
         let started = Instant::now();
         let endpoint = Endpoint {
             server: "127.0.0.1".into(),

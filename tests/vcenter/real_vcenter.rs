@@ -5,11 +5,13 @@
 
 use anyhow::{Context, Result, ensure};
 use vdo::api::{ConditionType, Reason};
-use vdo::facts::{Credentials, Feature, Needs};
-use vdo::health::ConnectionReport;
-use vdo::reconcile::connection::{Question, examine};
+use vdo::facts::Credentials;
+use vdo::reconcile::connection::examine;
 use vdo::types::{CPI, CSI, Secret, Thumbprint, Trust};
 use vdo::vcenter::Endpoint;
+use vdo::vsphere::ConnectionReport;
+use vdo::vsphere::InspectionRequest;
+use vdo::vsphere::{Feature, Requirements};
 
 #[expect(
     clippy::disallowed_methods,
@@ -46,21 +48,21 @@ fn account(user: &str, file: &str) -> Result<Credentials> {
 }
 
 async fn look(endpoint: &Endpoint, credentials: &Credentials) -> ConnectionReport {
-    let question = Question {
+    let question = InspectionRequest {
         server: endpoint.server.clone(),
         datacenters: variable("DATACENTERS")
             .map(|names| names.split(',').map(str::to_owned).collect())
             .unwrap_or_default(),
-        needs: Needs {
+        requirements: Requirements {
             drivers: [CPI, CSI].map(Into::into).into(),
             features: [Feature::CloudProvider, Feature::Block].into(),
-            ..Needs::default()
+            ..Requirements::default()
         },
         alone: true,
-        ..Question::default()
+        ..InspectionRequest::default()
     };
     let report = examine(endpoint, credentials, question, jiff::Timestamp::UNIX_EPOCH).await;
-    for stage in &report.stages {
+    for stage in &report.checks {
         println!(
             "  {:<20} {:?} {} {}",
             stage.kind.as_str(),
@@ -73,7 +75,7 @@ async fn look(endpoint: &Endpoint, credentials: &Credentials) -> ConnectionRepor
 }
 
 fn holds(report: &ConnectionReport, kind: ConditionType) -> Option<bool> {
-    report.stage(kind).and_then(|stage| stage.status)
+    report.check(kind).and_then(|stage| stage.status)
 }
 
 /// An account with the documented roles and nothing else passes every stage: enforcement by a real vCenter agrees with what is asked of it.
@@ -82,7 +84,7 @@ fn holds(report: &ConnectionReport, kind: ConditionType) -> Option<bool> {
 async fn real_vcenter_documented_roles_pass_every_stage() -> Result<()> {
     let endpoint = vcenter()?;
     let report = look(&endpoint, &account("USER", "PASSWORD_FILE")?).await;
-    for stage in &report.stages {
+    for stage in &report.checks {
         ensure!(stage.status == Some(true) || stage.kind == ConditionType::NodesFound, "{stage:?}");
     }
     ensure!(report.privileges.missing.is_empty(), "{:?}", report.privileges.missing);
@@ -95,7 +97,7 @@ async fn real_vcenter_documented_roles_pass_every_stage() -> Result<()> {
 async fn real_vcenter_readonly_account_reports_missing_privileges() -> Result<()> {
     let endpoint = vcenter()?;
     let report = look(&endpoint, &account("READONLY_USER", "READONLY_PASSWORD_FILE")?).await;
-    let stage = report.stage(ConditionType::Authorized).context("a stage")?;
+    let stage = report.check(ConditionType::Authorized).context("a stage")?;
     ensure!(
         (stage.status, stage.reason) == (Some(false), Reason::PrivilegesMissing),
         "{stage:?}"
@@ -119,7 +121,7 @@ async fn real_vcenter_wrong_password_is_invalid_credentials() -> Result<()> {
         password: Secret::new("this is not the password"),
     };
     let report = look(&endpoint, &credentials).await;
-    let stage = report.stage(ConditionType::Authenticated).context("a stage")?;
+    let stage = report.check(ConditionType::Authenticated).context("a stage")?;
     ensure!(
         (stage.status, stage.reason) == (Some(false), Reason::InvalidCredentials),
         "{stage:?}"
@@ -133,7 +135,7 @@ async fn real_vcenter_wrong_password_is_invalid_credentials() -> Result<()> {
 async fn real_vcenter_locked_account_is_account_locked() -> Result<()> {
     let endpoint = vcenter()?;
     let report = look(&endpoint, &account("LOCKED_USER", "LOCKED_PASSWORD_FILE")?).await;
-    let stage = report.stage(ConditionType::Authenticated).context("a stage")?;
+    let stage = report.check(ConditionType::Authenticated).context("a stage")?;
     ensure!((stage.status, stage.reason) == (Some(false), Reason::AccountLocked), "{stage:?}");
     Ok(())
 }

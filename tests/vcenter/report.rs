@@ -9,11 +9,13 @@ use jiff::Timestamp;
 use std::sync::Arc;
 use vdo::api::ConditionType::{self, NodesFound, StorageFound, TopologyConsistent};
 use vdo::api::Reason;
-use vdo::facts::{Credentials, Feature, Needs, Node, WantedDatastore, WantedPolicy};
-use vdo::health::ConnectionReport;
-use vdo::reconcile::connection::{Question, examine};
+use vdo::facts::{Credentials, Node};
+use vdo::reconcile::connection::examine;
 use vdo::types::{CPI, CSI, Secret, Trust};
 use vdo::vcenter::{Budget, Endpoint, Session};
+use vdo::vsphere::ConnectionReport;
+use vdo::vsphere::InspectionRequest;
+use vdo::vsphere::{Feature, Requirements, WantedDatastore, WantedPolicy};
 use vdo_testbed::{Vcenter, VcenterOptions};
 
 const NODES: [(&str, &str); 3] = [("cp-1", "10.0.10.1"), ("w-1", "10.0.10.2"), ("w-2", "10.0.10.3")];
@@ -22,13 +24,13 @@ const OTHER_HOST: &str = "DC0_C0_H1";
 const ALL: [Feature; 4] = [Feature::CloudProvider, Feature::Block, Feature::File, Feature::Topology];
 
 /// The second node of a question, to change it.
-fn second(question: &mut Question) -> &mut Node {
+fn second(question: &mut InspectionRequest) -> &mut Node {
     Arc::make_mut(&mut question.nodes[1])
 }
 
 struct Bed {
     vcenter: Vcenter,
-    question: Question,
+    question: InspectionRequest,
 }
 
 impl Bed {
@@ -53,7 +55,7 @@ impl Bed {
         vcenter.tag("region", "eu", "Datacenter", "DC0").await?;
         let mut bed = Self {
             vcenter,
-            question: Question::default(),
+            question: InspectionRequest::default(),
         };
         let credentials = bed.credentials();
         let budget = Budget::default();
@@ -72,10 +74,10 @@ impl Bed {
             named_in: "the test".into(),
             vsan,
         };
-        bed.question = Question {
+        bed.question = InspectionRequest {
             server: bed.vcenter.host().into(),
             datacenters: vec!["DC0".into()],
-            needs: Needs {
+            requirements: Requirements {
                 drivers: [CPI, CSI].map(str::to_owned).into(),
                 features: ALL.into(),
                 datastores: vec![named("ds:///vmfs/volumes/vsan:0/", true), named("ds:///vmfs/volumes/1/", false)],
@@ -99,7 +101,7 @@ impl Bed {
                 })
                 .collect::<Result<_>>()?,
             alone: true,
-            ..Question::default()
+            ..InspectionRequest::default()
         };
         Ok(bed)
     }
@@ -119,7 +121,7 @@ impl Bed {
         }
     }
 
-    async fn examine(&self, question: &Question) -> ConnectionReport {
+    async fn examine(&self, question: &InspectionRequest) -> ConnectionReport {
         examine(&self.endpoint(), &self.credentials(), question.clone(), now()).await
     }
 
@@ -136,7 +138,7 @@ fn now() -> Timestamp {
 
 fn told(report: &ConnectionReport) -> Vec<(ConditionType, Reason)> {
     let mut all = vec![];
-    for stage in &report.stages {
+    for stage in &report.checks {
         if stage.findings.is_empty() && stage.reason != Reason::Healthy {
             all.push((stage.kind, stage.reason));
         }
@@ -149,7 +151,7 @@ fn told(report: &ConnectionReport) -> Vec<(ConditionType, Reason)> {
 async fn connection_report_each_vcenter_fault_has_its_reason() -> Result<()> {
     let bed = Bed::start().await?;
     let vcenter = &bed.vcenter;
-    ensure!(bed.told().await.is_empty(), "{:#?}", bed.examine(&bed.question).await.stages);
+    ensure!(bed.told().await.is_empty(), "{:#?}", bed.examine(&bed.question).await.checks);
 
     let w1 = ("VirtualMachine", "w-1");
     let host = ("HostSystem", OTHER_HOST);
@@ -277,10 +279,10 @@ async fn connection_report_cloned_machine_is_ambiguous() -> Result<()> {
 async fn connection_report_each_wrong_setting_has_its_reason() -> Result<()> {
     let bed = Bed::start().await?;
     // What only the question can be wrong in.
-    type Change = fn(&mut Question);
+    type Change = fn(&mut InspectionRequest);
     let changes: [(Change, ConditionType, Reason); 6] = [
         (
-            |q| q.needs.policies[0].name = "Gold".into(),
+            |q| q.requirements.policies[0].name = "Gold".into(),
             StorageFound,
             Reason::StoragePolicyNotFound,
         ),
@@ -303,7 +305,7 @@ async fn connection_report_each_wrong_setting_has_its_reason() -> Result<()> {
             Reason::ProviderIdDiffers,
         ),
         (
-            |q| q.needs.categories = vec!["rack".into()],
+            |q| q.requirements.categories = vec!["rack".into()],
             TopologyConsistent,
             Reason::TopologyCategoryNotFound,
         ),
@@ -351,7 +353,7 @@ async fn connection_report_shared_datastores_are_listed_per_zone() -> Result<()>
     let report = bed.examine(&bed.question).await;
     let told = |report: &ConnectionReport| {
         let line =
-            |s: &vdo::health::SharedDatastores| format!("{} {} {} {}", s.segment, s.hosts.join("+"), s.datastores.join("+"), s.emptied_by);
+            |s: &vdo::vsphere::SharedDatastores| format!("{} {} {} {}", s.segment, s.hosts.join("+"), s.datastores.join("+"), s.emptied_by);
         report.shared.iter().map(line).collect::<Vec<_>>()
     };
     assert_eq!(
@@ -362,14 +364,14 @@ async fn connection_report_shared_datastores_are_listed_per_zone() -> Result<()>
         ]
     );
     let mut flat = bed.question.clone();
-    flat.needs.categories.clear();
-    flat.needs.datastores.clear();
+    flat.requirements.categories.clear();
+    flat.requirements.datastores.clear();
     bed.vcenter.set("Datastore", "LocalDS_0", &[("unmount", OTHER_HOST)]).await?;
     assert_eq!(told(&bed.examine(&flat).await), [" DC0_C0_H0+DC0_C0_H1 LocalDS_1 "]);
     bed.vcenter.set("Datastore", "LocalDS_1", &[("unmount", HOST)]).await?;
     let report = bed.examine(&flat).await;
     assert_eq!(told(&report), [" DC0_C0_H0+DC0_C0_H1  DC0_C0_H0"]);
-    let stage = report.stage(ConditionType::StorageFound).unwrap();
+    let stage = report.check(ConditionType::StorageFound).unwrap();
     assert_eq!((stage.status, stage.reason), (Some(true), Reason::NoSharedDatastore));
     assert_eq!(report.first_failure(), None);
     Ok(())
@@ -386,7 +388,7 @@ async fn connection_report_unanswered_request_leaves_stage_unknown() -> Result<(
         bed.vcenter.fail_next(method, "InvalidState", 1).await?;
         let report = bed.examine(&bed.question).await;
         bed.vcenter.fail_no_more().await?;
-        let unknown: Vec<ConditionType> = report.stages.iter().filter(|s| s.status.is_none()).map(|s| s.kind).collect();
+        let unknown: Vec<ConditionType> = report.checks.iter().filter(|s| s.status.is_none()).map(|s| s.kind).collect();
         ensure!(unknown == [condition], "{method}: {unknown:?}");
     }
     Ok(())
@@ -399,7 +401,7 @@ async fn connection_report_wrong_password_leaves_later_stages_unknown() -> Resul
     credentials.password = Secret::new("wrong");
     let report = examine(&bed.endpoint(), &credentials, bed.question.clone(), now()).await;
     let states: Vec<String> = report
-        .stages
+        .checks
         .iter()
         .map(|s| format!("{} {:?} {}", s.kind, s.status, s.reason))
         .collect();

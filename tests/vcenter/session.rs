@@ -6,9 +6,10 @@ use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock};
-use vdo::facts::{Credentials, ManagedObject};
+use vdo::facts::Credentials;
 use vdo::types::{Secret, Trust};
-use vdo::vcenter::{Budget, Endpoint, ProbeError, Session, SessionError};
+use vdo::vcenter::{Budget, Endpoint, Session};
+use vdo::vsphere::{ManagedObject, ProbeError, SessionError};
 use vdo_testbed::soap::{Act, Rule, SoapOptions, SoapProxy};
 use vdo_testbed::{Logins, Vcenter, VcenterOptions};
 

@@ -8,12 +8,12 @@ use super::account::password;
 use super::check::{Check, Subject};
 use super::{Findings, connection_subject, open};
 use crate::api::{ConditionType, Reason};
-use crate::facts::{Credentials, Feature, Needs, Node};
-use crate::health::ConnectionReport;
+use crate::facts::{Credentials, Node};
 use crate::matrix::{DriverRequest, Index, Query, UpdatePolicy, resolve};
-use crate::reconcile::connection::{Question, examine};
+use crate::reconcile::connection::examine;
 use crate::types::{CPI, CSI, KubernetesVersion, Trust, VcenterVersion, count};
 use crate::vcenter::Endpoint;
+use crate::vsphere::{ConnectionReport, Feature, InspectionRequest, Requirements};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -33,20 +33,20 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
 
     let cluster = cluster(global, &mut found).await;
     let (_, edition) = library(&args.index).await?;
-    let question = Question {
+    let request = InspectionRequest {
         server: endpoint.server.clone(),
         datacenters: given.datacenter.clone(),
-        needs: Needs {
+        requirements: Requirements {
             drivers: [CPI, CSI].map(Into::into).into(),
             features: [Feature::CloudProvider, Feature::Block].into(),
-            ..Needs::default()
+            ..Requirements::default()
         },
         nodes: cluster.as_ref().map(|cluster| cluster.nodes.clone()).unwrap_or_default(),
         alone: true,
         surplus: args.surplus(),
         index: Some(edition.index.clone()),
     };
-    let told = examine(&endpoint, &Credentials { user, password }, question, now()).await;
+    let told = examine(&endpoint, &Credentials { user, password }, request, now()).await;
     let mut subject = connection_subject(&endpoint.address(), &told);
     if cluster.is_none()
         && let Some(nodes) = subject
@@ -81,7 +81,7 @@ async fn cluster(global: &Global, found: &mut Findings) -> Option<Cluster> {
         Ok(session) => session,
         Err(error) => {
             let named = global.kubeconfig.is_some() || global.context.is_some();
-            let absent = error.is_no_cluster() && !named;
+            let absent = error.no_cluster && !named;
             if !absent {
                 found.exits.push(error.exit);
             }

@@ -3,7 +3,7 @@
 use super::super::Exit;
 use super::super::failure::parts;
 use crate::api::{ConditionType, Reason};
-use crate::health::{self, Stage};
+use crate::vsphere;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
 
@@ -104,15 +104,15 @@ impl Check {
         }
     }
 
-    /// What a stage of the check of a connection says.
-    pub(super) fn of_stage(stage: &Stage) -> Self {
-        let (message, remedy) = match stage.remedy.as_str() {
-            "" if stage.status != Some(true) => parts(&stage.message),
-            own => (stage.message.clone(), own.to_owned()),
+    /// A check of a vSphere connection.
+    pub(super) fn of_connection(check: &vsphere::Check) -> Self {
+        let (message, remedy) = match check.remedy.as_str() {
+            "" if check.status != Some(true) => parts(&check.message),
+            own => (check.message.clone(), own.to_owned()),
         };
         Self {
-            findings: stage.findings.iter().map(Finding::of).collect(),
-            ..Self::new(stage.kind.as_str(), stage.status, stage.reason, &message, &remedy)
+            findings: check.findings.iter().map(Finding::of).collect(),
+            ..Self::new(check.kind.as_str(), check.status, check.reason, &message, &remedy)
         }
     }
 
@@ -139,7 +139,7 @@ impl Check {
 }
 
 impl Finding {
-    pub(super) fn of(finding: &health::Finding) -> Self {
+    pub(super) fn of(finding: &vsphere::Finding) -> Self {
         Self {
             reason: finding.reason.as_str().into(),
             message: finding.message.clone(),

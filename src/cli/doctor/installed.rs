@@ -9,14 +9,12 @@ use super::check::{Check, Subject};
 use super::{Findings, connection_subject, kubelet, open};
 use crate::api::{ConditionType, Reason, VDOConfig, VsphereCloudConfig};
 use crate::cluster::ClusterError;
-use crate::facts::{Credentials, Node};
-use crate::health::ConnectionReport;
-use crate::reconcile::connection::{
-    Coverage, Inputs, Look, Permission, Question, among, coverage, credentials_found, inputs, known_index, needs, once, report,
-};
-use crate::reconcile::{self, Found, ReconcileError, connection_objects};
+use crate::facts::{Credentials, Node, StoredCredentials};
+use crate::reconcile::connection::{Inputs, Permission, inputs, inspect, known_index, requirements};
+use crate::reconcile::{self, ReconcileError, connection_objects};
 use crate::status::{Report, fold};
 use crate::types::count;
+use crate::vsphere::{ConnectionReport, Coverage, Inspection, InspectionRequest, coverage, credentials_check, cross_checks, report};
 use futures::future::join_all;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
@@ -24,7 +22,7 @@ use std::sync::Arc;
 
 pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliError> {
     let mut session = open(global).await?.choosing_from(&args.index).await?;
-    // The server is asked nothing but what is there: who only looks rehearses nothing.
+    // Only reads: nothing is sent as a dry run.
     session.world.rehearsals = None;
     let mut found = Findings::default();
     let own = match connection_objects(&session.world.reader, &global.namespace).await {
@@ -71,34 +69,34 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
         _ => None,
     };
     let index = known_index(&session.world.library).await;
-    let looks = join_all(chosen.iter().map(|object| async {
-        let question = Question {
+    let inspected = join_all(chosen.iter().map(|object| async {
+        let request = InspectionRequest {
             server: object.spec.vc_ip.clone(),
             datacenters: object.spec.datacenters.clone(),
             nodes: nodes.clone(),
-            needs: spec
+            requirements: spec
                 .as_ref()
-                .map(|spec| needs(spec, &global.namespace, &names, &object.name_any()))
+                .map(|spec| requirements(spec, &global.namespace, &names, &object.name_any()))
                 .unwrap_or_default(),
             alone: own.len() < 2,
             surplus: args.surplus(),
             index: index.clone(),
         };
-        examine(args, &session, object, &own, question).await
+        examine(args, &session, object, &own, request).await
     }))
     .await;
-    let looks: Vec<Examined> = looks.into_iter().collect::<Result<_, CliError>>()?;
+    let inspected: Vec<Examined> = inspected.into_iter().collect::<Result<_, CliError>>()?;
     // Of connections that were not looked at, nothing is said.
     let whole = chosen.len() == own.len();
-    let coverages: Vec<Arc<Coverage>> = looks
+    let coverages: Vec<Arc<Coverage>> = inspected
         .iter()
-        .filter_map(|examined| coverage(&examined.name, &examined.look).map(Arc::new))
+        .filter_map(|examined| coverage(&examined.name, &examined.inspection).map(Arc::new))
         .collect();
-    for examined in looks {
-        let mut told = report(&examined.look, false, now());
+    for examined in inspected {
+        let mut told = report(&examined.inspection, false, now());
         let own = coverages.iter().find(|coverage| coverage.connection == examined.name);
         if let Some(own) = own.filter(|_| whole) {
-            told.stand(among(own, &coverages));
+            told.add_cross_checks(cross_checks(own, &coverages));
         }
         let subject = subject(&examined, &told);
         found.take(&examined.name, subject, told);
@@ -110,7 +108,7 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
 /// One connection, and what the look at it has shown.
 struct Examined {
     name: String,
-    look: Look,
+    inspection: Inspection,
     inputs: Inputs,
     warning: Option<String>,
 }
@@ -121,7 +119,7 @@ async fn examine(
     session: &Session,
     object: &VsphereCloudConfig,
     all: &[VsphereCloudConfig],
-    question: Question,
+    request: InspectionRequest,
 ) -> Result<Examined, CliError> {
     let mut inputs = inputs(&session.world.reader, object).await;
     let (mut permission, mut warning) = (Permission::Recorded(all, now()), None);
@@ -130,7 +128,7 @@ async fn examine(
     {
         let (given, warns) = password(Some(file), &found.credentials.user)?;
         warning = warns;
-        *found = Found {
+        *found = StoredCredentials {
             credentials: Credentials {
                 user: found.credentials.user.clone(),
                 password: given,
@@ -140,10 +138,10 @@ async fn examine(
         };
         permission = Permission::Given;
     }
-    let look = once(object, &inputs, question, permission).await;
+    let inspection = inspect(object, &inputs, request, permission).await;
     Ok(Examined {
         name: object.name_any(),
-        look,
+        inspection,
         inputs,
         warning,
     })
@@ -156,7 +154,7 @@ fn subject(examined: &Examined, told: &ConnectionReport) -> Subject {
         .checks
         .iter()
         .position(|check| check.check == ConditionType::Authenticated.as_str());
-    let credentials = Check::of_stage(&credentials_found(&examined.inputs));
+    let credentials = Check::of_connection(&credentials_check(examined.inputs.credentials.as_ref()));
     subject.checks.insert(at.unwrap_or(subject.checks.len()), credentials);
     subject
 }

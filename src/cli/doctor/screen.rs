@@ -5,7 +5,7 @@ use super::Findings;
 use super::check::{Check, Finding, Mark};
 use super::wrap::{command, wrap};
 use crate::api::Reason;
-use crate::health::{MissingPrivilege, NodeReport, Privileges};
+use crate::vsphere::{MissingPrivilege, NodeReport, Privileges};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How a screen is written.
@@ -264,10 +264,10 @@ mod tests {
     use super::super::super::style::width;
     use super::super::check::Subject;
     use super::*;
-    use crate::health::{self, Stage};
+    use crate::vsphere;
 
     fn sick() -> Findings {
-        let finding = |reason, message: &str, remedy: &str| health::Finding::new(reason, message, remedy);
+        let finding = |reason, message: &str, remedy: &str| vsphere::Finding::new(reason, message, remedy);
         let nodes = vec![
             finding(
                 Reason::DiskUuidDisabled,
@@ -280,14 +280,14 @@ mod tests {
                 "Install open-vm-tools in the guest and start its service vmtoolsd; the cloud provider learns the addresses from it.",
             ),
         ];
-        let soon = Stage::failed(
+        let soon = vsphere::Check::failed(
             crate::api::ConditionType::Trusted,
             Some(true),
             Reason::CertificateExpiresSoon,
             "certificate sha256 AB:CD, which ends at 2026-12-01T00:00:00Z",
             "Renew it in vCenter under Administration, Certificates.",
         );
-        let stages = [soon, Stage::of(crate::api::ConditionType::NodesFound, "", nodes.clone())];
+        let stages = [soon, vsphere::Check::of(crate::api::ConditionType::NodesFound, "", nodes.clone())];
         let report = NodeReport {
             node: "w-3".into(),
             machine: "/DC0/vm/w-3".into(),
@@ -300,7 +300,7 @@ mod tests {
                 subject: "connection",
                 name: "vc1".into(),
                 about: vec![],
-                checks: stages.iter().map(Check::of_stage).collect(),
+                checks: stages.iter().map(Check::of_connection).collect(),
             }],
             nodes: vec![("vc1".into(), report)],
             ..Findings::default()

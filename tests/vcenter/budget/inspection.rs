@@ -2,10 +2,12 @@
 
 use super::evil::endpoint;
 use std::sync::Arc;
-use vdo::facts::{Credentials, Feature, Needs, Node, WantedPolicy};
-use vdo::reconcile::connection::{Question, Seen, read};
+use vdo::facts::{Credentials, Node};
+use vdo::reconcile::connection::collect;
 use vdo::types::Secret;
-use vdo::vcenter::{Budget, Session, SessionError, facts};
+use vdo::vcenter::{Budget, Session, facts};
+use vdo::vsphere::{Feature, Requirements, SessionError, WantedPolicy};
+use vdo::vsphere::{InspectionRequest, Readings};
 
 pub(crate) fn credentials() -> Credentials {
     Credentials {
@@ -15,16 +17,16 @@ pub(crate) fn credentials() -> Credentials {
 }
 
 /// Everything that can be asked of a vCenter.
-pub(crate) fn question() -> Question {
-    Question {
-        needs: Needs {
+pub(crate) fn question() -> InspectionRequest {
+    InspectionRequest {
+        requirements: Requirements {
             features: [Feature::CloudProvider, Feature::Block, Feature::Topology].into(),
             zone_and_region: Some(("zone".into(), "region".into())),
             policies: vec![WantedPolicy {
                 name: "gold".into(),
                 named_in: "the test".into(),
             }],
-            ..Needs::default()
+            ..Requirements::default()
         },
         nodes: vec![Arc::new(Node {
             name: "machine-of-somebody-000001".into(),
@@ -33,14 +35,14 @@ pub(crate) fn question() -> Question {
         })],
         alone: true,
         surplus: true,
-        ..Question::default()
+        ..InspectionRequest::default()
     }
 }
 
 /// One inspection, from the first question to the last answer.
-pub(crate) async fn inspect(port: u16, budget: &Budget) -> Result<Seen, SessionError> {
+pub(crate) async fn inspect(port: u16, budget: &Budget) -> Result<Readings, SessionError> {
     let endpoint = endpoint(port);
     facts(&endpoint, budget).await?;
     let session = Session::open(endpoint, credentials(), budget).await?;
-    read(&session, &question(), true, budget).await
+    collect(&session, &question(), true, budget).await
 }

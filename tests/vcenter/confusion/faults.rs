@@ -70,7 +70,7 @@ pub fn none() -> Vec<Case> {
         }),
         well("a zone that is the same everywhere", |s| {
             s.changes = vec![Change::Tag("k8s-zone", "a", "HostSystem", "DC0_C0_H0")];
-            s.needs.categories = vec!["k8s-zone".into()];
+            s.requirements.categories = vec!["k8s-zone".into()];
             inside::first(s).place.labels = [("topology.csi.vmware.com/k8s-zone", "a")].into_iter().collect();
         }),
         well("a machine in a vApp", |s| {
@@ -81,7 +81,7 @@ pub fn none() -> Vec<Case> {
             s.changes = vec![Change::Set("VirtualMachine", "vm-1", "address", "10.0.0.1,2001:db8::1")];
         }),
         well("a datastore that only the other vCenter has", |s| {
-            s.needs.others = 1;
+            s.requirements.others = 1;
             s.other = Some(Other {
                 elsewhere: true,
                 ..Other::default()

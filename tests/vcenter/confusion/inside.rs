@@ -5,7 +5,8 @@ use super::world::{Case, Change, Other, Setting, node};
 use std::sync::Arc;
 use vdo::api::ConditionType::{self, Authorized, DatacentersFound, Distinct, NodesFound, StorageFound, TopologyConsistent};
 use vdo::api::Reason::{self, *};
-use vdo::facts::{Node, WantedDatastore, WantedPolicy};
+use vdo::facts::Node;
+use vdo::vsphere::{WantedDatastore, WantedPolicy};
 use vdo_testbed::soap::Act;
 
 pub fn all() -> Vec<Case> {
@@ -65,7 +66,7 @@ const CLASS: &str = "StorageClass fast";
 
 /// Somebody names this datastore.
 pub fn wants(s: &mut Setting, url: &str, vsan: bool) {
-    s.needs.datastores.push(WantedDatastore {
+    s.requirements.datastores.push(WantedDatastore {
         url: url.into(),
         named_in: CLASS.into(),
         vsan,
@@ -73,7 +74,7 @@ pub fn wants(s: &mut Setting, url: &str, vsan: bool) {
 }
 
 fn wants_policy(s: &mut Setting, name: &str) {
-    s.needs.policies.push(WantedPolicy {
+    s.requirements.policies.push(WantedPolicy {
         name: name.into(),
         named_in: CLASS.into(),
     });
@@ -310,8 +311,8 @@ fn topology() -> Vec<Case> {
     let zones = |name, reason, says, changes: &'static [Change], label: Option<&'static str>| {
         case(name, TopologyConsistent, reason, says, move |s| {
             s.changes = changes.to_vec();
-            s.needs.features.insert(vdo::facts::Feature::Topology);
-            s.needs.categories = vec!["k8s-zone".into()];
+            s.requirements.features.insert(vdo::vsphere::Feature::Topology);
+            s.requirements.categories = vec!["k8s-zone".into()];
             if let Some(zone) = label {
                 first(s).place.labels = [("topology.csi.vmware.com/k8s-zone", zone)].into_iter().collect();
             }
@@ -356,8 +357,8 @@ fn tags() -> Vec<Case> {
         case(name, TopologyConsistent, reason, says, move |s| {
             s.proxy.modern = modern;
             s.rules.push(vdo_testbed::soap::Rule::on(call, act.clone()));
-            s.needs.features.insert(vdo::facts::Feature::Topology);
-            s.needs.categories = vec!["k8s-zone".into()];
+            s.requirements.features.insert(vdo::vsphere::Feature::Topology);
+            s.requirements.categories = vec!["k8s-zone".into()];
         })
     };
     const OLD: &str = "POST /rest/com/vmware/cis/session";
@@ -424,7 +425,7 @@ fn several() -> Vec<Case> {
             DatastoreNotFound,
             "nor is it",
             |s| {
-                s.needs.others = 1;
+                s.requirements.others = 1;
                 s.other = Some(Other {
                     elsewhere: true,
                     ..Other::default()

@@ -9,12 +9,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use vdo::api::{ConditionType, Reason, VsphereCloudConfig, VsphereCloudConfigSpec};
-use vdo::facts::{Credentials, Feature, Needs, Node};
+use vdo::facts::StoredCredentials;
+use vdo::facts::{Credentials, Node};
 use vdo::fetch::{Library, Store};
 use vdo::matrix::Index;
-use vdo::reconcile::connection::{Inputs, Look, Permission, Question, among, coverage, fold, known_index, once};
-use vdo::reconcile::{Found, ReconcileError};
+use vdo::reconcile::ReconcileError;
+use vdo::reconcile::connection::{Inputs, Permission, inspect, known_index};
 use vdo::types::{CPI, CSI, Secret, Trust};
+use vdo::vsphere::{Feature, Requirements};
+use vdo::vsphere::{Inspection, InspectionRequest, coverage, cross_checks, fold_status};
 use vdo_testbed::soap::{Lockout, Rule, SoapOptions, SoapProxy};
 use vdo_testbed::{Vcenter, VcenterOptions};
 
@@ -42,7 +45,7 @@ pub struct Setting {
     /// A server of another kind at the port.
     pub elsewhere: Option<Elsewhere>,
     /// What the drivers ask of the vCenter.
-    pub needs: Needs,
+    pub requirements: Requirements,
     /// Changes in the vCenter, which then is one of its own.
     pub changes: Vec<Change>,
     /// Another connection of the same drivers.
@@ -115,10 +118,10 @@ impl World {
             nodes: ["vm-1", "vm-2"].map(node).into(),
             failures: 0,
             elsewhere: None,
-            needs: Needs {
+            requirements: Requirements {
                 drivers: [CPI, CSI].map(Into::into).into(),
                 features: [Feature::CloudProvider, Feature::Block].into(),
-                ..Needs::default()
+                ..Requirements::default()
             },
             changes: Vec::new(),
             other: None,
@@ -156,7 +159,7 @@ impl World {
             },
             credentials,
         };
-        let found = |credentials: Credentials| Found {
+        let found = |credentials: Credentials| StoredCredentials {
             credentials,
             secret: "vmware-system-vdo/vc1-credentials".into(),
             version: "1".into(),
@@ -166,29 +169,29 @@ impl World {
                 user: self.vcenter.user().into(),
                 password: Secret::new("somebody else's"),
             };
-            once(&object, &inputs(Ok(found(wrong))), Question::default(), Permission::Given).await;
+            inspect(&object, &inputs(Ok(found(wrong))), InspectionRequest::default(), Permission::Given).await;
         }
         let inputs = inputs(setting.credentials.map(found));
-        let question = Question {
+        let question = InspectionRequest {
             server: object.spec.vc_ip.clone(),
             datacenters: object.spec.datacenters.clone(),
-            needs: setting.needs,
+            requirements: setting.requirements,
             nodes: setting.nodes,
             alone: true,
             surplus: false,
             index: self.index.clone(),
         };
-        let look = once(&object, &inputs, question.clone(), Permission::Given).await;
-        let among = match &setting.other {
+        let look = inspect(&object, &inputs, question.clone(), Permission::Given).await;
+        let cross_checks = match &setting.other {
             None => None,
             Some(other) => {
                 let own = coverage("vc1", &look).context("the first connection shows nothing")?;
                 let there = self.look_of(other, &proxy, question).await?;
                 let there = coverage("vc2", &there).context("the other connection shows nothing")?;
-                Some(among(&own, &[Arc::new(own.clone()), Arc::new(there)]))
+                Some(cross_checks(&own, &[Arc::new(own.clone()), Arc::new(there)]))
             }
         };
-        let status = fold(&object, &inputs, Some(&look), among, &Time(now()));
+        let status = fold_status(&object, inputs.credentials.as_ref(), Some(&look), cross_checks, &Time(now()));
         Ok(Seen {
             conditions: status.conditions,
             failed: proxy.logins().values().map(|logins| logins.failed).sum::<u64>(),
@@ -198,7 +201,7 @@ impl World {
     }
 
     /// What another connection shows, through the same proxy or at another vCenter.
-    async fn look_of(&self, other: &Other, proxy: &SoapProxy, question: Question) -> Result<Look> {
+    async fn look_of(&self, other: &Other, proxy: &SoapProxy, question: InspectionRequest) -> Result<Inspection> {
         let elsewhere = match other.elsewhere {
             false => None,
             true => {
@@ -213,7 +216,7 @@ impl World {
         (object.spec.vc_ip, object.spec.port) = ("localhost".into(), port.into());
         let inputs = Inputs {
             trust: Ok(Trust::CaBundle(ca.into())),
-            credentials: Ok(Found {
+            credentials: Ok(StoredCredentials {
                 credentials: Credentials {
                     user: self.vcenter.user().into(),
                     password: Secret::new(self.vcenter.password()),
@@ -222,11 +225,11 @@ impl World {
                 version: "1".into(),
             }),
         };
-        let question = Question {
+        let question = InspectionRequest {
             datacenters: other.datacenters.clone(),
             ..question
         };
-        Ok(once(&object, &inputs, question, Permission::Given).await)
+        Ok(inspect(&object, &inputs, question, Permission::Given).await)
     }
 
     /// A vCenter with these changes.

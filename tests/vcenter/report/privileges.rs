@@ -3,7 +3,7 @@
 use super::{Bed, told};
 use anyhow::{Context, Result, ensure};
 use vdo::api::{ConditionType, Reason};
-use vdo::facts::{Feature, Needs};
+use vdo::vsphere::{Feature, Requirements};
 
 /// Each privilege of each feature, taken away alone, is named with object and user, and no other.
 #[tokio::test(flavor = "multi_thread")]
@@ -33,7 +33,7 @@ async fn privileges_each_missing_one_names_object_and_user() -> Result<()> {
     ] {
         bed.vcenter.deny(&user, &[privilege]).await?;
         let report = bed.examine(&bed.question).await;
-        let stage = report.stage(ConditionType::Authorized).unwrap();
+        let stage = report.check(ConditionType::Authorized).unwrap();
         ensure!(
             (stage.status, stage.reason) == (Some(false), Reason::PrivilegesMissing),
             "{privilege}: {stage:?}"
@@ -69,9 +69,9 @@ async fn privileges_of_unused_features_are_not_needed() -> Result<()> {
         .deny(&user, &["Host.Config.Storage", "Datastore.FileManagement"])
         .await?;
     let mut cpi_only = bed.question.clone();
-    cpi_only.needs = Needs {
+    cpi_only.requirements = Requirements {
         features: [Feature::CloudProvider].into(),
-        ..Needs::default()
+        ..Requirements::default()
     };
     ensure!(told(&bed.examine(&cpi_only).await).is_empty());
     Ok(())
@@ -101,7 +101,7 @@ async fn privileges_encrypted_policy_needs_more_and_surplus_is_listed() -> Resul
     let user = bed.examine(&bed.question).await.privileges.principal;
     // An encrypted policy asks for more; the administrator has much that nobody needs.
     let mut encrypted = bed.question.clone();
-    encrypted.needs.policies[0].name = "VM Encryption Policy".into();
+    encrypted.requirements.policies[0].name = "VM Encryption Policy".into();
     encrypted.surplus = true;
     bed.vcenter.deny(&user, &["Cryptographer.AddDisk"]).await?;
     let report = bed.examine(&encrypted).await;

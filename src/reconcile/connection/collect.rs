@@ -1,0 +1,55 @@
+use crate::vcenter::{Budget, Session};
+use crate::vsphere::{InspectionRequest, Readings, SessionError, Tagging, match_vms, privilege_queries, required_privileges, taggable};
+
+/// Reads what is asked for, in a session that is there (effect). The service for tags wants a login of its own: `tags` says whether it may
+/// be made.
+///
+/// # Errors
+/// When the inventory cannot be read, the account is not let in any more, or the budget is spent.
+pub async fn collect(session: &Session, request: &InspectionRequest, tags: bool, budget: &Budget) -> Result<Readings, SessionError> {
+    let requirements = &request.requirements;
+    let mut inventory = session.inventory(budget).await?;
+    let found = match_vms(&request.nodes, &inventory, &request.datacenters, requirements);
+    let machines: Vec<usize> = found.iter().filter_map(|node| node.at).collect();
+    // A machine may have gone since the list was read: details are no reason to know nothing.
+    if let Err(error) = part(session.look_into(&mut inventory, &machines, budget).await)? {
+        tracing::debug!(%error, "devices of machines could not be read");
+    }
+    let nodes = match_vms(&request.nodes, &inventory, &request.datacenters, requirements);
+    let policies = match requirements.policies.is_empty() {
+        true => Ok(vec![]),
+        false => part(session.policies(budget).await)?,
+    };
+    let encrypted = policies
+        .iter()
+        .flatten()
+        .any(|policy| policy.encrypts && requirements.names_policy(&policy.name));
+    let required_privileges = required_privileges(requirements, encrypted, &inventory, &nodes);
+    let granted = part(
+        session
+            .granted(&privilege_queries(&required_privileges), request.surplus, budget)
+            .await,
+    )?;
+    let categories = requirements.all_categories();
+    let tagging = match (categories.is_empty(), tags) {
+        (true, _) => Ok(Tagging::default()),
+        (false, false) => Err(session.tags_refused()),
+        (false, true) => part(session.tags(&categories, &taggable(&inventory, &nodes), budget).await)?,
+    };
+    Ok(Readings {
+        inventory,
+        nodes,
+        policies,
+        required_privileges,
+        granted,
+        tagging,
+    })
+}
+
+/// What only concerns one part stays in it; the end of the session and that of the inspection concern all.
+fn part<T>(read: Result<T, SessionError>) -> Result<Result<T, SessionError>, SessionError> {
+    match read {
+        Err(error) if error.ends_session() => Err(error),
+        other => Ok(other),
+    }
+}

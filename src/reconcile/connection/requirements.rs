@@ -1,0 +1,46 @@
+use crate::api::VDOConfigSpec;
+use crate::reconcile::select::asked;
+use crate::types::CSI;
+use crate::vsphere::{self, Requirements};
+use std::collections::BTreeSet;
+
+/// What a specification requires of one connection of its namespace. A specification that cannot be acted upon requires nothing.
+#[must_use]
+pub fn requirements(spec: &VDOConfigSpec, namespace: &str, existing: &BTreeSet<String>, connection: &str) -> Requirements {
+    let Ok(asked) = asked(spec, namespace, existing) else {
+        return Requirements::default();
+    };
+    let drivers = asked.users(connection).into_iter().collect();
+    let others = asked.connections.get(CSI).map_or(0, |all| all.len().saturating_sub(1));
+    vsphere::requirements(spec, drivers, others)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn connection_requirements_follow_the_drivers_that_use_it() {
+        for (spec, connection, drivers, others) in [
+            (json!({}), "vc1", &["vsphere-cpi", "vsphere-csi"][..], 1),
+            (json!({"cloudProvider": {}}), "vc1", &["vsphere-cpi"], 0),
+            (json!({"storageProvider": {"vsphereCloudConfig": "vc2"}}), "vc1", &[], 0),
+            (
+                json!({"storageProvider": {"vsphereCloudConfig": "vc2"}}),
+                "vc2",
+                &["vsphere-csi"],
+                0,
+            ),
+            (json!({"storageProvider": {"vsphereCloudConfigs": ["none"]}}), "vc1", &[], 0),
+        ] {
+            let spec: VDOConfigSpec = serde_json::from_value(spec).expect("a specification");
+            let existing = ["vc1", "vc2"].map(String::from).into();
+            let found = requirements(&spec, "ns", &existing, connection);
+            assert_eq!(
+                (found.drivers.iter().map(String::as_str).collect::<Vec<_>>(), found.others),
+                (drivers.to_vec(), others)
+            );
+        }
+    }
+}

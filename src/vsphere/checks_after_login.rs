@@ -1,0 +1,131 @@
+use super::{
+    Check, ConnectionReport, Feature, Inspection, InspectionRequest, LoginOutcome, Readings, Requirements, SessionError, SharedDatastores,
+    compare_privileges, find_datacenters, lockout, no_shared_datastore, nodes_check, privileges_check, shared_datastores, storage_findings,
+    topology,
+};
+use crate::api::{ConditionType, Failure as _, chain};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The conditions after the login, in order.
+const AFTER: [ConditionType; 5] = [
+    ConditionType::DatacentersFound,
+    ConditionType::StorageFound,
+    ConditionType::Authorized,
+    ConditionType::NodesFound,
+    ConditionType::TopologyConsistent,
+];
+
+/// The stages that need a login.
+pub(super) fn add_checks_after_login(report: &mut ConnectionReport, inspection: &Inspection) {
+    let server = &inspection.request.server;
+    let rest = |report: &mut ConnectionReport, kinds: &[ConditionType]| {
+        report
+            .checks
+            .extend(kinds.iter().map(|kind| Check::unknown(*kind, "an earlier check failed")));
+    };
+    let kind = ConditionType::Authenticated;
+    let readings = match &inspection.login {
+        LoginOutcome::Succeeded(readings) => readings,
+        LoginOutcome::NotTried => {
+            let why = "an earlier check failed, or the login could not be tried yet";
+            report.checks.push(Check::unknown(kind, why));
+            return rest(report, &AFTER);
+        }
+        LoginOutcome::Postponed(record) => {
+            let (reason, message) = lockout::waiting(server, record);
+            let status = record.refused.as_ref().map(|_| false);
+            report.checks.push(Check::failed(kind, status, reason, message, ""));
+            return rest(report, &AFTER);
+        }
+        // A call that is forbidden shows that the login was not.
+        LoginOutcome::Failed(error @ SessionError::Forbidden { .. }) => {
+            report.checks.push(Check::passed(kind, "the login was accepted"));
+            report.checks.push(failure(AFTER[0], error, Some(false)));
+            return rest(report, &AFTER[1..]);
+        }
+        LoginOutcome::Failed(error) => {
+            let status = error.is_rejection().then_some(false);
+            report.checks.push(failure(kind, error, status));
+            return rest(report, &AFTER);
+        }
+    };
+    report.checks.push(Check::passed(kind, format!("{server} lets the user in")));
+    let datacenters = datacenters(&inspection.request.datacenters, &readings.inventory.datacenters);
+    let found = datacenters.status == Some(true);
+    report.checks.push(datacenters);
+    if !found {
+        return rest(report, &AFTER[1..]);
+    }
+    there(report, &inspection.request, readings);
+}
+
+/// What is in the datacenters. None of these stages needs another: whoever has two faults is told of both.
+fn there(report: &mut ConnectionReport, request: &InspectionRequest, readings: &Readings) {
+    let InspectionRequest {
+        requirements,
+        nodes,
+        alone,
+        ..
+    } = request;
+    let (topology, segments) = match &readings.tagging {
+        Ok(tagging) => topology(requirements, &readings.inventory, nodes, &readings.nodes, tagging),
+        Err(error) => (failure(ConditionType::TopologyConsistent, error, None), BTreeMap::new()),
+    };
+    report.shared = shared_datastores(&readings.inventory, &readings.nodes, &segments);
+    report.checks.push(storage(requirements, readings, &report.shared));
+    report.checks.push(match &readings.granted {
+        Ok(granted) => {
+            report.privileges = compare_privileges(&readings.required_privileges, granted, &readings.inventory);
+            privileges_check(&report.privileges)
+        }
+        Err(error) => failure(ConditionType::Authorized, error, None),
+    });
+    report.checks.push(nodes_check(&readings.nodes, *alone));
+    report.nodes.clone_from(&readings.nodes);
+    report.checks.push(topology);
+}
+
+fn storage(requirements: &Requirements, readings: &Readings, shared: &[SharedDatastores]) -> Check {
+    let kind = ConditionType::StorageFound;
+    let findings = storage_findings(
+        requirements,
+        &readings.inventory,
+        readings.policies.as_ref().ok().map(Vec::as_slice),
+    );
+    if !findings.is_empty() {
+        return Check::of(kind, "", findings);
+    }
+    if let Err(error) = &readings.policies {
+        return failure(kind, error, None);
+    }
+    // It informs: a cluster with local disks only is a poor one and not a wrong one.
+    if let Some(finding) = no_shared_datastore(shared).filter(|_| requirements.features.contains(&Feature::Block)) {
+        return Check {
+            status: Some(true),
+            ..Check::of(kind, "", vec![finding])
+        };
+    }
+    let named = requirements.datastores.len() + requirements.policies.len();
+    let shared: BTreeSet<&String> = shared.iter().flat_map(|one| &one.datastores).collect();
+    Check::passed(
+        kind,
+        format!(
+            "all {named} named datastores and policies exist; {} datastores are shared by the hosts of the nodes",
+            shared.len()
+        ),
+    )
+}
+
+fn failure(kind: ConditionType, error: &SessionError, status: Option<bool>) -> Check {
+    Check::failed(kind, status, error.reason(), chain(error), error.remedy())
+}
+
+fn datacenters(wanted: &[String], existing: &[String]) -> Check {
+    let kind = ConditionType::DatacentersFound;
+    let count = existing.len();
+    match find_datacenters(wanted, existing) {
+        Ok(()) if wanted.is_empty() => Check::passed(kind, format!("all {count} datacenters are looked at")),
+        Ok(()) => Check::passed(kind, format!("{} of {count} datacenters are looked at", wanted.len())),
+        Err((reason, message)) => Check::failed(kind, Some(false), reason, message, ""),
+    }
+}

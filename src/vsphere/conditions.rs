@@ -1,0 +1,178 @@
+use super::{Check, CrossChecks, Inspection, LoginOutcome, machines_status, privileges_status, report};
+use crate::api::{
+    ConditionType, Conditions, CredentialStatus, Failure, ProbeStatus, Reason, VsphereCloudConfig, VsphereCloudConfigStatus, chain,
+};
+use crate::facts::StoredCredentials;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+/// The conditions in the order in which they are reached.
+const ORDER: [ConditionType; 12] = [
+    ConditionType::Resolved,
+    ConditionType::Connected,
+    ConditionType::Trusted,
+    ConditionType::IsVCenter,
+    ConditionType::CredentialsFound,
+    ConditionType::Authenticated,
+    ConditionType::DatacentersFound,
+    ConditionType::StorageFound,
+    ConditionType::Authorized,
+    ConditionType::NodesFound,
+    ConditionType::TopologyConsistent,
+    ConditionType::Distinct,
+];
+
+/// The next status of a connection (pure). Without a new look, what the last one found stays; how it stands with other connections
+/// (`among`) is known without one.
+#[must_use]
+pub fn fold_status(
+    object: &VsphereCloudConfig,
+    credentials: Result<&StoredCredentials, &impl Failure>,
+    inspection: Option<&Inspection>,
+    among: Option<CrossChecks>,
+    now: &Time,
+) -> VsphereCloudConfigStatus {
+    let old = object.status.clone().unwrap_or_default();
+    let mut status = VsphereCloudConfigStatus {
+        observed_generation: object.metadata.generation,
+        ..old.clone()
+    };
+    let same_spec = old.observed_generation == object.metadata.generation;
+    let told = inspection.map(|inspection| report(inspection, same_spec && old.about.is_some(), now.0));
+    if let Some(inspection) = inspection {
+        remember(&mut status, inspection, same_spec);
+    }
+    credential(&mut status, credentials.ok());
+    if let (Some(inspection), Some(told)) = (inspection, &told) {
+        judged(&mut status, &inspection.login);
+        if told.certificate.is_some() {
+            status.certificate.clone_from(&told.certificate);
+        }
+        if matches!(inspection.login, LoginOutcome::Succeeded(_)) {
+            status.machines = Some(machines_status(&told.nodes));
+            status.privileges = Some(privileges_status(&told.privileges, &inspection.request.requirements));
+        }
+    }
+
+    let mut conditions = Conditions::new(old.conditions.clone(), object.metadata.generation, now.clone());
+    let mut verdict: Option<Check> = None;
+    for kind in ORDER {
+        let check = match (&told, kind) {
+            (_, ConditionType::CredentialsFound) => Some(credentials_check(credentials)),
+            (_, ConditionType::Distinct) if among.is_some() => among.as_ref().map(|among| among.distinct.clone()),
+            (Some(told), kind) => told.check(kind).cloned(),
+            (None, kind) => Conditions::find(&old.conditions, kind).map(|found| kept(kind, found)),
+        };
+        let check = check.map(|own| among.as_ref().map_or(own.clone(), |among| among.replace(own)));
+        let Some(check) = check else { continue };
+        conditions.set(kind, check.status, check.reason, check.text());
+        // The first failure is the one that is told. What could only not be checked is no failure of its own.
+        let follows = |check: &Check| check.reason == Reason::NotChecked;
+        let first = verdict.as_ref().is_none_or(|told| follows(told) && !follows(&check));
+        if check.status != Some(true) && !check.is_informational() && first {
+            verdict = Some(check);
+        }
+    }
+    match verdict {
+        Some(check) => conditions.set(ConditionType::Ready, check.status, check.reason, check.text()),
+        None => {
+            let about = status.about.clone().unwrap_or_default();
+            let message = format!("{} is vCenter {} build {}", object.spec.vc_ip, about.version, about.build);
+            conditions.set(ConditionType::Ready, Some(true), Reason::Healthy, message);
+        }
+    }
+    status.conditions = conditions.finish();
+    status
+}
+
+/// Writes down when the vCenter was asked and when it is asked again.
+#[must_use]
+pub fn with_probe_times(mut status: VsphereCloudConfigStatus, last: Time, next: Option<Time>) -> VsphereCloudConfigStatus {
+    status.probes = Some(ProbeStatus { last: Some(last), next });
+    status
+}
+
+/// What the vCenter says of itself is kept as long as it may be true.
+fn remember(status: &mut VsphereCloudConfigStatus, inspection: &Inspection, same_spec: bool) {
+    match inspection.facts() {
+        Some(facts) => {
+            if status.about.as_ref().is_some_and(|old| old.instance_uuid != facts.instance_uuid) {
+                status.credential = None; // What worked there says nothing about here.
+            }
+            status.about = Some(facts.about());
+        }
+        None if same_spec => {}
+        None => {
+            status.about = None;
+            status.certificate = None;
+            status.credential = None;
+        }
+    }
+}
+
+/// Which credentials are in use now.
+fn credential(status: &mut VsphereCloudConfigStatus, credentials: Option<&StoredCredentials>) {
+    let Some(found) = credentials else {
+        status.credential = None;
+        return;
+    };
+    let known = status.credential.take().unwrap_or_default();
+    let user = &found.credentials.user;
+    status.credential = Some(
+        if (&known.secret, &known.user, &known.version) == (&found.secret, user, &found.version) {
+            known
+        } else {
+            CredentialStatus {
+                secret: found.secret.clone(),
+                user: user.clone(),
+                version: found.version.clone(),
+                verified: known.verified,
+                ..CredentialStatus::default()
+            }
+        },
+    );
+}
+
+/// What the vCenter has decided about them.
+fn judged(status: &mut VsphereCloudConfigStatus, login: &LoginOutcome) {
+    let Some(own) = &mut status.credential else { return };
+    match login {
+        LoginOutcome::Succeeded(_) => {
+            own.verified = Some(own.version.clone());
+            (own.attempts, own.last_tried, own.refused) = (0, None, None);
+        }
+        LoginOutcome::Postponed(record) => {
+            own.attempts = record.attempts;
+            own.last_tried.clone_from(&record.last_tried);
+            own.refused.clone_from(&record.refused);
+            own.verified = own.verified.take().filter(|version| *version != own.version);
+        }
+        LoginOutcome::NotTried | LoginOutcome::Failed(_) => {}
+    }
+}
+
+/// The stage of the Secret, which needs no vCenter.
+#[must_use]
+pub fn credentials_check(credentials: Result<&StoredCredentials, &impl Failure>) -> Check {
+    let kind = ConditionType::CredentialsFound;
+    match credentials {
+        Ok(found) => Check::passed(kind, format!("Secret {} holds user {}", found.secret, found.credentials.user)),
+        Err(error) => Check::failed(kind, Some(false), error.reason(), chain(error), ""),
+    }
+}
+
+/// What a condition of the last report says.
+fn kept(kind: ConditionType, found: &Condition) -> Check {
+    let status = match found.status.as_str() {
+        "True" => Some(true),
+        "False" => Some(false),
+        _ => None,
+    };
+    let reason = Reason::ALL.iter().find(|reason| reason.as_str() == found.reason);
+    Check::failed(
+        kind,
+        status,
+        reason.copied().unwrap_or(Reason::NotChecked),
+        found.message.clone(),
+        "",
+    )
+}

@@ -1,0 +1,336 @@
+//! Whether a login may be tried, so that no wrong password ever locks an account (pure).
+//!
+//! An attempt is written into the status before it is made: a restart in the middle of it finds it there, and every
+//! connection with the same account at the same vCenter counts it.
+
+use super::VcenterFacts;
+use crate::api::{ConditionType, Conditions, CredentialStatus, Reason, VsphereCloudConfig};
+use crate::facts::StoredCredentials;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use std::borrow::Borrow;
+
+/// How long the same refused credentials are not sent again, by the number of attempts.
+const REFUSED: [SignedDuration; 3] = [
+    SignedDuration::from_mins(15),
+    SignedDuration::from_hours(1),
+    SignedDuration::from_hours(6),
+];
+
+/// How long after an attempt of which the outcome is not known: longer than the three minutes in which a vCenter counts.
+const UNANSWERED: SignedDuration = SignedDuration::from_mins(5);
+
+/// What one login is: a vCenter by its identity, an account, and a version of its password.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// `about.instanceUuid`.
+    pub vcenter: String,
+    /// The Secret, as namespace/name.
+    pub secret: String,
+    /// The user name in it.
+    pub user: String,
+    /// Its resource version.
+    pub version: String,
+}
+
+impl Key {
+    /// What these credentials are at this vCenter.
+    #[must_use]
+    pub fn of(found: &StoredCredentials, facts: &VcenterFacts) -> Self {
+        Self {
+            vcenter: facts.instance_uuid.clone(),
+            secret: found.secret.clone(),
+            user: found.credentials.user.clone(),
+            version: found.version.clone(),
+        }
+    }
+
+    /// What other connections have written down about the same login.
+    #[must_use]
+    pub fn records(&self, connections: &[impl Borrow<VsphereCloudConfig>]) -> Vec<CredentialStatus> {
+        let statuses = connections.iter().filter_map(|connection| connection.borrow().status.as_ref());
+        let same = statuses.filter(|status| status.about.as_ref().is_some_and(|about| about.instance_uuid == self.vcenter));
+        same.filter_map(|status| status.credential.clone())
+            .filter(|c| (&c.secret, &c.user, &c.version) == (&self.secret, &self.user, &self.version))
+            .collect()
+    }
+
+    /// Nothing has been tried yet.
+    #[must_use]
+    pub fn untried(&self) -> CredentialStatus {
+        CredentialStatus {
+            secret: self.secret.clone(),
+            user: self.user.clone(),
+            version: self.version.clone(),
+            ..CredentialStatus::default()
+        }
+    }
+}
+
+/// What may be done.
+#[derive(Debug, PartialEq)]
+pub enum Decision {
+    /// Log in; this version has worked before.
+    Proceed,
+    /// Write this down, then log in.
+    RecordFirst(CredentialStatus),
+    /// Not yet; this is why.
+    Wait(CredentialStatus),
+}
+
+/// Decides from everything that is known of this login.
+#[must_use]
+pub fn decide(key: &Key, records: &[CredentialStatus], now: Timestamp) -> Decision {
+    let tried = records
+        .iter()
+        .filter(|r| r.attempts > 0)
+        .max_by_key(|r| (r.attempts, r.last_tried.clone()));
+    match tried {
+        Some(record) if until(record).is_some_and(|until| now < until) => Decision::Wait(record.clone()),
+        None if records.iter().any(|r| r.verified.as_ref() == Some(&key.version)) => Decision::Proceed,
+        _ => Decision::RecordFirst(begun(key, tried, now)),
+    }
+}
+
+/// The record of a login that is about to be made.
+#[must_use]
+pub fn begun(key: &Key, tried: Option<&CredentialStatus>, now: Timestamp) -> CredentialStatus {
+    CredentialStatus {
+        attempts: tried.map_or(0, |record| record.attempts).saturating_add(1),
+        last_tried: Some(Time(Timestamp::from_second(now.as_second()).unwrap_or(now))),
+        ..key.untried()
+    }
+}
+
+/// When the next attempt may be made.
+#[must_use]
+pub fn until(record: &CredentialStatus) -> Option<Timestamp> {
+    let pause = if record.refused.is_some() {
+        let n = usize::try_from(record.attempts).unwrap_or(usize::MAX).clamp(1, REFUSED.len());
+        REFUSED[n - 1]
+    } else {
+        UNANSWERED
+    };
+    record.last_tried.as_ref()?.0.checked_add(pause).ok()
+}
+
+/// What came of logins at the service for tags, which takes the same password and counts on its own: the refusals of one version of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TagRefusals {
+    count: usize,
+    last: Option<Timestamp>,
+}
+
+impl TagRefusals {
+    /// As these connections say it in their conditions. When it was is not known to the minute: it counts as now.
+    #[must_use]
+    pub fn recorded(key: &Key, connections: &[impl Borrow<VsphereCloudConfig>], now: Timestamp) -> Self {
+        let told = connections
+            .iter()
+            .filter_map(|connection| connection.borrow().status.as_ref())
+            .any(|status| {
+                let credential = status.credential.as_ref();
+                // The version that was let in is the one that the conditions speak of; the newest may not have been tried yet.
+                let same = credential
+                    .is_some_and(|c| (&c.secret, &c.user, c.verified.as_ref()) == (&key.secret, &key.user, Some(&key.version)))
+                    && status.about.as_ref().is_some_and(|about| about.instance_uuid == key.vcenter);
+                let topology = Conditions::find(&status.conditions, ConditionType::TopologyConsistent);
+                same && topology.is_some_and(|topology| topology.reason == Reason::TagLoginRefused.as_str())
+            });
+        if told { Self::default().and_one(now) } else { Self::default() }
+    }
+
+    /// One more.
+    #[must_use]
+    pub fn and_one(self, now: Timestamp) -> Self {
+        Self {
+            count: self.count.saturating_add(1),
+            last: Some(now),
+        }
+    }
+
+    /// Whether another login may be made there.
+    #[must_use]
+    pub fn allow(&self, now: Timestamp) -> bool {
+        let Some(last) = self.last else { return true };
+        let pause = REFUSED[self.count.clamp(1, REFUSED.len()) - 1];
+        now.duration_since(last) >= pause
+    }
+}
+
+/// How long a session is used before it is had anew: a vCenter does not end one when the password changes, so only a login shows that the
+/// password still is the right one. A little less than the usual pause between two looks.
+const RENEWED: SignedDuration = SignedDuration::from_mins(8);
+
+/// Whether a session of this age is old enough to be had anew.
+#[must_use]
+pub fn is_old(opened: Timestamp, now: Timestamp) -> bool {
+    now.duration_since(opened) >= RENEWED
+}
+
+/// What is said while it is waited: the same for everybody who waits, and as long as the wait lasts.
+#[must_use]
+pub fn waiting(server: &str, record: &CredentialStatus) -> (Reason, String) {
+    let CredentialStatus { user, secret, .. } = record;
+    let next = until(record)
+        .map(|until| format!(" Until the Secret changes, the next attempt is at {until}."))
+        .unwrap_or_default();
+    let refused = record
+        .refused
+        .as_ref()
+        .and_then(|word| Reason::ALL.iter().find(|r| r.as_str() == word));
+    let Some(reason) = refused.copied() else {
+        return (
+            Reason::TimedOut,
+            format!("{server} has not answered the login of {user:?} from Secret {secret}.{next}"),
+        );
+    };
+    let todo = match reason {
+        Reason::AccountLocked => "Unlock the account in vCenter, or wait until it unlocks itself.",
+        Reason::PasswordExpired => "Set a new password in vCenter, and write it into the Secret.",
+        Reason::LoginRefused => "Give the user a role on the vCenter's inventory; Read-only is enough to log in.",
+        _ => "Correct username and password in the Secret; the user name needs its domain, for example k8s@vsphere.local.",
+    };
+    let meaning = reason.meaning().trim_end_matches('.').to_lowercase();
+    (
+        reason,
+        format!("the login of {user:?} from Secret {secret} at {server} was refused: {meaning}. {todo}{next}"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> Key {
+        Key {
+            vcenter: "uuid".into(),
+            secret: "n/s".into(),
+            user: "u".into(),
+            version: "7".into(),
+        }
+    }
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_700_000_000 + seconds).expect("a time")
+    }
+
+    fn record(attempts: i32, refused: Option<&str>, verified: Option<&str>) -> CredentialStatus {
+        CredentialStatus {
+            attempts,
+            last_tried: (attempts > 0).then(|| Time(at(0))),
+            refused: refused.map(Into::into),
+            verified: verified.map(Into::into),
+            ..key().untried()
+        }
+    }
+
+    #[test]
+    fn login_refused_backoff_grows_after_each_attempt() {
+        let refused = |n| record(n, Some("InvalidCredentials"), None);
+        for (records, seconds, expected) in [
+            (vec![], 0, "claim 1"),
+            (vec![record(0, None, Some("6"))], 0, "claim 1"),
+            (vec![record(0, None, Some("7"))], 0, "again"),
+            (vec![refused(1)], 899, "wait 900"),
+            (vec![refused(1)], 900, "claim 2"),
+            (vec![refused(2)], 3599, "wait 3600"),
+            (vec![refused(2)], 3600, "claim 3"),
+            (vec![refused(3)], 21_599, "wait 21600"),
+            (vec![refused(9)], 21_599, "wait 21600"),
+            (vec![refused(9)], 21_600, "claim 10"),
+            // The operator ended in the middle of it, or no answer came.
+            (vec![record(1, None, None)], 299, "wait 300"),
+            (vec![record(1, None, None)], 300, "claim 2"),
+            // Any connection counts.
+            (vec![record(0, None, None), refused(1), record(0, None, Some("7"))], 10, "wait 900"),
+        ] {
+            let told = match decide(&key(), &records, at(seconds)) {
+                Decision::Proceed => "again".into(),
+                Decision::RecordFirst(c) => format!("claim {}", c.attempts),
+                Decision::Wait(c) => format!("wait {}", until(&c).expect("a time").as_second() - at(0).as_second()),
+            };
+            assert_eq!(told, expected, "{records:?} after {seconds} s");
+        }
+    }
+
+    /// A refusal by the service for tags is remembered by whoever shares the login, through restarts, and tried again after growing pauses.
+    #[test]
+    fn tag_login_refused_backoff_grows() {
+        let minutes = |n: i64| at(60 * n);
+        let mut refusals = TagRefusals::default();
+        assert!(refusals.allow(at(0)));
+        for pause in [15, 60, 360, 360] {
+            refusals = refusals.and_one(minutes(0));
+            assert!(!refusals.allow(minutes(pause - 1)) && refusals.allow(minutes(pause)), "{pause}");
+        }
+    }
+
+    #[test]
+    fn tag_login_refusal_in_status_applies_to_same_secret_version() {
+        let connection = |reason: Reason, version: &str| {
+            let mut conditions = Conditions::new(vec![], None, Time(at(0)));
+            conditions.set(ConditionType::TopologyConsistent, None, reason, "told");
+            let status = crate::api::VsphereCloudConfigStatus {
+                about: Some(crate::api::AboutStatus {
+                    instance_uuid: "uuid".into(),
+                    ..Default::default()
+                }),
+                credential: Some(record(0, None, Some(version))),
+                conditions: conditions.finish(),
+                ..Default::default()
+            };
+            VsphereCloudConfig {
+                status: Some(status),
+                ..VsphereCloudConfig::new("vc", Default::default())
+            }
+        };
+        for (reason, version, allowed) in [
+            (Reason::TagLoginRefused, "7", false),
+            (Reason::TagLoginRefused, "6", true),
+            (Reason::Healthy, "7", true),
+        ] {
+            let known = [connection(reason, version)];
+            assert_eq!(
+                TagRefusals::recorded(&key(), &known, at(0)).allow(at(1)),
+                allowed,
+                "{reason} {version}"
+            );
+        }
+    }
+
+    #[test]
+    fn session_of_eight_minutes_is_renewed() {
+        assert!(!is_old(at(0), at(479)) && is_old(at(0), at(480)));
+    }
+
+    #[test]
+    fn login_records_same_vcenter_secret_and_user_are_shared() {
+        use crate::api::{AboutStatus, VsphereCloudConfigStatus};
+        let connection = |uuid: &str, credential: CredentialStatus| {
+            let mut object = VsphereCloudConfig::new("c", crate::api::VsphereCloudConfigSpec::default());
+            object.status = Some(VsphereCloudConfigStatus {
+                about: Some(AboutStatus {
+                    instance_uuid: uuid.into(),
+                    ..AboutStatus::default()
+                }),
+                credential: Some(credential),
+                ..VsphereCloudConfigStatus::default()
+            });
+            object
+        };
+        let other = |change: &dyn Fn(&mut CredentialStatus)| {
+            let mut credential = record(1, None, None);
+            change(&mut credential);
+            connection("uuid", credential)
+        };
+        let all = [
+            connection("uuid", record(1, None, None)),
+            connection("another vCenter", record(1, None, None)),
+            other(&|c| c.user = "another user".into()),
+            other(&|c| c.secret = "n/another".into()),
+            other(&|c| c.version = "8".into()),
+        ];
+        assert_eq!(key().records(&all), [record(1, None, None)]);
+    }
+}

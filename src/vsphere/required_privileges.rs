@@ -1,0 +1,334 @@
+use super::NodeReport;
+use super::datastores::same_url;
+use super::{Feature, Inventory, ManagedObject, Requirements};
+use crate::yaml;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+/// What the drivers may do and why.
+static RULES: LazyLock<Rules> = LazyLock::new(|| yaml::load(include_str!("privileges.yaml")).unwrap_or_default());
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rules {
+    rules: Vec<Rule>,
+    names: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rule {
+    feature: Feature,
+    role: String,
+    on: Vec<On>,
+    #[serde(default)]
+    which: Which,
+    privileges: Vec<String>,
+    #[serde(default)]
+    inferred: bool,
+    evidence: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum On {
+    Root,
+    Datacenter,
+    Host,
+    AboveHost,
+    AboveMachine,
+    Machine,
+    Datastore,
+    VsanCluster,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Which {
+    #[default]
+    Every,
+    Any,
+}
+
+/// A privilege that is needed on an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequiredPrivilege {
+    /// The object.
+    pub object: ManagedObject,
+    /// The privilege.
+    pub privilege: String,
+    pub(super) path: String,
+    pub(super) features: BTreeSet<Feature>,
+    pub(super) role: String,
+    pub(super) evidence: String,
+    /// No document of a driver names it.
+    pub(super) inferred: bool,
+    /// Objects of one rule of which one is enough, by rule; `None` where each counts.
+    pub(super) choice: Option<usize>,
+    /// The account cannot see the object at all, so there is nothing to ask about.
+    pub(super) unseen: bool,
+}
+
+/// Which privileges the features in use need, on which objects.
+#[must_use]
+pub fn required_privileges(
+    requirements: &Requirements,
+    encrypted: bool,
+    inventory: &Inventory,
+    nodes: &[NodeReport],
+) -> Vec<RequiredPrivilege> {
+    let objects = Objects::of(requirements, inventory, nodes);
+    let mut all: BTreeMap<(ManagedObject, String, Option<usize>), RequiredPrivilege> = BTreeMap::new();
+    let used = |rule: &&Rule| requirements.features.contains(&rule.feature) || (rule.feature == Feature::Encryption && encrypted);
+    for (number, rule) in RULES.rules.iter().enumerate().filter(|(_, rule)| used(rule)) {
+        for (object, path, seen, named) in rule.on.iter().filter_map(|on| objects.0.get(on)).flatten() {
+            // What is named must do; of what is only there, one is enough.
+            let choice = (rule.which == Which::Any && !named).then_some(number);
+            for privilege in &rule.privileges {
+                let demand = all
+                    .entry((object.clone(), privilege.clone(), choice))
+                    .or_insert_with(|| RequiredPrivilege {
+                        object: object.clone(),
+                        privilege: privilege.clone(),
+                        path: path.clone(),
+                        features: BTreeSet::new(),
+                        role: rule.role.clone(),
+                        evidence: rule.evidence.clone(),
+                        inferred: rule.inferred,
+                        choice,
+                        unseen: !seen,
+                    });
+                demand.features.insert(rule.feature);
+            }
+        }
+    }
+    all.into_values().collect()
+}
+
+/// What to ask a vCenter: each set of privileges with the objects that it is needed on.
+#[must_use]
+pub fn privilege_queries(required_privileges: &[RequiredPrivilege]) -> Vec<(Vec<ManagedObject>, Vec<String>)> {
+    let mut of_object: BTreeMap<&ManagedObject, BTreeSet<&str>> = BTreeMap::new();
+    for demand in required_privileges.iter().filter(|demand| !demand.unseen) {
+        of_object.entry(&demand.object).or_default().insert(&demand.privilege);
+    }
+    let mut groups: BTreeMap<BTreeSet<&str>, Vec<ManagedObject>> = BTreeMap::new();
+    for (object, privileges) in of_object {
+        groups.entry(privileges).or_default().push(object.clone());
+    }
+    let owned = |set: BTreeSet<&str>| set.into_iter().map(str::to_owned).collect();
+    groups.into_iter().map(|(set, objects)| (objects, owned(set))).collect()
+}
+
+/// What the vSphere Client calls a privilege; empty where that is not known.
+pub(super) fn shown_as(privilege: &str) -> String {
+    RULES.names.get(privilege).cloned().unwrap_or_default()
+}
+
+/// The objects of each kind of place, with their paths, whether they can be seen, and whether somebody names them.
+struct Objects(BTreeMap<On, BTreeSet<(ManagedObject, String, bool, bool)>>);
+
+impl Objects {
+    fn of(requirements: &Requirements, inventory: &Inventory, nodes: &[NodeReport]) -> Self {
+        let mut objects = Self(BTreeMap::new());
+        objects.add(On::Root, inventory.root.clone(), "/".into(), true, false);
+        for machine in nodes.iter().filter_map(|node| inventory.machines.get(node.at?)) {
+            let object = ManagedObject {
+                kind: "VirtualMachine".into(),
+                id: machine.id.clone(),
+            };
+            objects.add(On::Machine, object, machine.path.clone(), true, false);
+            objects.way(On::AboveMachine, inventory, &machine.folder);
+            if let [host, above @ ..] = inventory.ancestry(&machine.host).as_slice() {
+                objects.place(On::Host, inventory, host);
+                above.iter().for_each(|id| objects.place(On::AboveHost, inventory, id));
+            }
+        }
+        let hosts: BTreeSet<String> = objects.ids(On::Host);
+        for datastore in &inventory.datastores {
+            let named = requirements.datastores.iter().any(|wanted| same_url(&wanted.url, &datastore.url));
+            let shared = !hosts.is_empty() && hosts.iter().all(|host| datastore.hosts.contains(host));
+            if named || shared {
+                let object = ManagedObject {
+                    kind: "Datastore".into(),
+                    id: datastore.id.clone(),
+                };
+                objects.add(On::Datastore, object, datastore.path.clone(), true, named);
+            }
+            let vsan = datastore.kind == "vsan";
+            for host in datastore.hosts.iter().filter(|host| vsan && hosts.contains(*host)) {
+                if let Some(cluster) = inventory.places.get(host).map(|place| place.parent.as_str()) {
+                    objects.place(On::VsanCluster, inventory, cluster);
+                }
+            }
+        }
+        objects
+    }
+
+    fn add(&mut self, on: On, object: ManagedObject, path: String, seen: bool, named: bool) {
+        self.0.entry(on).or_default().insert((object, path, seen, named));
+    }
+
+    fn ids(&self, on: On) -> BTreeSet<String> {
+        self.0
+            .get(&on)
+            .into_iter()
+            .flatten()
+            .map(|(object, ..)| object.id.clone())
+            .collect()
+    }
+
+    fn way(&mut self, on: On, inventory: &Inventory, from: &str) {
+        inventory.ancestry(from).iter().for_each(|id| self.place(on, inventory, id));
+    }
+
+    fn place(&mut self, on: On, inventory: &Inventory, id: &str) {
+        let root = id == inventory.root.id;
+        let place = inventory.places.get(id);
+        let object = match place {
+            Some(place) => place.object.clone(),
+            None if root => inventory.root.clone(),
+            None => ManagedObject {
+                kind: "ManagedEntity".into(),
+                id: id.to_owned(),
+            },
+        };
+        if object.kind == "Datacenter" {
+            self.add(On::Datacenter, object.clone(), inventory.name_of(id).to_owned(), true, false);
+        }
+        self.add(on, object, inventory.name_of(id).to_owned(), place.is_some() || root, false);
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::vsphere::{Datastore, Entity, Host, Machine};
+
+    /// Two hosts in a cluster; one machine on the first; a vSAN datastore on both, a local one on the first.
+    pub(in crate::vsphere) fn inventory() -> Inventory {
+        let object = |kind: &str, id: &str| ManagedObject {
+            kind: kind.into(),
+            id: id.into(),
+        };
+        let place = |kind: &str, id: &str, path: &str, parent: &str| {
+            let place = Entity {
+                object: object(kind, id),
+                path: path.into(),
+                parent: parent.into(),
+            };
+            (id.to_owned(), place)
+        };
+        let datastore = |id: &str, kind: &str, hosts: &[&str]| Datastore {
+            id: id.into(),
+            path: format!("/DC0/datastore/{id}"),
+            url: format!("ds:///{id}/"),
+            kind: kind.into(),
+            hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
+            ..Datastore::default()
+        };
+        Inventory {
+            root: object("Folder", "root"),
+            datacenters: vec!["/DC0".into()],
+            machines: vec![Machine {
+                id: "vm-1".into(),
+                path: "/DC0/vm/n1".into(),
+                folder: "vms".into(),
+                host: "host-1".into(),
+                ..Machine::default()
+            }],
+            hosts: [("host-1".to_owned(), Host::default()), ("host-2".to_owned(), Host::default())].into(),
+            datastores: vec![
+                datastore("shared", "vsan", &["host-1", "host-2"]),
+                datastore("local", "VMFS", &["host-1"]),
+                datastore("far", "VMFS", &["host-2"]),
+            ],
+            places: [
+                place("Datacenter", "dc", "/DC0", "root"),
+                place("Folder", "vms", "/DC0/vm", "dc"),
+                place("Folder", "hosts", "/DC0/host", "dc"),
+                place("ClusterComputeResource", "cluster", "/DC0/host/C0", "hosts"),
+                place("HostSystem", "host-1", "/DC0/host/C0/h1", "cluster"),
+                place("HostSystem", "host-2", "/DC0/host/C0/h2", "cluster"),
+            ]
+            .into(),
+        }
+    }
+
+    pub(in crate::vsphere) fn nodes() -> Vec<NodeReport> {
+        vec![NodeReport {
+            node: "n1".into(),
+            at: Some(0),
+            ..NodeReport::default()
+        }]
+    }
+
+    pub(in crate::vsphere) fn requirements(features: &[Feature]) -> Requirements {
+        Requirements {
+            features: features.iter().copied().collect(),
+            ..Requirements::default()
+        }
+    }
+
+    fn told(requirements: &Requirements, encrypted: bool) -> Vec<String> {
+        let required_privileges = required_privileges(requirements, encrypted, &inventory(), &nodes());
+        let mut all: Vec<String> = required_privileges
+            .iter()
+            .map(|d| format!("{} {}", d.object.id, d.privilege))
+            .collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    #[test]
+    fn privilege_rules_every_privilege_has_client_name() {
+        assert_eq!(RULES.rules.len(), 12);
+        for rule in &RULES.rules {
+            assert!(!rule.evidence.is_empty());
+            for privilege in &rule.privileges {
+                assert!(RULES.names.contains_key(privilege), "{privilege} has no name in the client");
+            }
+        }
+    }
+
+    /// Each feature needs its own privileges, on its own objects.
+    #[test]
+    fn privilege_demands_each_feature_needs_its_own() {
+        let read = |ids: &[&str]| ids.iter().map(|id| format!("{id} System.Read")).collect::<Vec<_>>();
+        assert_eq!(told(&requirements(&[]), false), [] as [String; 0]);
+        assert_eq!(
+            told(&requirements(&[Feature::CloudProvider]), false),
+            read(&["dc", "host-1", "root", "vm-1", "vms"])
+        );
+        assert_eq!(
+            told(&requirements(&[Feature::Block]), false),
+            [
+                "dc System.Read",
+                "host-1 System.Read",
+                "local Datastore.FileManagement",
+                "local System.Read",
+                "root Cns.Searchable",
+                "root StorageProfile.View",
+                "root System.Read",
+                "shared Datastore.FileManagement",
+                "shared System.Read",
+                "vm-1 System.Read",
+                "vm-1 VirtualMachine.Config.AddExistingDisk",
+                "vm-1 VirtualMachine.Config.AddRemoveDevice",
+            ]
+        );
+        let only = |features: &[Feature], privilege: &str| {
+            let all = told(&requirements(features), false);
+            all.into_iter().filter(|line| line.ends_with(privilege)).collect::<Vec<_>>()
+        };
+        assert_eq!(only(&[Feature::File], "Host.Config.Storage"), ["cluster Host.Config.Storage"]);
+        assert_eq!(only(&[Feature::File], "AddExistingDisk"), [] as [String; 0]);
+        assert_eq!(
+            told(&requirements(&[Feature::Topology]), false),
+            read(&["cluster", "dc", "host-1", "hosts", "root"])
+        );
+        assert!(told(&requirements(&[Feature::Block]), true).contains(&"vm-1 Cryptographer.AddDisk".to_owned()));
+    }
+}

@@ -1,0 +1,296 @@
+use super::check::shell;
+use super::{Check, Finding, NodeReport};
+use super::{Inventory, ManagedObject, Requirements, Tagging};
+use crate::api::{ConditionType, Reason};
+use crate::facts::Node;
+use crate::types::name_list;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Everything that can bear a tag of a zone or region: the hosts of the nodes, and all that they lie in.
+#[must_use]
+pub fn taggable(inventory: &Inventory, nodes: &[NodeReport]) -> Vec<ManagedObject> {
+    let hosts = nodes
+        .iter()
+        .filter_map(|node| inventory.machines.get(node.at?))
+        .map(|machine| machine.host.as_str());
+    let ids: BTreeSet<&str> = hosts.flat_map(|host| inventory.ancestry(host)).collect();
+    let places = ids
+        .iter()
+        .filter_map(|id| inventory.places.get(*id))
+        .map(|place| place.object.clone());
+    places.chain(std::iter::once(inventory.root.clone())).collect()
+}
+
+/// What the tags say of a node.
+struct Says {
+    /// The tag of each category, as far as there is one.
+    tags: BTreeMap<String, String>,
+    findings: Vec<Finding>,
+}
+
+/// Compares tags with labels. Gives the stage, and the segment of each node in the categories of the CSI driver.
+#[must_use]
+pub fn topology(
+    requirements: &Requirements,
+    inventory: &Inventory,
+    nodes: &[Arc<Node>],
+    reports: &[NodeReport],
+    tagging: &Tagging,
+) -> (Check, BTreeMap<String, String>) {
+    let kind = ConditionType::TopologyConsistent;
+    let categories = requirements.all_categories();
+    if categories.is_empty() {
+        return (Check::passed(kind, "no topology is asked for"), BTreeMap::new());
+    }
+    let mut groups: BTreeMap<(Reason, String), (Finding, Vec<String>)> = BTreeMap::new();
+    let mut add = |what: String, finding: Finding, node: &str| {
+        groups
+            .entry((finding.reason, what))
+            .or_insert_with(|| (finding, vec![]))
+            .1
+            .push(node.to_owned());
+    };
+    for category in categories.iter().filter(|category| !tagging.categories.contains(**category)) {
+        let finding = Finding::new(
+            Reason::TopologyCategoryNotFound,
+            format!("there is no tag category {category:?} in the vCenter"),
+            format!(
+                "Create it, or correct the name in the VDOConfig: govc tags.category.create -m=false {}.",
+                shell(category)
+            ),
+        );
+        add((*category).to_owned(), finding, "");
+    }
+    let existing: Vec<&str> = categories
+        .into_iter()
+        .filter(|category| tagging.categories.contains(*category))
+        .collect();
+    let labels: BTreeMap<&str, &Node> = nodes.iter().map(|node| (node.name.as_str(), node.as_ref())).collect();
+    let mut segments = BTreeMap::new();
+    let mut looked_at = 0;
+    for report in reports {
+        let Some(machine) = report.at.and_then(|at| inventory.machines.get(at)) else {
+            continue;
+        };
+        looked_at += 1;
+        let says = says(&inventory.ancestry(&machine.host), &existing, inventory, tagging);
+        let node = labels.get(report.node.as_str());
+        let differing = node.map(|node| differing(requirements, node, &says.tags)).unwrap_or_default();
+        for (what, finding) in says
+            .findings
+            .into_iter()
+            .map(|finding| (finding.message.clone(), finding))
+            .chain(differing)
+        {
+            add(what, finding, &report.node);
+        }
+        let segment = requirements
+            .categories
+            .iter()
+            .filter_map(|c| Some(format!("{c}={}", says.tags.get(c)?)));
+        let segment = segment.collect::<Vec<_>>().join(",");
+        if !segment.is_empty() {
+            segments.insert(report.node.clone(), segment);
+        }
+    }
+    let findings = groups.into_values().map(|(mut finding, nodes)| {
+        if !nodes[0].is_empty() {
+            finding.message = format!("{} (nodes {})", finding.message, name_list(&nodes));
+        }
+        finding
+    });
+    let passed = format!("the tags of {looked_at} nodes are there, and labels agree with them");
+    (Check::of(kind, passed, findings.collect()), segments)
+}
+
+/// What the tags between the host of a node and the root say. The nearest counts; a farther one that says otherwise may be
+/// taken instead by a driver, so it is a finding.
+fn says(way: &[&str], categories: &[&str], inventory: &Inventory, tagging: &Tagging) -> Says {
+    let mut says = Says {
+        tags: BTreeMap::new(),
+        findings: vec![],
+    };
+    for category in categories {
+        let mut found: Option<(&str, &str)> = None;
+        let mut ambiguous = None;
+        for id in way {
+            let attached = tagging.attached.get(*id).into_iter().flatten().filter(|(of, _)| of == category);
+            let tags: Vec<&str> = attached.map(|(_, tag)| tag.as_str()).collect();
+            match (tags.as_slice(), found) {
+                ([], _) => {}
+                ([tag], None) => found = Some((id, tag)),
+                ([tag], Some((_, nearer))) if nearer == *tag => {}
+                ([tag], Some((at, nearer))) => {
+                    ambiguous = ambiguous.or(Some(format!(
+                        "{} has tag {nearer:?} of category {category}, and {} above it has {tag:?}",
+                        inventory.name_of(at),
+                        inventory.name_of(id)
+                    )));
+                }
+                (many, _) => {
+                    let which = name_list(many);
+                    let told = format!("{} has several tags of category {category}: {which}", inventory.name_of(id));
+                    ambiguous = ambiguous.or(Some(told));
+                    found = found.or(Some((id, many[0])));
+                }
+            }
+        }
+        if let Some((_, tag)) = found {
+            says.tags.insert((*category).to_owned(), tag.to_owned());
+        }
+        if let Some(told) = ambiguous {
+            let remedy = "Leave one tag of the category between host and root: govc tags.detach -c CATEGORY TAG PATH.";
+            says.findings.push(Finding::new(Reason::TopologyTagAmbiguous, told, remedy));
+        } else if found.is_none() {
+            let host = way.first().map_or("", |id| inventory.name_of(id));
+            says.findings.push(Finding::new(
+                Reason::TopologyTagMissing,
+                format!("host {host} and all that it lies in have no tag of category {category}"),
+                format!(
+                    "Attach one to the host, its cluster or its datacenter: govc tags.attach -c {} TAG {}.",
+                    shell(category),
+                    shell(host)
+                ),
+            ));
+        }
+    }
+    says
+}
+
+/// Labels that do not say what the tags say. One that is not there yet says nothing.
+fn differing(requirements: &Requirements, node: &Node, tags: &BTreeMap<String, String>) -> Vec<(String, Finding)> {
+    let of_csi = requirements
+        .categories
+        .iter()
+        .map(|category| (format!("topology.csi.vmware.com/{category}"), category));
+    let of_cpi = requirements.zone_and_region.iter().flat_map(|(zone, region)| {
+        [
+            ("topology.kubernetes.io/zone".to_owned(), zone),
+            ("topology.kubernetes.io/region".to_owned(), region),
+        ]
+    });
+    of_csi
+        .chain(of_cpi)
+        .filter_map(|(label, category)| {
+            let (said, tag) = (node.place.labels.get(&label)?, tags.get(category)?);
+            (said != tag.as_str()).then(|| {
+                let message = format!("label {label} is {said:?}, the tag of category {category} is {tag:?}");
+                let remedy = "Move the tag or the machine back, or delete the node and let it register anew.";
+                (message.clone(), Finding::new(Reason::TopologyLabelDiffers, message, remedy))
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vsphere::required_privileges::tests::{inventory, nodes};
+
+    fn requirements() -> Requirements {
+        Requirements {
+            zone_and_region: Some(("zone".into(), "region".into())),
+            categories: vec!["zone".into()],
+            ..Requirements::default()
+        }
+    }
+
+    fn tagging(attached: &[(&str, &str, &str)]) -> Tagging {
+        let mut tagging = Tagging {
+            categories: ["zone", "region"].map(String::from).into(),
+            ..Tagging::default()
+        };
+        for (object, category, tag) in attached {
+            let tags = tagging.attached.entry((*object).to_owned()).or_default();
+            tags.insert(((*category).to_owned(), (*tag).to_owned()));
+        }
+        tagging
+    }
+
+    fn told(tagging: &Tagging, labels: &[(&str, &str)]) -> (String, String) {
+        let node = Node {
+            name: "n1".into(),
+            place: crate::facts::Place {
+                labels: labels.iter().copied().collect(),
+                ..crate::facts::Place::default()
+            },
+            ..Node::default()
+        };
+        let (check, segments) = topology(&requirements(), &inventory(), &[node.into()], &nodes(), tagging);
+        let findings: Vec<String> = check.findings.iter().map(|f| format!("{} {}", f.reason, f.message)).collect();
+        assert_eq!(findings.is_empty(), check.status == Some(true));
+        (findings.join("; "), segments.get("n1").cloned().unwrap_or_default())
+    }
+
+    #[test]
+    fn topology_tags_equal_to_labels_passes() {
+        let good = [("cluster", "zone", "a"), ("dc", "region", "eu")];
+        let ok = (String::new(), "zone=a".to_owned());
+        assert_eq!(told(&tagging(&good), &[]), ok);
+        let labels = [
+            ("topology.csi.vmware.com/zone", "a"),
+            ("topology.kubernetes.io/zone", "a"),
+            ("topology.kubernetes.io/region", "eu"),
+        ];
+        assert_eq!(told(&tagging(&good), &labels), ok);
+        // The same tag twice on the way, and tags of other categories, do no harm.
+        assert_eq!(
+            told(&tagging(&[good[0], good[1], ("host-1", "zone", "a"), ("host-1", "rack", "7")]), &[]),
+            ok
+        );
+    }
+
+    #[test]
+    fn topology_tag_missing_ambiguous_or_unlike_label_is_reported() {
+        let good = [("cluster", "zone", "a"), ("dc", "region", "eu")];
+        for (attached, labels, expected) in [
+            (
+                &good[..1],
+                &[][..],
+                "TopologyTagMissing host /DC0/host/C0/h1 and all that it lies in have no tag of category region (nodes n1)",
+            ),
+            // A tag on another host says nothing of this one.
+            (
+                &[("host-2", "zone", "b"), good[0], good[1]],
+                &[("topology.kubernetes.io/zone", "b")],
+                "TopologyLabelDiffers label topology.kubernetes.io/zone is \"b\", the tag of category zone is \"a\" (nodes n1)",
+            ),
+            (
+                &[good[0], good[1], ("cluster", "zone", "b")],
+                &[],
+                "TopologyTagAmbiguous /DC0/host/C0 has several tags of category zone: a, b (nodes n1)",
+            ),
+            (
+                &[good[0], good[1], ("dc", "zone", "b")],
+                &[],
+                "TopologyTagAmbiguous /DC0/host/C0 has tag \"a\" of category zone, and /DC0 above it has \"b\" (nodes n1)",
+            ),
+        ] {
+            assert_eq!(told(&tagging(attached), labels).0, expected);
+        }
+    }
+
+    #[test]
+    fn topology_category_absent_is_reported() {
+        let good = [("cluster", "zone", "a"), ("dc", "region", "eu")];
+        let mut none = tagging(&good);
+        none.categories.remove("region");
+        assert_eq!(
+            told(&none, &[]).0,
+            "TopologyCategoryNotFound there is no tag category \"region\" in the vCenter"
+        );
+    }
+
+    #[test]
+    fn topology_not_requested_passes() {
+        let (check, _) = topology(&Requirements::default(), &inventory(), &[], &nodes(), &Tagging::default());
+        assert_eq!(check.text(), "no topology is asked for");
+    }
+
+    #[test]
+    fn topology_taggable_objects_include_ancestors() {
+        let ids: Vec<String> = taggable(&inventory(), &nodes()).into_iter().map(|object| object.id).collect();
+        assert_eq!(ids, ["cluster", "dc", "host-1", "hosts", "root"]);
+    }
+}
