@@ -10,8 +10,9 @@ pub fn wave(kind: &str, role: DriverRole) -> u8 {
     match kind {
         // Other objects may be instances of it.
         "CustomResourceDefinition" => 0,
-        // Other objects live in it; it is in manifests, and in no plan.
+        // Other objects live in it. Like a binding it is in manifests, and in no plan.
         "Namespace" => 1,
+        "ClusterRoleBinding" | "RoleBinding" => 3,
         // Pods: they need their rights and their configuration, and a storage driver needs initialised nodes.
         "Deployment" | "DaemonSet" | "StatefulSet" | "Job" | "CronJob" | "Pod" => match role {
             DriverRole::CloudProvider => WORKLOADS,
