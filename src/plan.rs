@@ -22,6 +22,7 @@ mod recreate;
 mod run;
 mod schedule;
 mod summary;
+mod termination;
 mod volumes;
 mod waves;
 

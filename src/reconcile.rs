@@ -21,6 +21,7 @@ mod apply;
 mod approval;
 mod attached;
 mod basis;
+mod choose;
 pub mod connection;
 mod decide;
 mod desired;
@@ -50,7 +51,8 @@ mod upgrade;
 pub mod webhook;
 
 pub use attached::hold_attached;
-pub use decide::{Decision, decide, policy};
+pub use choose::policy;
+pub use decide::{Decision, decide};
 pub use desired::Renders;
 pub use dry_run::{DryRun, Scope, dry_run};
 pub use error::ReconcileError;

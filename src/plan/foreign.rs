@@ -12,8 +12,6 @@ pub const ORIGINAL_OPERATOR: &str = "vdo-controller-manager";
 pub struct Foreigner {
     /// The driver that it is in the way of.
     pub driver: DriverName,
-    /// It is in the way of every driver.
-    pub all: bool,
     /// Which object, whose it is, and what to do.
     pub message: String,
 }
@@ -37,7 +35,6 @@ fn foreigner(desired: &[Desired], object: &Object, apply_set: &str) -> Option<Fo
     let because = |driver: &str, message: String| {
         Some(Foreigner {
             driver: driver.to_owned(),
-            all: object.name() == ORIGINAL_OPERATOR,
             message,
         })
     };

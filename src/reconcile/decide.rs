@@ -2,6 +2,7 @@
 //!
 //! What goes wrong with one driver is a failure of that driver. It is left at what was applied of it last, and the others go on.
 
+use super::choose::{choose, connections};
 use super::desired::{Wanted, drawn, last_configuration, render};
 use super::error::ReconcileError;
 use super::foreign::foreign_drivers;
@@ -9,20 +10,19 @@ use super::gates::{self, Hold};
 use super::look_up::look_up;
 use super::stopwatch::Stopwatch;
 use super::survey::{Survey, watches};
-use super::{Mode, Occasion, World, ahead, attached, basis, gather, preconditions, prerequisites, select, snapshots, upgrade, webhook};
-use crate::api::{Approval, Class, ConflictRule, MatrixStatus, UpdatePolicy, VsphereCloudConfig};
+use super::{Mode, Occasion, World, gather, preconditions, prerequisites, select, snapshots, webhook};
+use crate::api::{Approval, Class, ConflictRule};
 use crate::cluster::{Select, Watch, list};
 use crate::driverconfig::csi;
-use crate::facts::Connection;
 use crate::manifest::{Object, is_owned, remember_configuration};
-use crate::matrix::{self, Index, Query, Resolution};
+use crate::matrix::Resolution;
 use crate::plan::{self, Desired, Drawn, Held, Input, Last, Needs, Observed, Plan, Step};
 use crate::status::{DriverReport, Report, Trouble};
-use crate::types::{CPI, CSI, DriverName, VcenterVersion};
+use crate::types::{CPI, CSI, DriverName};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::ResourceExt;
-use select::{Asked, Failures};
+use select::Failures;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -264,148 +264,6 @@ pub async fn decide(occasion: &Occasion<'_>, world: &World, survey: &Survey, rep
     Ok(decision)
 }
 
-/// The connections that some driver uses, with everything that they refer to. One that cannot be read, or is not verified, fails the
-/// drivers that use it.
-async fn connections(
-    world: &World,
-    objects: &[VsphereCloudConfig],
-    asked: &mut Asked,
-    failures: &mut Failures,
-    report: &mut Report,
-) -> Result<Vec<Connection>, ReconcileError> {
-    let mut connections: Vec<Connection> = Vec::new();
-    for object in objects.iter().filter(|o| asked.used().contains(o.name_any().as_str())) {
-        let users = asked.users(&object.name_any());
-        match gather::connection(&world.reader, object).await {
-            Ok(mut connection) => {
-                connection.drivers = users;
-                connections.push(connection);
-            }
-            Err(ReconcileError::Cluster(error)) => return Err(error.into()),
-            Err(error) => failures.of(users, error),
-        }
-    }
-    report.connections.clone_from(&connections);
-    Ok(connections)
-}
-
-/// What was chosen.
-#[derive(Default)]
-struct Chosen {
-    resolution: Resolution,
-    needs: Needs,
-}
-
-/// Chooses the versions of all drivers of which everything is known, jointly. A driver that has no version fails; the others are then
-/// chosen without it.
-#[expect(clippy::too_many_arguments, reason = "one phase of a pipeline; each is what another phase found")]
-async fn choose(
-    occasion: &Occasion<'_>,
-    world: &World,
-    survey: &Survey,
-    objects: &[VsphereCloudConfig],
-    connections: &[Connection],
-    asked: &mut Asked,
-    failures: &mut Failures,
-    report: &mut Report,
-) -> Result<Chosen, ReconcileError> {
-    let config = occasion.config;
-    let installed = survey.versions();
-    let basis = match basis::basis(&world.library, config, &installed, asked).await {
-        Ok(basis) => basis,
-        Err(error) => {
-            failures.of(asked.drivers.keys().cloned(), error);
-            return Ok(Chosen::default());
-        }
-    };
-    let index: &Index = &basis.edition.index;
-    asked.leave_to(index);
-    upgrade::hold_upgrades(&world.reader, survey, objects, index, asked).await?;
-    report.matrix = (!basis.narrowed).then(|| MatrixStatus {
-        source: world.library.to_string(),
-        version: i64::try_from(index.version).unwrap_or(i64::MAX),
-        digest: basis.edition.digest.to_string(),
-    });
-    report
-        .preconditions
-        .push(preconditions::matrix(&basis, &world.library.to_string(), occasion.now));
-    let (vcenters, unverified) = vcenters(connections, index);
-    for (connection, error) in unverified {
-        failures.of(asked.users(&connection), error);
-    }
-    let mut drivers = asked.drivers.clone();
-    drivers.retain(|driver, _| !failures.names(driver));
-    let policy = index.policy(policy(config.spec.update_policy), occasion.now);
-    if drivers.is_empty() {
-        let query = Query {
-            kubernetes: &survey.cluster.version,
-            vcenters: &[],
-            drivers: &asked.drivers,
-            installed: &installed,
-            policy,
-        };
-        report.preconditions.extend(preconditions::supported(index, &query, None));
-        return Ok(Chosen::default());
-    }
-    let mut told = false;
-    loop {
-        let query = Query {
-            kubernetes: &survey.cluster.version,
-            vcenters: &vcenters,
-            drivers: &drivers,
-            installed: &installed,
-            policy,
-        };
-        let (shared, resolution) = attached::choose(&world.reader, index, &query).await;
-        // The first answer is about everything that is asked for.
-        if !std::mem::replace(&mut told, true) {
-            report.upgradeable = (!basis.narrowed).then(|| ahead::upgradeable(index, &query));
-            report.preconditions.push(shared);
-            report
-                .preconditions
-                .extend(preconditions::supported(index, &query, resolution.as_ref().ok()));
-        }
-        match resolution {
-            Ok(resolution) => {
-                return Ok(Chosen {
-                    needs: matrix::apart(index, &query, &resolution),
-                    resolution,
-                });
-            }
-            Err(error) => {
-                let unfit: Vec<DriverName> = error.all().map(|unfit| unfit.driver.clone()).collect();
-                failures.of(unfit.iter().cloned(), error.into());
-                drivers.retain(|driver, _| !unfit.contains(driver));
-                if drivers.is_empty() {
-                    return Ok(Chosen::default());
-                }
-            }
-        }
-    }
-}
-
-/// The version of every vCenter in use; an old answer counts while there is no new one, but nothing counts that must not reach
-/// a driver. Beside them the connections of which that is so, or nothing is known.
-fn vcenters(connections: &[Connection], index: &Index) -> (Vec<(String, VcenterVersion)>, Vec<(String, ReconcileError)>) {
-    let (mut known, mut unverified) = (Vec::new(), Vec::new());
-    for c in connections {
-        let message = match (&c.version, &c.blocked) {
-            (Some(version), None) => {
-                known.push((c.name.clone(), index.vcenter(version, c.build.as_deref())));
-                continue;
-            }
-            (Some(_), Some(because)) => because,
-            (None, _) => &c.message,
-        };
-        let error = ReconcileError::ConnectionNotReady {
-            connection: c.name.clone(),
-            message: message.clone(),
-        };
-        unverified.push((c.name.clone(), error));
-    }
-    (known, unverified)
-}
-
 /// The identity of the cluster. One that contradicts the specification fails the storage driver.
 async fn fixed_cluster_id(
     occasion: &Occasion<'_>,
@@ -453,16 +311,6 @@ async fn registered(world: &World) -> Result<Option<String>, ReconcileError> {
     }
     let map = list(&world.client, &named("ConfigMap", "vsphere-csi-cluster-id")).await?.pop();
     Ok(map.map(|map| map.text("/data/clusterID").to_owned()).filter(|id| !id.is_empty()))
-}
-
-/// The policy of the specification in the words of the resolver.
-#[must_use]
-pub fn policy(policy: UpdatePolicy) -> matrix::UpdatePolicy {
-    match policy {
-        UpdatePolicy::Compatible => matrix::UpdatePolicy::Compatible,
-        UpdatePolicy::Latest => matrix::UpdatePolicy::Latest,
-        UpdatePolicy::Disabled => matrix::UpdatePolicy::Disabled,
-    }
 }
 
 fn tell(report: &mut Report, survey: &Survey, resolution: &Resolution, desired: &[Desired], new: usize, failures: &Failures) {

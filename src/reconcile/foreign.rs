@@ -45,15 +45,11 @@ pub(super) async fn foreign_drivers(
         .preconditions
         .push(Precondition::fails(kind, Reason::NotOurs, message.clone()));
     let new = |driver: &str| !survey.running.contains_key(driver);
-    // The original operator installs all of them.
-    let concerned: BTreeSet<String> = all
-        .iter()
-        .flat_map(|foreigner| match foreigner.all {
-            true => desired.iter().map(|d| d.driver.to_string()).collect(),
-            false => vec![foreigner.driver.clone()],
-        })
-        .filter(|driver| new(driver))
-        .collect();
+    // Another tool manages vSphere drivers here, so none is installed beside it.
+    let concerned: BTreeSet<String> = match all.iter().any(|foreigner| new(&foreigner.driver)) {
+        true => desired.iter().map(|d| d.driver.to_string()).filter(|driver| new(driver)).collect(),
+        false => BTreeSet::new(),
+    };
     if !concerned.is_empty() {
         failures.of(concerned, ReconcileError::ForeignDriver { message });
     }

@@ -117,7 +117,7 @@ fn approval_given_is_recorded_in_inventory() {
     let case = with(&[(
         at("ConfigMap", "cpi"),
         Slot {
-            live: Live::Absent,
+            wanted: Some(0),
             ..NOTHING
         },
     )]);

@@ -1,0 +1,165 @@
+//! resolve: which versions, driver by driver (effects: reads only; the choice itself is pure).
+
+use super::error::ReconcileError;
+use super::select::{Asked, Failures};
+use super::survey::Survey;
+use super::{Occasion, World, ahead, attached, basis, gather, preconditions, upgrade};
+use crate::api::{MatrixStatus, UpdatePolicy, VsphereCloudConfig};
+use crate::facts::Connection;
+use crate::matrix::{self, Index, Query, Resolution};
+use crate::plan::Needs;
+use crate::status::Report;
+use crate::types::{DriverName, VcenterVersion};
+use kube::ResourceExt;
+
+/// The connections that some driver uses, with everything that they refer to. One that cannot be read, or is not verified, fails the
+/// drivers that use it.
+pub(super) async fn connections(
+    world: &World,
+    objects: &[VsphereCloudConfig],
+    asked: &mut Asked,
+    failures: &mut Failures,
+    report: &mut Report,
+) -> Result<Vec<Connection>, ReconcileError> {
+    let mut connections: Vec<Connection> = Vec::new();
+    for object in objects.iter().filter(|o| asked.used().contains(o.name_any().as_str())) {
+        let users = asked.users(&object.name_any());
+        match gather::connection(&world.reader, object).await {
+            Ok(mut connection) => {
+                connection.drivers = users;
+                connections.push(connection);
+            }
+            Err(ReconcileError::Cluster(error)) => return Err(error.into()),
+            Err(error) => failures.of(users, error),
+        }
+    }
+    report.connections.clone_from(&connections);
+    Ok(connections)
+}
+
+/// What was chosen.
+#[derive(Default)]
+pub(super) struct Chosen {
+    pub resolution: Resolution,
+    pub needs: Needs,
+}
+
+/// Chooses the versions of all drivers of which everything is known, jointly. A driver that has no version fails; the others are then
+/// chosen without it.
+#[expect(clippy::too_many_arguments, reason = "one phase of a pipeline; each is what another phase found")]
+pub(super) async fn choose(
+    occasion: &Occasion<'_>,
+    world: &World,
+    survey: &Survey,
+    objects: &[VsphereCloudConfig],
+    connections: &[Connection],
+    asked: &mut Asked,
+    failures: &mut Failures,
+    report: &mut Report,
+) -> Result<Chosen, ReconcileError> {
+    let config = occasion.config;
+    let installed = survey.versions();
+    let basis = match basis::basis(&world.library, config, &installed, asked).await {
+        Ok(basis) => basis,
+        Err(error) => {
+            failures.of(asked.drivers.keys().cloned(), error);
+            return Ok(Chosen::default());
+        }
+    };
+    let index: &Index = &basis.edition.index;
+    asked.leave_to(index);
+    upgrade::hold_upgrades(&world.reader, survey, objects, index, asked).await?;
+    report.matrix = (!basis.narrowed).then(|| MatrixStatus {
+        source: world.library.to_string(),
+        version: i64::try_from(index.version).unwrap_or(i64::MAX),
+        digest: basis.edition.digest.to_string(),
+    });
+    report
+        .preconditions
+        .push(preconditions::matrix(&basis, &world.library.to_string(), occasion.now));
+    let (vcenters, unverified) = vcenters(connections, index);
+    for (connection, error) in unverified {
+        failures.of(asked.users(&connection), error);
+    }
+    let mut drivers = asked.drivers.clone();
+    drivers.retain(|driver, _| !failures.names(driver));
+    let policy = index.policy(policy(config.spec.update_policy), occasion.now);
+    if drivers.is_empty() {
+        let query = Query {
+            kubernetes: &survey.cluster.version,
+            vcenters: &[],
+            drivers: &asked.drivers,
+            installed: &installed,
+            policy,
+        };
+        report.preconditions.extend(preconditions::supported(index, &query, None));
+        return Ok(Chosen::default());
+    }
+    let mut told = false;
+    loop {
+        let query = Query {
+            kubernetes: &survey.cluster.version,
+            vcenters: &vcenters,
+            drivers: &drivers,
+            installed: &installed,
+            policy,
+        };
+        let (shared, resolution) = attached::choose(&world.reader, index, &query).await;
+        // The first answer is about everything that is asked for.
+        if !std::mem::replace(&mut told, true) {
+            report.upgradeable = (!basis.narrowed).then(|| ahead::upgradeable(index, &query));
+            report.preconditions.push(shared);
+            report
+                .preconditions
+                .extend(preconditions::supported(index, &query, resolution.as_ref().ok()));
+        }
+        match resolution {
+            Ok(resolution) => {
+                return Ok(Chosen {
+                    needs: matrix::apart(index, &query, &resolution),
+                    resolution,
+                });
+            }
+            Err(error) => {
+                let unfit: Vec<DriverName> = error.all().map(|unfit| unfit.driver.clone()).collect();
+                failures.of(unfit.iter().cloned(), error.into());
+                drivers.retain(|driver, _| !unfit.contains(driver));
+                if drivers.is_empty() {
+                    return Ok(Chosen::default());
+                }
+            }
+        }
+    }
+}
+
+/// The version of every vCenter in use; an old answer counts while there is no new one, but nothing counts that must not reach
+/// a driver. Beside them the connections of which that is so, or nothing is known.
+fn vcenters(connections: &[Connection], index: &Index) -> (Vec<(String, VcenterVersion)>, Vec<(String, ReconcileError)>) {
+    let (mut known, mut unverified) = (Vec::new(), Vec::new());
+    for c in connections {
+        let message = match (&c.version, &c.blocked) {
+            (Some(version), None) => {
+                known.push((c.name.clone(), index.vcenter(version, c.build.as_deref())));
+                continue;
+            }
+            (Some(_), Some(because)) => because,
+            (None, _) => &c.message,
+        };
+        let error = ReconcileError::ConnectionNotReady {
+            connection: c.name.clone(),
+            message: message.clone(),
+        };
+        unverified.push((c.name.clone(), error));
+    }
+    (known, unverified)
+}
+
+/// The policy of the specification in the words of the resolver.
+#[must_use]
+pub fn policy(policy: UpdatePolicy) -> matrix::UpdatePolicy {
+    match policy {
+        UpdatePolicy::Compatible => matrix::UpdatePolicy::Compatible,
+        UpdatePolicy::Latest => matrix::UpdatePolicy::Latest,
+        UpdatePolicy::Disabled => matrix::UpdatePolicy::Disabled,
+    }
+}
