@@ -190,7 +190,7 @@ pub async fn decide(occasion: &Occasion<'_>, world: &World, survey: &Survey, rep
         .into_iter()
         .filter(|driver| !requested.contains(driver) && !removed.contains(driver.as_str()))
         .collect();
-    let secrets = match kept.is_empty() && missing.is_empty() && failures.is_empty() {
+    let secrets = match kept.is_empty() {
         true => Vec::new(),
         false => last_configuration(&wanted, survey),
     };
@@ -240,7 +240,7 @@ pub async fn decide(occasion: &Occasion<'_>, world: &World, survey: &Survey, rep
         paused: select::paused(&config.spec),
         kept,
         secrets,
-        cluster_id,
+        cluster_id: cluster_id.clone(),
         approved: survey
             .inventory
             .approved
@@ -257,6 +257,10 @@ pub async fn decide(occasion: &Occasion<'_>, world: &World, survey: &Survey, rep
     let lookups = plan::lookups(&decision.input(survey));
     look_up(world, config, lookups, &mut decision.observed).await?;
     decision.replan(survey);
+    // A driver that turns out to be held is repaired to what was applied of it last.
+    if decision.kept.is_empty() && decision.plan.is_transition() {
+        decision.secrets = last_configuration(&wanted, survey);
+    }
     report.waiting.clone_from(&decision.plan.waiting);
     report.skipped.clone_from(&decision.plan.skipped);
     report.cluster_id.clone_from(&decision.cluster_id);
