@@ -132,9 +132,12 @@ pub(super) async fn choose(
     }
 }
 
+/// Connections, each with what keeps it from being used.
+type Unverified = Vec<(String, ReconcileError)>;
+
 /// The version of every vCenter in use; an old answer counts while there is no new one, but nothing counts that must not reach
 /// a driver. Beside them the connections of which that is so, or nothing is known.
-fn vcenters(connections: &[Connection], index: &Index) -> (Vec<(String, VcenterVersion)>, Vec<(String, ReconcileError)>) {
+fn vcenters(connections: &[Connection], index: &Index) -> (Vec<(String, VcenterVersion)>, Unverified) {
     let (mut known, mut unverified) = (Vec::new(), Vec::new());
     for c in connections {
         let message = match (&c.version, &c.blocked) {
