@@ -248,20 +248,6 @@ impl Writer {
         deleted(timed("delete", api_version, id, request).await.map(drop))
     }
 
-    /// Deletes exactly the instance with this UID. That it is gone already counts as done. Dependents go first, so that
-    /// a workload is gone only when its pods are.
-    ///
-    /// # Errors
-    /// When the API server does not accept it.
-    pub async fn delete(&self, api_version: &str, id: &ObjectId, uid: &str) -> Result<(), ClusterError> {
-        let api = api(&self.client, api_version, id.kind(), &id.namespace);
-        let params = deletion(uid, None, PropagationPolicy::Foreground);
-        deleted(self.send("delete", api_version, id, api.delete(&id.name, &params)).await.map(drop))?;
-        (self.seen)(Verb::Delete, id.kind());
-        tracing::info!(object = %id, uid, "deleted");
-        Ok(())
-    }
-
     /// Deletes an object exactly as it was seen: the same instance in the same state. Dependents go first, so that a
     /// workload is gone only when its pods are; with `keep_dependents` they stay. Whether it was deleted or is gone; `false` when it is there in another state.
     ///

@@ -249,3 +249,27 @@ fn layering_import_path_in_any_spelling_is_found() {
     );
     assert_eq!(found, ["api", "plan", "types", "yaml"].map(String::from).into());
 }
+
+/// What is written is a step of the plan: the methods that write are called where steps are carried out, and beside them only for a
+/// status and for an approval.
+#[test]
+fn layering_only_apply_writes_to_the_cluster() {
+    const WRITES: [&str; 4] = [".apply(&", ".merge(\"vdo.vmware.com", ".merge(api_version", ".delete_as_seen("];
+    const MAY: [&str; 6] = [
+        "src/cli/approve.rs",
+        "src/controller/connections.rs",
+        "src/reconcile/apply.rs",
+        "src/reconcile/erase.rs",
+        "src/reconcile/keep.rs",
+        "src/reconcile/report.rs",
+    ];
+    let mut found = BTreeSet::new();
+    for (relative, text) in texts("src") {
+        let name = format!("src/{}", relative.display());
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        if !name.starts_with("src/cluster") && code.contains("writer") && WRITES.iter().any(|write| code.contains(write)) {
+            found.insert(name);
+        }
+    }
+    assert_eq!(found, MAY.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>());
+}
