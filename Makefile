@@ -13,19 +13,32 @@ GO_MIN := 1.26
 
 # Steps share one target folder and two cores.
 .NOTPARALLEL:
-.PHONY: help demo demo-stop check test test-all mutants advisories bench generate manifests build lint core clean rust go
+.PHONY: help operator-image demo demo-stop check test test-all test-minors mutants advisories bench generate manifests build image release lint core clean rust go deploy undeploy deploy-k8s-cluster
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: rust go ## Start a control plane, nodes and a vCenter on this machine and install the drivers into them
 	@echo "== operator, vdoctl and test bed: the first time this takes some minutes"
 	@$(CARGO) build --workspace
+	@echo "== image of the operator"
+	@tests/operator-image.sh "$(TARGET)"
 	@echo "== demonstration"
 	@"$(TESTBED)" demo --dir $(DEMO)
 
 demo-stop: rust ## End what `make demo` started
 	@if [ -x "$(TESTBED)" ]; then "$(TESTBED)" down --dir $(DEMO); else echo "nothing was started"; fi
+
+deploy: ## Install the operator into the cluster of the current context (VDO_IMAGE=another image)
+	@deploy/deploy.sh deploy
+
+undeploy: ## Remove the operator from that cluster, unless there is a VDOConfig
+	@deploy/deploy.sh undeploy
+
+deploy-k8s-cluster: ## Install it over SSH: K8S_MASTER_IP, K8S_MASTER_SSH_USER and K8S_MASTER_SSH_PWD in the environment
+	@[ '$(origin K8S_MASTER_SSH_PWD)' != 'command line' ] || { \
+		echo "Put K8S_MASTER_SSH_PWD into the environment: arguments of make can be read by every user of this machine" >&2; exit 2; }
+	@deploy/deploy.sh remote
 
 check: rust lint core ## Check quickly: format, lints, dependencies, unit tests and the tests of the pure core
 	@tests/run.sh check
@@ -33,12 +46,22 @@ check: rust lint core ## Check quickly: format, lints, dependencies, unit tests 
 test: rust go lint advisories core ## Check everything: format, lints, dependencies, unit, property, snapshot and cluster tests
 	@echo "== operator, vdoctl and test bed"
 	@$(CARGO) build --workspace
-	@echo "== test bed: programs that are missing are built, the first time for about a quarter of an hour"
+	@echo "== test bed: programs that are missing are built, the first time for about twenty minutes"
 	@"$(TESTBED)" build
+	@echo "== image of the operator for the test bed"
+	@tests/operator-image.sh "$(TARGET)"
 	@tests/run.sh
+
+operator-image: rust ## Build the operator's image that the test bed runs, where it is out of date; `make test` does it, too
+	@$(CARGO) build --workspace
+	@tests/operator-image.sh "$(TARGET)"
 
 test-all: ## The same with every kill point and every right instead of a sample (an hour)
 	@VDO_FAULTS=all VDO_RIGHTS=all $(MAKE) test
+
+test-minors: rust go ## Run the whole installation on real control planes of Kubernetes 1.33 and 1.35 (the first time a quarter of an hour)
+	@$(CARGO) build --workspace
+	@$(CARGO) test --test cluster -- --ignored --nocapture real_csi::minors
 
 mutants: rust go ## Change the pure core line by line and see that a test fails (hours)
 	@cargo mutants --version >/dev/null 2>&1 || { echo "cargo-mutants is missing: cargo install --locked cargo-mutants" >&2; exit 1; }
@@ -49,14 +72,20 @@ bench: rust go ## Print the measurements: requests, memory, wall times beside ku
 	@"$(TESTBED)" build
 	@$(CARGO) bench --workspace
 
-generate: manifests ## Write every generated file: definitions, roles, matrix digests, pages of values
-	@$(CARGO) run --quiet --example generate -- matrix rbac docs
+generate: manifests ## Write every generated file: definitions, roles, matrix digests, the operator's chart, pages of values
+	@$(CARGO) run --quiet --example generate -- matrix rbac chart docs
 
 manifests: rust ## Write the CustomResourceDefinitions from the Rust types
 	@$(CARGO) run --quiet --example generate -- crds
 
 build: rust ## Build vdo-operator and vdoctl, optimised
 	@$(CARGO) build --release
+
+image: rust ## Pack the operator into an OCI image layout: target/image
+	@crates/release/build.sh image
+
+release: rust ## Build everything that is published: target/release-VERSION
+	@crates/release/build.sh release
 
 lint: rust ## Format, lints, Rust versions and dependency rules
 	@echo "== Rust versions"

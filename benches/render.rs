@@ -5,9 +5,9 @@ use divan::Bencher;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use vdo::chart::{self, Chart, Context};
+use vdo::drivers::{CPI, CSI};
 use vdo::fetch::embedded;
 use vdo::matrix::{DriverRequest, Index, Query, UpdatePolicy, resolve};
-use vdo::types::{CPI, CSI};
 
 fn main() {
     divan::main();

@@ -14,15 +14,15 @@ pub use compatibility::{CompatibilityConfig, CompatibilityConfigSpec};
 pub use condition::{ConditionType, Conditions};
 pub use connection::{
     AboutStatus, CaBundle, CertificateStatus, CredentialStatus, MachineStatus, MachinesStatus, PrivilegesStatus, ProbeStatus,
-    VsphereCloudConfig, VsphereCloudConfigSpec, VsphereCloudConfigStatus,
+    RegisteredVolumesStatus, VsphereCloudConfig, VsphereCloudConfigSpec, VsphereCloudConfigStatus,
 };
-pub use failure::{Class, Failure, chain};
+pub use failure::{Class, Failure, causes, chain};
 pub use file_volumes::{FileVolumes, NetPermission, Permission};
 pub use reason::Reason;
 pub use storage_class::{BindingMode, FsType, ReclaimPolicy, StorageClass};
 pub use vdoconfig::{
-    Approval, CloudProvider, ConflictPolicy, ConflictRule, DeletionPolicy, Images, ManagementState, Snapshots, StorageProvider, Topology,
-    UpdatePolicy, VDOConfig, VDOConfigSpec,
+    Approval, CloudProvider, ConflictPolicy, ConflictRule, DeletionPolicy, Driver, Images, IpFamily, ManagementState, NodeNetwork,
+    NodeNetworks, RollbackPolicy, Snapshots, StorageProvider, Topology, UpdatePolicy, VDOConfig, VDOConfigSpec,
 };
 pub use vdoconfig_status::{
     DriftStatus, DriverStatus, Health, InventoryStatus, KubernetesStatus, MatrixStatus, NextAttempt, NodesStatus, PlanStatus,
@@ -31,6 +31,9 @@ pub use vdoconfig_status::{
 
 /// The API group of every custom resource.
 pub const GROUP: &str = "vdo.vmware.com";
+
+/// The API version of our objects.
+pub const API_VERSION: &str = "vdo.vmware.com/v1alpha1";
 
 /// The namespace the operator runs in unless it is told another.
 pub const OPERATOR_NAMESPACE: &str = "vmware-system-vdo";
@@ -43,6 +46,16 @@ pub const RECONCILE_AT: &str = "vdo.vmware.com/reconcile-at";
 
 /// Set it on a VDOConfig to the hash of a plan to approve that plan.
 pub const APPROVE: &str = "vdo.vmware.com/approve";
+
+/// Change its value on a VDOConfig to have a change tried again that failed and was rolled back.
+pub const RETRY_AT: &str = "vdo.vmware.com/retry-at";
+
+/// Set it on a VDOConfig to the cluster id under which volumes are registered that are of this cluster, although no PersistentVolume here
+/// stands for them.
+pub const TAKE_OVER_CLUSTER_ID: &str = "vdo.vmware.com/take-over-cluster-id";
+
+/// Before the name of a driver: set it on a VDOConfig to the revision that this driver is kept at.
+pub const REVISION_PREFIX: &str = "revision.vdo.vmware.com/";
 
 /// Set it on a Secret with credentials to the servers that it may be sent to.
 pub const SERVERS: &str = "vdo.vmware.com/servers";

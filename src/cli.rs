@@ -5,40 +5,48 @@
 //! ```
 //!
 //! A verb returns a value; it prints nothing and decides no exit code but through [`Exit`]. What goes to stdout is data, what
-//! goes to stderr is talk. Only `status --watch` holds the printer itself, because it has more than one answer.
+//! goes to stderr is talk. Only `status --watch`, `deploy` and `delete` hold the printer
+//! themselves, because they have more than one answer.
 //!
 //! Layer 3: may use everything below; not `controller`.
 
-mod answer;
 mod approve;
 pub mod args;
 mod chart;
 mod children;
 mod completion;
+mod context;
+mod delete;
+mod deploy;
 mod diff;
 mod doctor;
+mod error;
 mod exit;
 mod explain;
-mod failure;
 mod foreign;
+mod history;
 mod matrix;
+mod operator;
+mod output;
 mod plan;
-mod planned;
+mod plan_view;
 mod printer;
+mod progress;
 mod prompt;
 mod render;
 mod rights;
+mod rollback;
 mod save;
-mod session;
 mod status;
 mod style;
 mod version;
+mod wrap;
 
-pub use answer::Answer;
+pub use error::CliError;
 pub use exit::Exit;
-pub use failure::CliError;
+pub use output::Answer;
 
-use args::{Cli, Verb};
+use args::{Cli, UpgradeVerb, Verb};
 use clap::FromArgMatches as _;
 use clap::builder::Styles;
 use printer::Printer;
@@ -113,10 +121,16 @@ async fn to_the_end(cli: Cli, mut printer: Printer) -> io::Result<Exit> {
 async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
     let global = &cli.global;
     let result = match &cli.verb {
+        Verb::Deploy(args) => deploy::run(args, global, printer).await,
         Verb::Status(args) if args.watch => status::watch(args, global, printer).await,
         Verb::Status(args) => within(global, status::run(args, global)).await,
         Verb::Plan(args) => within(global, plan::run(args, global)).await,
         Verb::Approve(args) => within(global, approve::run(args, global)).await,
+        Verb::History(args) => within(global, history::run(args, global)).await,
+        Verb::Rollback(args) => within(global, rollback::run(args, global)).await,
+        Verb::Upgrade(args) => match args.verb {
+            UpgradeVerb::Retry => within(global, history::retry(global)).await,
+        },
         Verb::Diff(args) => within(global, diff::run(args, global)).await,
         Verb::Render(args) => within(global, render::run(args, global)).await,
         Verb::Rights(args) => within(global, rights::run(args, global)).await,
@@ -124,6 +138,7 @@ async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
         Verb::Chart(args) => chart::run(args, global).await,
         // Its own deadlines are those of each vCenter; --timeout is the cluster's.
         Verb::Doctor(args) => doctor::run(args, global).await,
+        Verb::Delete(args) => delete::run(args, global, printer).await,
         Verb::Explain(args) => explain::run(args),
         Verb::Version(args) => version::run(args).await,
         Verb::Completion(args) => Ok(completion::run(args)),
@@ -136,8 +151,8 @@ async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
 
 /// A verb that speaks to a cluster, with the deadline of `--timeout`.
 async fn within(global: &args::Global, verb: impl Future<Output = Result<Answer, CliError>>) -> Result<Answer, CliError> {
-    match tokio::time::timeout(global.timeout, verb).await {
+    match tokio::time::timeout(global.patience(), verb).await {
         Ok(result) => result,
-        Err(_) => Err(CliError::timed_out(global.timeout)),
+        Err(_) => Err(CliError::timed_out(global.patience())),
     }
 }

@@ -2,38 +2,33 @@
 //!
 //! Layer 2: may use `types`, `api`, `manifest` and `plan`; not `fetch`, not `vcenter`.
 
-mod again;
-mod alive;
-mod answers;
-mod believed;
+mod access_review;
 mod cache;
 mod client;
+mod contents;
 mod error;
 mod fence;
-mod kept;
-mod lease;
+mod in_use;
+mod leader_election;
 mod logs;
-mod occupied;
-mod pauses;
 mod read;
 mod reader;
-mod rights;
-mod settled;
-mod trim;
+mod served;
 mod watch;
 mod write;
 
-pub use cache::Cache;
-pub use client::{ClientError, Connection, KubeOptions, from_config};
-pub use error::{ClusterError, Contested, Said};
+pub use access_review::{Rights, rights};
+pub use cache::{Cache, InSync};
+pub use client::{ClientError, Connection, KubeOptions};
+pub use contents::contents;
+pub use error::{ApiMessage, ClusterError, FieldConflict};
 pub use fence::Fence;
-pub use lease::{Election, LEASE_NAME, LEASE_NAMESPACE};
+pub use in_use::holder;
+pub use leader_election::{Election, LEASE_NAME, LEASE_NAMESPACE};
 pub use logs::pod_log;
-pub use occupied::holder;
 pub use read::{get, list, server_version, with_managers};
 pub use reader::{Reader, View};
-pub use rights::{Rights, rights};
-pub use settled::Settled;
+pub use served::unserved;
 pub use watch::{Select, Watch};
 pub use write::{Rehearsed, Verb, Writer};
 

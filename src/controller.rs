@@ -5,21 +5,24 @@
 //!
 //! Layer 3: may use everything below and `runtime`; not `cli`.
 
-mod connections;
-mod drivers;
 pub mod events;
 mod logins;
 mod memory;
+mod pulse;
+mod server_version;
+mod vdoconfig;
+mod vsphere_cloud_config;
 
 use crate::api::{VDOConfig, VsphereCloudConfig};
-use crate::cluster::{Cache, ClientError, ClusterError, Connection, Election, Fence, KubeOptions, Reader, Writer, server_version};
-use crate::fetch::{Library, Store};
+use crate::cluster::{Cache, ClientError, ClusterError, Connection, Election, Fence, KubeOptions, LEASE_NAME, Reader, Writer};
+use crate::fetch::Library;
 use crate::reconcile::{Evidence, Rehearsals, Renders, World};
-use crate::runtime::admin::{Admin, ListenError, Readiness};
 use crate::runtime::args::Args;
+use crate::runtime::heartbeat::Heartbeats;
+use crate::runtime::http::{Admin, ListenError, Readiness};
 use crate::runtime::metrics::Metrics;
 use crate::runtime::metrics_access::MetricsAccess;
-use crate::types::{KubernetesVersion, ObjectId};
+use crate::types::{ObjectId, Remedy};
 use events::Announcer;
 use futures::{Stream, StreamExt, stream};
 use k8s_openapi::NamespaceResourceScope;
@@ -29,9 +32,11 @@ use kube::runtime::{Controller, watcher};
 use kube::{Api, Client};
 use logins::Logins;
 use memory::Memory;
+use server_version::ServerVersion;
+use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use tokio::sync::{Mutex, watch};
+use std::time::Duration;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// The operator cannot run.
@@ -45,14 +50,21 @@ pub enum StartError {
     Listen(#[from] ListenError),
 }
 
+impl Remedy for StartError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::Client(error) => error.remedy(),
+            // It names the flag.
+            Self::Listen(_) => None,
+        }
+    }
+}
+
 /// Changes that come in one breath are acted upon once.
 const DEBOUNCE: Duration = Duration::from_millis(30);
 
 /// As many objects at once as there are.
 const UNBOUNDED: u16 = 0;
-
-/// How long a version of the API server is believed: it changes with an upgrade of the cluster only.
-const VERSION_AGE: Duration = Duration::from_secs(300);
 
 /// How long writes that are under way may take after the signal to stop.
 const LAST_WRITES: Duration = Duration::from_secs(3);
@@ -63,10 +75,11 @@ struct Context {
     world: World,
     fence: Fence,
     metrics: Arc<Metrics>,
+    heartbeats: Heartbeats,
     recorder: Announcer,
     memory: Memory,
     logins: Logins,
-    version: Mutex<Option<(Instant, KubernetesVersion)>>,
+    version: ServerVersion,
     /// The only one in which VDOConfigs, connections and their Secrets are read.
     namespace: String,
     resync: Duration,
@@ -81,7 +94,8 @@ struct Context {
 pub async fn run(args: &Args) -> Result<(), StartError> {
     let metrics = Arc::new(Metrics::new());
     let readiness = Readiness::default();
-    let admin = Admin::bind(args.listen, readiness.clone(), metrics.clone()).await?;
+    let heartbeats = Heartbeats::default();
+    let admin = Admin::bind(args.listen, readiness.clone(), heartbeats.clone(), metrics.clone()).await?;
     if let Some(address) = admin.address() {
         tracing::info!(%address, "serving /healthz, /readyz and /metrics");
     }
@@ -89,7 +103,12 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
         kubeconfig: args.kubeconfig.clone(),
         ..KubeOptions::default()
     };
-    let Connection { client, config, .. } = options.connect().await?;
+    let Connection {
+        client,
+        config,
+        interrupted,
+        ..
+    } = options.connect().await?;
     // In a task of its own, so that a probe is answered while the API server hangs and while a reconcile computes.
     let mut port = JoinSet::new();
     port.spawn(admin.run(MetricsAccess::new(args.metrics_auth, &client)));
@@ -98,29 +117,33 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
     let (changed, changes) = watch::channel(());
     let fence = Fence::shut();
     let counted = metrics.clone();
+    let cache = Arc::new(Cache::new(client.clone(), changed.clone()));
+    pulse::watches(&heartbeats, cache.clone());
     let context = Arc::new(Context {
         world: World {
             client: client.clone(),
-            reader: Reader::Watching(Arc::new(Cache::new(client.clone(), changed.clone()))),
+            reader: Reader::Watching(cache),
             writer: Writer::new(client.clone(), move |verb, kind| counted.wrote(verb.as_str(), kind)).behind(fence.clone()),
             renders: Renders::default(),
+            permitted: crate::reconcile::Permitted::default(),
             evidence: Evidence::default(),
-            library: Library::new(args.matrix.clone().map_or(Store::Embedded, Store::Local)),
+            library: Library::at(args.matrix.clone(), args.matrix_keys.clone()),
             rehearsals: args.server_dry_run.then(Rehearsals::default),
         },
         fence: fence.clone(),
         metrics,
+        heartbeats: heartbeats.clone(),
         recorder: Announcer::new(client.clone()),
         memory: Memory::default(),
         logins: Logins::default(),
-        version: Mutex::default(),
+        version: ServerVersion::new(client.clone()),
         namespace: args.namespace.clone(),
         resync: args.resync_interval,
         connection_interval: args.connection_interval,
         deletion_patience: args.deletion_patience,
     });
 
-    match context.version().await {
+    match context.version.get().await {
         Ok(version) => tracing::info!(kubernetes = %version, "the API server answers"),
         Err(error) => tracing::warn!(error = %crate::api::chain(&error), "the API server does not answer yet"),
     }
@@ -130,10 +153,18 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
     let (config_store, connection_store) = (drivers.store(), connections.store());
     let both = futures::future::join(
         drivers
-            .run(drivers::reconcile, |_, error, _| match *error {}, context.clone())
+            .run(
+                |object, context| pulse::within(object, context, vdoconfig::reconcile),
+                |_, error, _| match *error {},
+                context.clone(),
+            )
             .for_each(told_of::<VDOConfig, _>(&args.namespace)),
         connections
-            .run(connections::reconcile, |_, error, _| match *error {}, context.clone())
+            .run(
+                |object, context| pulse::within(object, context, vsphere_cloud_config::reconcile),
+                |_, error, _| match *error {},
+                context.clone(),
+            )
             .for_each(told_of::<VsphereCloudConfig, _>(&args.namespace)),
     );
     let ready = async {
@@ -144,14 +175,16 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
         }
         std::future::pending::<()>().await;
     };
-    let mut election = Election::new(client.clone(), identity(args), fence.clone());
+    let mut election = Election::new(client.clone(), LEASE_NAME, identity(args), fence.clone());
     let finished = {
         let work = std::pin::pin!(async {
             tokio::select! {
                 _ = both => tracing::info!("stopped"),
                 () = ready => {}
+                () = pulse::beat(&heartbeats) => {}
                 _ = port.join_next() => {}
                 () = election.run(|| changed.send_replace(())) => {}
+                () = context.version.follow(interrupted, || changed.send_replace(())) => {}
             }
         });
         finish(work, &fence).await
@@ -265,24 +298,6 @@ impl Context {
     fn sweep(&self) {
         if let Some(cache) = self.world.reader.cache() {
             cache.sweep(self.resync.max(self.connection_interval) * 2);
-        }
-    }
-
-    /// The version of the API server, asked for again after a while.
-    async fn version(&self) -> Result<KubernetesVersion, crate::cluster::ClusterError> {
-        let mut known = self.version.lock().await;
-        if let Some((at, version)) = known.as_ref()
-            && at.elapsed() < VERSION_AGE
-        {
-            return Ok(version.clone());
-        }
-        match server_version(&self.world.client).await {
-            Ok(version) => {
-                *known = Some((Instant::now(), version.clone()));
-                Ok(version)
-            }
-            // An old answer is better than none: versions do not change while a server is away.
-            Err(error) => known.as_ref().map(|(_, version)| version.clone()).ok_or(error),
         }
     }
 }

@@ -79,6 +79,8 @@ pub struct Node {
     pub csi_registered: bool,
     /// `status.nodeInfo.systemUUID`, as the firmware says it.
     pub system_uuid: String,
+    /// `status.nodeInfo.kubeletVersion`; the nodes of a cluster have mostly the same one, so they share the text.
+    pub kubelet: Option<Arc<str>>,
     /// Its addresses of the types InternalIP and ExternalIP.
     pub addresses: Vec<String>,
     /// Why its pod network is not ready, in the words of the node; `None` when it says no such thing.

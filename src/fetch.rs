@@ -2,13 +2,17 @@
 //!
 //! [`Store`] is the one door; each kind of place has a file of its own. A [`Library`] keeps what was read, by its digest.
 
+mod directory;
 pub mod embedded;
-mod library;
-mod local;
+mod keys;
+mod repository;
 
-pub use library::{Edition, Library, LibraryError};
+pub use directory::index_file;
+pub use keys::KeyStore;
+pub use repository::{Edition, Library, LibraryError, Problem};
 
-use crate::types::{ChartRef, Digest};
+use crate::types::{ChartRef, Digest, Remedy};
+use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -64,6 +68,19 @@ pub enum FetchError {
     },
 }
 
+impl Remedy for FetchError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::NotFound { .. } => Some("Put the chart beside the matrix, or correct its location in the matrix.".into()),
+            Self::DigestMismatch { .. } => Some("Restore the published chart, or correct its digest in the matrix.".into()),
+            Self::Index(source) => source.remedy(),
+            Self::Read { .. } => Some("Check that the file exists and may be read.".into()),
+            Self::TooLarge { .. } => Some("Check that it is the right file.".into()),
+            Self::Package { .. } => None,
+        }
+    }
+}
+
 /// A place that holds a matrix index and charts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Store {
@@ -96,7 +113,22 @@ impl Store {
     pub async fn index(&self) -> Result<Vec<u8>, FetchError> {
         match self {
             Self::Embedded => Ok(embedded::index().to_vec()),
-            Self::Local(path) => local::index(path),
+            Self::Local(path) => directory::index(path),
+        }
+    }
+
+    /// The signature of the index, if there is one. There is none of what is in the binary, which is trusted as the program itself is.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    #[expect(
+        clippy::unused_async,
+        reason = "stores that speak to a network need it, and callers should not care which one they have"
+    )]
+    pub async fn signature(&self) -> Result<Option<Vec<u8>>, FetchError> {
+        match self {
+            Self::Embedded => Ok(None),
+            Self::Local(path) => directory::signature(path),
         }
     }
 
@@ -111,7 +143,7 @@ impl Store {
     pub async fn chart(&self, chart: &ChartRef) -> Result<Vec<u8>, FetchError> {
         match self {
             Self::Embedded => embedded::chart(chart),
-            Self::Local(path) => local::chart(path, chart),
+            Self::Local(path) => directory::chart(path, chart),
         }
     }
 }

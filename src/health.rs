@@ -6,6 +6,7 @@
 mod driver;
 mod kstatus;
 mod log_excerpt;
+mod missing;
 mod pods;
 mod rollout;
 mod scheduling;
@@ -14,6 +15,7 @@ mod webhook_endpoints;
 pub use driver::{DriverHealth, driver_health};
 pub use kstatus::{assess, is_judged};
 pub use log_excerpt::log_excerpt;
+pub use missing::{MissingWorkload, without};
 pub use pods::{ContainerTrouble, Ended, PodTrouble, worst_pod};
 pub use rollout::{Pods, Verdict};
 pub use scheduling::{Placement, placement};

@@ -8,8 +8,8 @@
 //! | layer | rooms | may use |
 //! |---|---|---|
 //! | 0 vocabulary | [`types`], [`api`], [`facts`] | serde, semver, kube-core |
-//! | 1 pure core | [`yaml`], [`matrix`], [`chart`], [`driverconfig`], [`manifest`], [`health`], [`vsphere`], [`certificate`], [`plan`], [`status`] | layer 0; no client, clock, environment, file or await |
-//! | 2 ports | [`cluster`], [`fetch`], [`vcenter`] | layers 0 and 1; not each other |
+//! | 1 pure core | [`yaml`], [`oci`], [`matrix`], [`chart`], [`driverconfig`], [`manifest`], [`health`], [`vsphere`], [`certificate`], [`plan`], [`status`] | layer 0; no client, clock, environment, file or await |
+//! | 2 ports | [`cluster`], [`fetch`], [`vcenter`], [`layout`] | layers 0 and 1; not each other |
 //! | 3 drivers | [`reconcile`], [`controller`], [`runtime`], [`cli`] | everything below |
 //!
 //! Imports point downwards; `tests/layering.rs` holds the code to the table in `docs/architecture.md`. The pure core builds
@@ -25,18 +25,24 @@ pub mod cluster;
 #[cfg(feature = "io")]
 pub mod controller;
 pub mod driverconfig;
+pub mod drivers;
 pub mod facts;
 #[cfg(feature = "io")]
 pub mod fetch;
 pub mod health;
+pub mod install;
+#[cfg(feature = "io")]
+pub mod layout;
 pub mod manifest;
 pub mod matrix;
+pub mod oci;
 pub mod plan;
 pub mod rbac;
 #[cfg(feature = "io")]
 pub mod reconcile;
 #[cfg(feature = "io")]
 pub mod runtime;
+pub mod signature;
 pub mod status;
 pub mod types;
 #[cfg(feature = "io")]

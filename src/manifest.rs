@@ -2,14 +2,14 @@
 //!
 //! Layer 1: may use `types` and `api` only.
 
-mod compare;
-mod managers;
+mod diff;
+mod labels;
+mod managed_fields;
 mod object;
 mod patch;
-mod stamp;
 
-pub use compare::{Difference, changes, differences, unlike};
-pub use managers::{handed_over, is_installer};
+pub use diff::{Difference, changes, differences, unlike};
+pub use labels::{Owner, apply_set_id, is_owned, remember_configuration, stamp};
+pub use managed_fields::{handed_over, is_installer};
 pub use object::{ManifestError, Object};
 pub use patch::merge_patch;
-pub use stamp::{Owner, apply_set_id, is_owned, remember_configuration, stamp};

@@ -7,29 +7,29 @@
 //! Both arrows are pure. An index is checked as a whole before anything in it is believed; choosing needs no network. Nothing that
 //! fits is never a reason to remove what runs: the caller keeps it and reports.
 
-mod advice;
-mod beside;
-mod fields;
+mod constraints;
+mod format;
 mod index;
-mod judge;
+mod legacy_format;
 pub mod lint;
-mod original;
-mod outlook;
 mod parse;
-mod raw;
 mod rejection;
 mod resolve;
-mod steps;
+mod schema;
+mod skew;
 mod stream;
+mod suggestion;
+mod upgrade_path;
+mod what_if;
 
-pub use beside::apart;
+pub use constraints::{MULTI_VCENTER, misfits};
 pub use index::{
     BuildFloor, Confidence, Driver, Entry, Facts, Feature, Image, Index, RequiredWhen, Requirement, Source, State, Support, UpgradesFrom,
     Verdict,
 };
-pub use judge::{MULTI_VCENTER, misfits};
-pub use outlook::{Change, Outlook, Stage, Upgradeable, When, next_minor, outlook, upgradeable};
 pub use parse::IndexError;
 pub use rejection::{Cause, NoFit, Rejected, Rejection};
 pub use resolve::{Candidates, DriverRequest, Pick, Query, Resolution, UpdatePolicy, candidates, resolve};
-pub use steps::Step;
+pub use skew::apart;
+pub use upgrade_path::Step;
+pub use what_if::{Change, Outlook, Stage, Upgradeable, When, next_minor, outlook, upgradeable};

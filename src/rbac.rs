@@ -11,7 +11,7 @@ mod rules;
 
 pub use admission::policy;
 pub use prerequisite::{Mismatch, is_prerequisite, lacking, union};
-pub use rules::Rules;
+pub use rules::{Rules, SingleRule};
 
 /// The API group of roles and bindings.
 pub const GROUP: &str = "rbac.authorization.k8s.io";

@@ -22,8 +22,10 @@ mod approval;
 mod attached;
 mod basis;
 mod choose;
+mod cluster_id;
 pub mod connection;
 mod decide;
+mod definitions;
 mod desired;
 mod drift;
 mod dry_run;
@@ -36,12 +38,15 @@ mod gather;
 mod keep;
 mod look_up;
 mod node;
+mod phase;
 mod preconditions;
 mod prerequisites;
+mod record;
 mod recover;
 mod rehearsals;
 mod report;
 mod rights;
+mod rollback;
 mod select;
 pub mod snapshots;
 mod stopwatch;
@@ -58,16 +63,19 @@ pub use dry_run::{DryRun, Scope, dry_run};
 pub use error::ReconcileError;
 pub use evidence::Evidence;
 pub use gather::{configs, connection_objects, connections_watch, inventory_name, neighbours, nodes, vcenter_version};
+pub use keep::inventory;
+pub use phase::{Phase, Stopped};
 pub use prerequisites::lacking;
 pub use rehearsals::{Refusal, Rehearsals};
 pub use report::{Next, due, publish};
-pub use rights::{Rights, RightsError, rights};
+pub use rights::{Permitted, Rights, RightsError, rights};
 pub use select::{Asked, Failure, Failures, asked};
 pub use survey::{Survey, survey};
 pub use uninstall::uninstallation;
 pub use upgrade::hold_upgrades;
 
 use apply::{Place, apply};
+use phase::Collect;
 use stopwatch::Stopwatch;
 
 use crate::api::{Class, ManagementState, Reason, VDOConfig};
@@ -93,6 +101,8 @@ pub struct World {
     pub library: Library,
     /// The objects that were made last.
     pub renders: Renders,
+    /// The charts that the operator has the rights for.
+    pub permitted: Permitted,
     /// What containers that fail said last.
     pub evidence: Evidence,
     /// What the server has said in rehearsals; `None` when nothing is rehearsed.
@@ -130,37 +140,37 @@ pub struct Occasion<'a> {
     pub due: bool,
 }
 
-/// Runs one increment and says what is to be reported. Every path ends in a report.
+/// Runs one increment and says what is to be reported, whatever stops it.
 pub async fn reconcile(occasion: &Occasion<'_>, world: &World) -> Report {
     let config = occasion.config;
-    let mut report = Report {
-        generation: config.metadata.generation,
-        ..Report::default()
-    };
+    let generation = config.metadata.generation;
     if config.name_any() != occasion.acting {
-        report.troubles.push(Trouble {
-            reason: Reason::NotActive,
-            class: Class::Wait,
-            message: format!(
-                "VDOConfig {} is older and acts for this cluster; delete one of the two",
-                occasion.acting
-            ),
-        });
-        return report;
+        return Report {
+            generation,
+            troubles: vec![not_active(occasion.acting)],
+            ..Report::default()
+        };
     }
     if let Some(memory) = &world.rehearsals {
         memory.only_of(config.metadata.uid.as_deref().unwrap_or_default());
     }
-    let result = match is_uninstalled(config) {
-        true => uninstall::uninstall(occasion, world, &mut report).await,
-        false => advance(occasion, world, &mut report).await,
+    let result = match definitions::check(&world.reader).await {
+        Err(error) => Err(error.into()),
+        Ok(()) if is_uninstalled(config) => uninstall::uninstall(occasion, world).await,
+        Ok(()) => advance(occasion, world).await,
     };
+    let mut report = result.map_or_else(Stopped::into_report, |((), found)| found);
+    report.generation = generation;
     report.gone &= config.metadata.deletion_timestamp.is_some();
-    if let Err(error) = result {
-        report.troubles.push(Trouble::from(&error));
+    evidence::added(world, report).await // effect: reads logs
+}
+
+fn not_active(acting: &str) -> Trouble {
+    Trouble {
+        reason: Reason::NotActive,
+        class: Class::Wait,
+        message: format!("VDOConfig {acting} is older and acts for this cluster; delete one of the two"),
     }
-    evidence::add(world, &mut report).await;
-    report
 }
 
 /// Whether the drivers are to be uninstalled: the VDOConfig is being deleted, or its managementState is Removed.
@@ -169,63 +179,75 @@ pub fn is_uninstalled(config: &VDOConfig) -> bool {
     config.metadata.deletion_timestamp.is_some() || config.spec.management_state == ManagementState::Removed
 }
 
-async fn advance(occasion: &Occasion<'_>, world: &World, report: &mut Report) -> Result<(), ReconcileError> {
+async fn advance(occasion: &Occasion<'_>, world: &World) -> Phase<()> {
     let config = occasion.config;
     let mut watch = Stopwatch::start();
     let survey = survey(&world.reader, config, occasion.kubernetes.clone()).await?; // effect: reads
-    watch.lap(report, "observe");
-    survey.tell(report);
+    let mut found = survey.findings();
+    found.stages.push(watch.lap("observe"));
+    found.drivers = survey.reports();
     let paused = config.spec.management_state == ManagementState::Paused;
     if survey.recovered && !paused {
-        return recover::record(config, world, &survey, report).await;
+        found.take(recover::record(config, world, &survey).await)?;
+        return Ok(((), found));
     }
-    let mut decision = decide(occasion, world, &survey, report).await?; // effects: reads; pure: resolve, render, plan
+    let mut decision = found.take(decide(occasion, world, &survey).await)?; // effects: reads; pure: resolve, render, plan, gate
     if paused {
-        report.paused = Some(decision.plan.steps.len());
-        return Ok(());
+        found.paused = Some(decision.plan.steps.len());
+        found.waiting.append(&mut decision.plan.waiting);
+        return Ok(((), found));
     }
-    report.troubles.extend(blocked(&decision.plan));
+    found.troubles.extend(blocked(&decision.plan));
+    let mut tried = None;
     if decision.plan.is_transition() {
-        let dry_run = dry_run(world, &survey, &mut decision, Scope::Transitions(occasion)).await?; // effect: tries, writes nothing
-        report.waiting.clone_from(&decision.plan.waiting);
-        report
+        let dry_run = found.check(dry_run(world, &survey, &mut decision, Scope::Transitions(occasion)).await)?; // effect: tries, writes nothing
+        found
             .troubles
             .extend(dry_run.refusals.iter().map(|(_, refusal)| Trouble::from(refusal.as_ref())));
-        approval::approve(config, &survey, &mut decision, report); // pure
+        found.plan = approval::approve(config, &survey, &mut decision); // pure
+        tried = Some(dry_run);
     }
-    report.fights = decision.plan.pause_contended(occasion.history, occasion.now); // pure
-    report.troubles.extend(report.fights.iter().map(contended));
+    let (look_again, troubles) = rollback::give_up(config, &survey, &mut decision, tried.as_ref(), occasion.now); // pure
+    found.look_again = look_again;
+    found.troubles.extend(troubles);
+    found.waiting.append(&mut decision.plan.waiting);
+    found.fights = decision.plan.pause_contended(occasion.history, occasion.now); // pure
+    found.troubles.extend(found.fights.iter().map(contended));
     let mut steps = decision.run(&survey); // pure
-    plan::check(&steps, &decision.desired, &survey.inventory)?; // pure
-    fits(&steps, &survey)?; // pure
-    report.waiting.extend(plan::deleting(&steps));
-    if steps.iter().any(Step::removes) && !erase::is_current(config, world).await? {
-        report.waiting.push(erase::outdated(config));
-        return Ok(());
+    found.check(plan::check(&steps, &decision.desired, &survey.inventory))?; // pure
+    found.check(fits(&steps, &survey))?; // pure
+    found.waiting.extend(plan::deleting(&steps));
+    if steps.iter().any(Step::removes) && !found.check(erase::is_current(config, world).await)? {
+        found.waiting.push(erase::outdated(config));
+        return Ok(((), found));
     }
     let drift = drift::found(world, &mut steps).await; // effect: reads
     if !steps.iter().any(|step| !matches!(step, Step::SetFinalizer)) {
-        return Ok(());
+        return Ok(((), found));
     }
     let mut watch = Stopwatch::start();
     let outcome = apply(&steps, world, &Place::of(&survey, config)).await; // effect: every write
     if let Some(memory) = world.rehearsals.as_ref().filter(|_| outcome.failures.is_empty()) {
         memory.forget(&steps);
     }
-    watch.lap(report, "apply");
-    report.troubles.extend(outcome.failures.iter().map(Trouble::from));
+    if let Some(memory) = &world.rehearsals {
+        // The server has changed its mind, and is asked again before the next write.
+        memory.forget(outcome.refused.iter().map(|step| &steps[*step]));
+    }
+    found.stages.push(watch.lap("apply"));
+    found.troubles.extend(outcome.failures.iter().map(Trouble::from));
     if outcome.failures.is_empty() {
-        report.drift = drift;
+        found.drift = drift;
     }
     if steps.iter().any(Step::is_transition) {
         // What was just written has had no effect yet, so nothing that was seen before speaks for it.
-        report.waiting.push(Wait {
+        found.waiting.push(Wait {
             driver: String::new(),
             reason: Reason::Progressing,
             message: format!("{} made; waiting for the effect", count(outcome.writes, "change")),
         });
     }
-    Ok(())
+    Ok(((), found))
 }
 
 /// Whether the API server would take the inventory that is about to be written.

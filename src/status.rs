@@ -3,6 +3,7 @@
 //! Layer 1: may use `types`, `api`, `facts`, `health` and `plan`. Errors of other rooms arrive as [`Trouble`].
 
 mod conditions;
+mod confirmed;
 mod fold;
 mod notes;
 mod parts;
@@ -11,8 +12,8 @@ mod progress;
 mod report;
 mod summary;
 
+pub use confirmed::{CONFIRMATION, until_confirmation};
 pub use fold::fold;
 pub use notes::{Note, notes, pace};
-pub use parts::short;
 pub use progress::PATIENCE;
 pub use report::{DriverReport, Precondition, Report, Trouble, Upgradeable};

@@ -6,23 +6,25 @@ mod chart_ref;
 mod count;
 mod digest;
 mod distance;
+mod intern;
 mod object_id;
+mod remedy;
 mod role;
 mod secret;
 mod servers;
-mod shared;
 mod trust;
 mod version;
 
 pub use chart_ref::ChartRef;
 pub use count::{count, name_list};
-pub use digest::{Digest, ParseDigestError};
+pub use digest::{Digest, Hasher, ParseDigestError};
 pub use distance::{distance, nearest};
+pub use intern::shared;
 pub use object_id::{ById, GroupKind, Ids, Name, ObjectId, OfKey};
+pub use remedy::{Remedy, shell_word, with_remedy};
 pub use role::DriverRole;
 pub use secret::Secret;
 pub use servers::names_server;
-pub use shared::shared;
 pub use trust::{ParseThumbprintError, Thumbprint, Trust};
 pub use version::{DriverVersion, KubernetesVersion, ParseVersionError, VcenterVersion, VersionRange};
 
@@ -31,12 +33,3 @@ pub const FIELD_MANAGER: &str = "vdo";
 
 /// The name of a driver as the matrix index and the chart folder spell it, for example `vsphere-csi`.
 pub type DriverName = String;
-
-/// The driver that initialises nodes.
-pub const CPI: &str = "vsphere-cpi";
-
-/// The driver that provides volumes.
-pub const CSI: &str = "vsphere-csi";
-
-/// The name of the CSI driver, as CSIDriver and CSINode objects have it.
-pub const CSI_DRIVER: &str = "csi.vsphere.vmware.com";

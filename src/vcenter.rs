@@ -1,7 +1,7 @@
-//! What a vCenter says: about itself to anyone who asks, and about its inventory to those who log in.
+//! What a vCenter tells: about itself to anyone who asks, and about its inventory after a login.
 //!
-//! [`Session`] is the part with a login; it can only read. [`facts`] walks the stages of a connection in order — name, port, certificate, protocol — and when one does not hold,
-//! the error says which, with what was found there and what to do. No credential is sent, so asking again costs nothing:
+//! [`Session`] is the part with a login; it can only read. [`facts`] walks the stages of a connection in order — name, port, certificate, protocol — and when one fails,
+//! the error names it, with what was found there and what to do. No credential is sent, so asking again costs nothing:
 //! it cannot lock an account.
 //!
 //! Guarantees: nothing is sent before the certificate is accepted, unless the trust is
@@ -10,26 +10,27 @@
 //! Answers are read on threads of their own. `HTTPS_PROXY` and `NO_PROXY` are honoured, never for loopback addresses.
 
 mod budget;
-mod caller;
-mod echo;
-mod exchange;
+mod call;
+mod collect;
+mod connect;
 mod fault;
 #[doc(hidden)]
 pub mod fuzz;
-mod gathered;
+mod http;
+mod identifiers;
 mod inspections;
 mod inventory;
-mod kept;
-mod method;
+mod meter;
 mod offload;
 mod policies;
 mod privileges;
+mod requests;
 mod response;
 mod session;
 mod soap;
 mod tags;
 mod tls;
-mod wire;
+mod volumes;
 mod xml;
 
 pub use budget::{Budget, Limits, Pool};
@@ -70,19 +71,19 @@ impl Endpoint {
 /// # Errors
 /// One variant per way in which this can fail; [`ProbeError::stage`] tells how far it got.
 pub async fn facts(endpoint: &Endpoint, budget: &Budget) -> Result<VcenterFacts, ProbeError> {
-    let clock = wire::Clock::start(endpoint, budget);
+    let clock = connect::Deadline::start(endpoint, budget);
     let config = tls::Config::new(endpoint)?;
-    let stream = wire::connect(endpoint, &clock).await?;
+    let stream = connect::connect(endpoint, &clock).await?;
     let (stream, certificate) = tls::handshake(endpoint, &clock, config, stream).await?;
-    let bounds = exchange::Bounds {
+    let bounds = http::Bounds {
         answer: MAX_ANSWER,
         budget,
     };
     let answer = clock
         .within(ProbeStage::IsVcenter, async {
-            exchange::Pipe::open(endpoint, stream)
+            http::Http1::open(endpoint, stream)
                 .await?
-                .post(endpoint, &method::VIM, soap::RETRIEVE_SERVICE_CONTENT, None, bounds)
+                .post(endpoint, &requests::VIM, soap::RETRIEVE_SERVICE_CONTENT, None, bounds)
                 .await
         })
         .await??;

@@ -1,4 +1,4 @@
-//! A vCenter as data, and every check of it that needs no connection: what it says of itself, what is in it, how asking it can
+//! A vCenter as data, and every check of it that needs no connection: what it reports about itself, what is in it, how asking it can
 //! fail, what the drivers require of it, whether a login may be tried, and the next status of a connection.
 //!
 //! ```text
@@ -11,9 +11,11 @@
 //!
 //! Layer 1: may use `types`, `api`, `facts`, `yaml` and `matrix`.
 
+mod advice;
 mod check;
 mod checks_after_login;
 mod checks_before_login;
+mod cluster_id;
 mod conditions;
 mod connection_report;
 mod datacenters;
@@ -37,7 +39,9 @@ mod tagging;
 mod topology;
 mod vm_checks;
 
+pub use advice::{Advice, AdviceLine};
 pub use check::{Check, Finding};
+pub use cluster_id::{Claim, RegisteredVolume, RegisteredVolumes, foreign_volumes, foreign_volumes_remedy, is_settled};
 pub use conditions::{credentials_check, fold_status, with_probe_times};
 pub use connection_report::ConnectionReport;
 pub use datacenters::{datacenters_of, find_datacenters};
@@ -50,7 +54,9 @@ pub use kubelet::kubelet_check;
 pub use match_vms::match_vms;
 pub use node_report::{NodeReport, machines_status, nodes_check};
 pub use overlap::{Coverage, CrossChecks, coverage, cross_checks};
-pub use privileges::{MissingPrivilege, Privileges, SurplusPrivileges, compare_privileges, privileges_check, privileges_status};
+pub use privileges::{
+    HeldPrivilege, MissingPrivilege, Privileges, SurplusPrivileges, compare_privileges, privileges_check, privileges_status,
+};
 pub use probe_error::{Excess, ProbeError, ProbeStage};
 pub use report::report;
 pub use required_privileges::{RequiredPrivilege, privilege_queries, required_privileges};

@@ -2,11 +2,11 @@
 //!
 //! This is the only place that knows the YAML crate. Reading is bounded (depth, nodes, aliases, documents) and refuses duplicate
 //! keys; plain scalars mean what they mean to Go's `sigs.k8s.io/yaml`: `0440` is 288, `yes` is true, `1e3` is the integer 1000.
-//! docs/decisions/001-yaml.md says why, tests/yaml.rs holds the table.
+//! docs/decisions/001-yaml.md gives the reasons, tests/pure/yaml.rs holds the table.
 
-mod lines;
+mod positions;
 
-pub use lines::{line_of, lines};
+pub use positions::{line_of, lines};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -38,7 +38,7 @@ impl From<serde_saphyr::Error> for YamlError {
         let message = message.lines().next().unwrap_or_default();
         // The parser repeats the place at the end of its sentence; it is already at the front of ours.
         let message = message.split(" at line ").next().unwrap_or(message).trim();
-        // advice for whoever programs the parser, not for whoever wrote the text
+        // advice for the programmer of the parser, not for the author of the text
         let message = message.split(", set DuplicateKeyPolicy").next().unwrap_or(message);
         let message = match error.without_snippet() {
             serde_saphyr::Error::MultipleDocuments { .. } => "a second document begins here, and only one is expected",

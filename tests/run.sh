@@ -25,7 +25,7 @@ step_done
 declare -A program
 while read -r name file; do program[$name]=$file; done < <(
     sed -nE 's|^ *Executable (unittests )?(.*) \((.*)\)$|\2 \3|p' "$logs/compile" |
-        sed -E 's|^tests/([a-z]+)/main\.rs |\1 |; s|^src/lib\.rs (.*/vdo_testbed-)|unit-testbed \1|; /minijinja_budget-/d; s|^src/lib\.rs |unit |; s|^src/.* |main-\0|')
+        sed -E 's|^tests/([a-z]+)/main\.rs |\1 |; s|^src/lib\.rs (.*/vdo_testbed-)|unit-testbed \1|; s|^src/main\.rs (.*/vdo_release-)|unit-release \1|; /minijinja_budget-/d; s|^src/lib\.rs |unit |; s|^src/.* |main-\0|')
 
 # Time per test is shown by an unstable flag of the test harness; only the harness is told that it may be used.
 run() { # name, more arguments
@@ -44,7 +44,7 @@ also() { # name, more arguments
 failed=()
 whole() { # name, more arguments
     step "$1"
-    run "$@" 2>&1 | tee "$logs/$1.log" | sed -u '/^took /d' || failed+=("$1")
+    run "$@" 2>&1 | tee "$logs/$1.log" | sed -u -e '/^took /d' -e '/ has been running for over 60 seconds$/d' || failed+=("$1")
     step_done
 }
 
@@ -55,12 +55,12 @@ step "example in the documentation of minijinja-budget"
 "$CARGO" test --quiet --doc --package minijinja-budget 2>&1 | tee "$logs/doc.log" || failed+=(doc)
 step_done
 if [[ ${1:-} != check ]]; then
-    for name in unit-testbed charts cli vcenter; do whole "$name"; done
-    # Both wait more than they work, so they run side by side; what faults says is shown when cluster is done. In cluster there are more
-    # threads than control planes, so that each has a test that waits for it.
+    for name in unit-testbed unit-release release charts cli vcenter; do whole "$name"; done
+    # Both wait more than they work, so they run side by side; what faults says is shown when cluster is done. In cluster every test has a
+    # thread, in which most wait for a control plane, so that none is idle while there is a test for it.
     run faults --test-threads=1 >"$logs/faults.log" 2>&1 &
     faults=$!
-    whole cluster --test-threads=8
+    whole cluster --test-threads=1000
     step "faults, beside cluster"
     wait "$faults" || failed+=(faults)
     cat "$logs/faults.log"
@@ -85,8 +85,10 @@ echo "== ten slowest tests"
 } | sort -rn | sed -n 1,10p # not head: it ends before sort has written all, and the pipe fails
 echo "== seed of the samples: VDO_SEED=$VDO_SEED"
 echo "== skipped"
-skipped=$(sed -nE 's/^test (.*) \.\.\. ignored, (needs .*[^>])( <[0-9.]+s>)?$/SKIPPED: \2 (\1)/p' "$logs"/*.log)
+skipped=$(sed -nE -e 's/^test (.*) \.\.\. ignored, (needs .*[^>])( <[0-9.]+s>)?$/SKIPPED: \2 (\1)/p' \
+    -e 's/^.*(SKIPPED: needs .*)$/\1/p' "$logs"/*.log | awk '!seen[$0]++')
 printf '%s\n' "${skipped:-none}"
+sed -nE 's/^test bed: (containers of images run without .*)$/NOT CONFINED: \1/p' "$logs"/*.log | sort -u
 passed=$(sed -nE 's/^test result: .* ([0-9]+) passed.*/\1/p' "$logs"/*.log | awk '{n += $1} END {print n + 0}')
 broken=$(sed -nE 's/^test result: .* ([0-9]+) failed.*/\1/p' "$logs"/*.log | awk '{n += $1} END {print n + 0}')
 printf '%d passed, %d failed\n' "$passed" "$broken"

@@ -4,9 +4,10 @@ use anyhow::{Context, Result};
 use std::fmt::Write as _;
 use std::path::Path;
 use vdo::chart;
+use vdo::drivers::CSI;
 use vdo::fetch::embedded;
 use vdo::matrix::Index;
-use vdo::types::{CSI, Digest, DriverVersion};
+use vdo::types::{Digest, DriverVersion};
 
 /// The version of the storage driver that gets more objects.
 const VERSION: &str = "3.7.3";

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 use vdo::chart::{self, Context};
+use vdo::drivers::CSI;
 use vdo::fetch::embedded;
-use vdo::types::CSI;
 use vdo::yaml;
 
 const VERSION: &str = "3.7.3";

@@ -33,6 +33,16 @@ pub(crate) fn files(root: &Path) -> Result<Vec<(String, String)>, Failure> {
 }
 
 fn page(name: &str, folder: &Path) -> Result<String, Failure> {
+    Ok(format!(
+        "# Values of {name}\n\n\
+         Generated from charts/{name} by `cargo run --example generate -- docs`. Do not edit.\n\n\
+         Set them in a VDOConfig under `values` of the driver, or with `vdoctl chart render {name} --version … --set key=value`.\n\n{}",
+        table(folder)?
+    ))
+}
+
+/// The values of the chart in this folder, as a table; what their lists and maps hold is a second one.
+pub(crate) fn table(folder: &Path) -> Result<String, Failure> {
     let defaults = vdo::yaml::load_value(&fs::read_to_string(folder.join("values.yaml"))?)?;
     let schema: Value = serde_json::from_str(&fs::read_to_string(folder.join("values.schema.json"))?)?;
     let mut page = Page {
@@ -41,13 +51,7 @@ fn page(name: &str, folder: &Path) -> Result<String, Failure> {
         items: String::new(),
     };
     page.object("", &schema, Some(&defaults));
-    let mut text = format!(
-        "# Values of {name}\n\n\
-         Generated from charts/{name} by `cargo run --example generate -- docs`. Do not edit.\n\n\
-         Set them in a VDOConfig under `values` of the driver, or with `vdoctl chart render {name} --version … --set key=value`.\n\n\
-         | value | default | allowed | what |\n|---|---|---|---|\n{}",
-        page.defaults
-    );
+    let mut text = format!("| value | default | allowed | what |\n|---|---|---|---|\n{}", page.defaults);
     if !page.items.is_empty() {
         write!(
             text,

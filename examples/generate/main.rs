@@ -1,4 +1,4 @@
-//! Writes the generated files of the repository: `cargo run --example generate -- crds matrix rbac docs`.
+//! Writes the generated files of the repository: `cargo run --example generate -- crds matrix rbac chart docs`.
 //!
 //! Generated files are committed, and a test fails when one is out of date.
 #![allow(clippy::print_stdout, reason = "a tool for people")]
@@ -6,7 +6,7 @@
 #[path = "parts.rs"]
 mod parts;
 
-use parts::{crds, docs, matrix, rbac, renders};
+use parts::{chart, crds, docs, matrix, rbac, renders};
 use std::error::Error;
 use std::path::Path;
 
@@ -14,10 +14,11 @@ type Outcome = Result<(), Box<dyn Error>>;
 type Part = (&'static str, fn() -> Outcome);
 
 /// What can be generated, by the word on the command line, in the order in which one needs the other.
-const PARTS: [Part; 4] = [
+const PARTS: [Part; 5] = [
     ("crds", crds::crds),
     ("matrix", write_matrix),
     ("rbac", rbac::rbac),
+    ("chart", chart::chart),
     ("docs", docs::docs),
 ];
 

@@ -1,6 +1,7 @@
 //! The generators, for the program that writes files and for the tests that hold the files against them.
 #![allow(dead_code, clippy::print_stdout, reason = "a test uses the parts that it checks")]
 
+pub mod chart;
 pub mod crds;
 pub mod docs;
 pub mod matrix;

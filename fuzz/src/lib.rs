@@ -110,8 +110,7 @@ fn cpi_options() -> CpiOptions {
     CpiOptions {
         secret_name: "vsphere-cloud-secret".into(),
         secret_namespace: "kube-system".into(),
-        topology: None,
-        ip_families: vec![],
+        ..CpiOptions::default()
     }
 }
 

@@ -40,6 +40,10 @@ pub enum ConditionType {
     MatrixFresh,
     /// The drivers are known to fit the next Kubernetes minor.
     Upgradeable,
+    /// A change of a driver failed, and the revision before it is back. Absent otherwise.
+    RolledBack,
+    /// Every option that is set has an effect in the chosen versions. Absent where it is so.
+    OptionsSupported,
     /// The name of the vCenter resolves.
     Resolved,
     /// The vCenter accepts connections.
@@ -64,6 +68,9 @@ pub enum ConditionType {
     TopologyConsistent,
     /// No other connection of the same driver leads to the same machines. What it says keeps no driver back.
     Distinct,
+    /// No volume of another cluster is registered under the cluster id that the CSI driver is about to use, or was when it was first used.
+    /// The CSI driver waits for it; the connection does not.
+    ClusterIdAvailable,
 }
 
 impl ConditionType {

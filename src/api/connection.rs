@@ -115,6 +115,9 @@ pub struct VsphereCloudConfigStatus {
     /// Which nodes are which virtual machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machines: Option<MachinesStatus>,
+    /// The volumes that are registered under the cluster id that the CSI driver is about to use for the first time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volumes: Option<RegisteredVolumesStatus>,
 }
 
 /// What a vCenter says of itself.
@@ -196,6 +199,26 @@ pub struct PrivilegesStatus {
     /// The drivers that cannot do their work without them. They are not installed before it is there; what runs goes on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drivers: Vec<String>,
+}
+
+/// The volumes that a vCenter has registered under a cluster id.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct RegisteredVolumesStatus {
+    /// The cluster id.
+    pub cluster_id: String,
+    /// How many there are.
+    #[serde(default)]
+    pub volumes: i32,
+    /// How many of them have no PersistentVolume in this cluster.
+    #[serde(default)]
+    pub foreign: i32,
+    /// The first ten of those, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// Why the vCenter could not be asked, where asking again would not help. The installation does not wait for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_checked: Option<String>,
 }
 
 /// Which nodes are which virtual machines.

@@ -1,4 +1,5 @@
 use super::Reason;
+use crate::types::{Remedy, with_remedy};
 use std::error::Error;
 
 /// What can be done about a failure, which decides when the next attempt is made.
@@ -13,16 +14,27 @@ pub enum Class {
 }
 
 /// An error that can be reported in a condition.
-pub trait Failure: Error {
+pub trait Failure: Remedy {
     /// The one reason that this failure is published under.
     fn reason(&self) -> Reason;
     /// What can be done about it.
     fn class(&self) -> Class;
 }
 
-/// The error and its sources as one text, cut at 1,000 characters: every error says its own sentence only.
+/// How many characters of an error are shown.
+const MOST: usize = 1000;
+
+/// The error, its sources and what to do about it as one text of at most 1,000 characters. The causes are cut before the remedy is.
 #[must_use]
-pub fn chain(error: &dyn Error) -> String {
+pub fn chain(error: &dyn Remedy) -> String {
+    let remedy = error.remedy().unwrap_or_default();
+    let room = MOST.saturating_sub(remedy.chars().count() + 2);
+    cut(with_remedy(&cut(causes(error), room), &remedy), MOST)
+}
+
+/// The error and its sources as one text: every error says its own sentence only.
+#[must_use]
+pub fn causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {
@@ -33,9 +45,69 @@ pub fn chain(error: &dyn Error) -> String {
         }
         source = error.source();
     }
-    if text.chars().count() > 1000 {
-        text = text.chars().take(999).collect();
-        text.push('…');
-    }
     text
+}
+
+fn cut(text: String, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text;
+    }
+    let mut cut: String = text.chars().take(most.saturating_sub(1)).collect();
+    cut.push('…');
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::borrow::Cow;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{what}")]
+    struct Example {
+        what: String,
+        remedy: Option<&'static str>,
+        source: Option<Box<Example>>,
+    }
+
+    impl Remedy for Example {
+        fn remedy(&self) -> Option<Cow<'static, str>> {
+            self.remedy.map(Cow::from)
+        }
+    }
+
+    fn example(what: &str, remedy: Option<&'static str>, source: Option<Example>) -> Example {
+        Example {
+            what: what.into(),
+            remedy,
+            source: source.map(Box::new),
+        }
+    }
+
+    #[test]
+    fn chain_names_causes_then_remedy() {
+        let inner = || example("the server said no", None, None);
+        for (error, expected) in [
+            (example("x is wrong", None, None), "x is wrong"),
+            (example("x is wrong", Some("Correct x."), None), "x is wrong. Correct x."),
+            (
+                example("x is wrong", Some("Correct x."), Some(inner())),
+                "x is wrong: the server said no. Correct x.",
+            ),
+            (
+                example("x is wrong, the server said no", None, Some(inner())),
+                "x is wrong, the server said no",
+            ),
+        ] {
+            assert_eq!(chain(&error), expected);
+        }
+    }
+
+    #[test]
+    fn chain_too_long_keeps_remedy() {
+        let long = example(&"x".repeat(2000), Some("Correct x."), None);
+        let text = chain(&long);
+        assert_eq!(text.chars().count(), MOST);
+        assert!(text.ends_with("x…. Correct x."), "{text}");
+    }
 }

@@ -55,6 +55,10 @@ reasons! {
     InvalidSpec,
     /// Another VDOConfig of this cluster is older and acts; this one does nothing.
     NotActive,
+    /// A newer operator has stored what this one does not know; nothing is changed.
+    NewerOperator,
+    /// No operator runs that keeps the status up to date and repairs what changes.
+    OperatorNotRunning,
     /// There is no vSphere connection in the namespace.
     NoConnections,
     /// A vSphere connection that the specification names does not exist.
@@ -175,6 +179,10 @@ reasons! {
     OverlappingDatacenters,
     /// A node is a virtual machine of two vCenters.
     MachineInSeveralVcenters,
+    /// Volumes of another cluster are registered in the vCenter under the cluster id that the CSI driver is about to use.
+    ClusterIdInUse,
+    /// The vCenter was not asked yet for volumes under the cluster id that the CSI driver is about to use.
+    ClusterIdNotChecked,
 
     /// No version of a driver fits the cluster and its vCenters.
     NoCompatibleVersion,
@@ -184,6 +192,8 @@ reasons! {
     IncompatiblePin,
     /// The compatibility matrix cannot be read.
     MatrixInvalid,
+    /// The compatibility matrix is not signed by a trusted key.
+    MatrixNotTrusted,
     /// The chart of the chosen version cannot be had.
     ChartUnavailable,
     /// The chart of the chosen version is not what the matrix says it is.
@@ -257,10 +267,22 @@ reasons! {
     WaitingForCsiNodes,
     /// Pods of a driver fail.
     PodsFailing,
+    /// A Deployment or DaemonSet of a driver was there and is not any more.
+    WorkloadMissing,
     /// The API server asks a webhook of a driver, and no pod of it is ready to answer.
     WebhookNotServed,
     /// Nothing has moved on for as long as that should take.
     DeadlineExceeded,
+    /// The API server refused a change of a driver halfway.
+    ChangeRefused,
+    /// A change of a driver failed, and the last good revision is brought back.
+    RolledBack,
+    /// A change of a driver failed, and only a person may bring back a revision.
+    RollbackAvailable,
+    /// A driver is kept at a revision that is not in its history, or that cannot be brought back.
+    RevisionUnusable,
+    /// An option is set that the chosen version of its driver cannot use.
+    OptionNotSupported,
     /// The driver waits for an earlier one.
     WaitingForDriver,
 }

@@ -1,15 +1,17 @@
 #![allow(clippy::duplicated_attributes, reason = "every printer column has a name, a type and a path")]
 
 use super::VDOConfigStatus;
+use k8s_openapi::jiff::SignedDuration;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// The drivers of this cluster. An empty specification installs the cloud provider and the CSI driver for all vSphere
 /// connections of the namespace.
-#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[kube(
     group = "vdo.vmware.com",
     version = "v1alpha1",
@@ -20,6 +22,13 @@ use std::collections::BTreeMap;
     status = "VDOConfigStatus",
     doc = "The vSphere drivers of this cluster: which ones, configured how. One acts per cluster, the oldest.",
     derive = "PartialEq",
+    // As long as it is not in use, it can be changed: another cluster may have it.
+    validation = Rule::new(
+        "!has(oldSelf.status) || !has(oldSelf.status.clusterId) || !has(oldSelf.spec.storageProvider) || !has(self.spec.storageProvider) \
+         || !has(oldSelf.spec.storageProvider.clusterId) || (has(self.spec.storageProvider.clusterId) \
+         && self.spec.storageProvider.clusterId == oldSelf.spec.storageProvider.clusterId)"
+    )
+    .message("spec.storageProvider.clusterId cannot be changed: volumes are registered in vCenter under it; keep the old value"),
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
     printcolumn(name = "Health", type_ = "string", json_path = ".status.health"),
     printcolumn(name = "CPI", type_ = "string", json_path = ".status.drivers[?(@.name==\"vsphere-cpi\")].version"),
@@ -41,6 +50,7 @@ use std::collections::BTreeMap;
         json_path = ".status.drivers[?(@.name==\"vsphere-csi\")].running",
         priority = 1
     ),
+    printcolumn(name = "Confirmed", type_ = "date", json_path = ".status.lastConfirmed", priority = 1),
     printcolumn(name = "Next Retry", type_ = "string", json_path = ".status.nextAttempt.at", priority = 1),
     printcolumn(name = "Matrix", type_ = "string", json_path = ".status.matrix.source", priority = 1),
     printcolumn(
@@ -69,6 +79,20 @@ pub struct VDOConfigSpec {
     /// shows, is in the annotation vdo.vmware.com/approve.
     #[serde(default)]
     pub approval: Approval,
+    /// What is done about a change of a driver that does not become healthy, or that the API server refuses halfway. Automatic: the last
+    /// good revision is brought back, and the change is not tried again before this specification, the matrix or the platform changes,
+    /// or somebody asks (vdoctl upgrade retry). Manual: it is reported, and vdoctl rollback brings back a revision. Disabled: nothing.
+    #[serde(default)]
+    pub rollback: RollbackPolicy,
+    /// How long a change of a driver may take without progress, for example 10m or 1h30m. Another pod that is ready is progress.
+    #[serde(default = "ten_minutes")]
+    #[x_kube(validation = Rule::new("duration(self) > duration('0s')").message("write a time longer than zero, for example 10m"))]
+    #[schemars(regex(pattern = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"), length(max = 32))]
+    pub progress_deadline: String,
+    /// How many applied states of each driver are kept, beside the running and the last good one.
+    #[serde(default = "five")]
+    #[schemars(range(min = 0, max = 20))]
+    pub revision_history_limit: i32,
     /// Who keeps a field of the drivers' objects that another field manager sets too. Without a rule for it, a field of an object that
     /// the operator has made, or taken over, is taken back and the change is in status.drift; while an object of somebody else is being
     /// taken over, such a field stops everything: nothing is written, and Ready has the reason Conflict with the field, its manager and
@@ -86,6 +110,92 @@ pub struct VDOConfigSpec {
     /// The CSI driver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_provider: Option<StorageProvider>,
+    /// Further drivers of the matrix, beside cloudProvider and storageProvider, for example antrea or snapshot-controller. Taking one out
+    /// of this list removes nothing: managementState does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
+    pub drivers: Vec<Driver>,
+}
+
+fn ten_minutes() -> String {
+    "10m".into()
+}
+
+fn five() -> i32 {
+    5
+}
+
+impl Default for VDOConfigSpec {
+    fn default() -> Self {
+        Self {
+            management_state: ManagementState::default(),
+            deletion_policy: DeletionPolicy::default(),
+            update_policy: UpdatePolicy::default(),
+            approval: Approval::default(),
+            rollback: RollbackPolicy::default(),
+            progress_deadline: ten_minutes(),
+            revision_history_limit: five(),
+            conflicts: Vec::new(),
+            images: None,
+            cloud_provider: None,
+            storage_provider: None,
+            drivers: Vec::new(),
+        }
+    }
+}
+
+impl VDOConfigSpec {
+    /// How long a change may take without progress.
+    #[must_use]
+    pub fn deadline(&self) -> Duration {
+        let given = self
+            .progress_deadline
+            .parse::<SignedDuration>()
+            .ok()
+            .and_then(|given| Duration::try_from(given).ok());
+        given.filter(|given| !given.is_zero()).unwrap_or(Duration::from_secs(600))
+    }
+
+    /// How many revisions are kept, beside the running and the last good one.
+    #[must_use]
+    pub fn revisions(&self) -> usize {
+        usize::try_from(self.revision_history_limit).unwrap_or(0)
+    }
+
+    /// A further driver, by its name.
+    #[must_use]
+    pub fn driver(&self, name: &str) -> Option<&Driver> {
+        self.drivers.iter().find(|driver| driver.name == name)
+    }
+}
+
+/// A further driver.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("self.name != 'vsphere-cpi' && self.name != 'vsphere-csi'")
+    .message("vsphere-cpi is requested by spec.cloudProvider, vsphere-csi by spec.storageProvider"))]
+pub struct Driver {
+    /// Its name in the matrix.
+    #[schemars(length(min = 1, max = 63))]
+    pub name: String,
+    /// What is done for this driver. Managed: it is installed, kept and repaired; Paused: nothing of it is written; Removed: it is
+    /// removed.
+    #[serde(default, skip_serializing_if = "is_managed")]
+    pub management_state: ManagementState,
+    /// A version to stay with, for example 2.7.0. It is not changed automatically.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Install the pinned version even where the matrix says that it does not fit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_incompatible: bool,
+    /// The vSphere connections that its chart is rendered with; empty means none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vsphere_cloud_configs: Vec<String>,
+    /// Values for its chart. The schema of the chart checks them.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(schema_with = "free_object")]
+    pub values: Map<String, Value>,
 }
 
 /// What is done for the drivers.
@@ -134,6 +244,18 @@ pub enum Approval {
     Automatic,
     /// A person approves every plan.
     Manual,
+}
+
+/// What is done about a change that fails.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RollbackPolicy {
+    /// The last good revision is brought back.
+    #[default]
+    Automatic,
+    /// It is reported.
+    Manual,
+    /// Nothing.
+    Disabled,
 }
 
 /// Who keeps a field. A rule is for one field, or everything below one, of all objects or of those of a kind and a name. Of several
@@ -200,6 +322,14 @@ pub struct CloudProvider {
     /// The tag categories in vSphere that name zones and regions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<Topology>,
+    /// The IP families of node addresses, IPv4 where it is empty. With both, a node gets an address of each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[x_kube(validation = Rule::new("size(self) < 2 || (size(self) == 2 && self[0] != self[1])")
+        .message("name each family once: IPv4, IPv6 or both"))]
+    pub ip_families: Vec<IpFamily>,
+    /// Which of a machine's addresses a node gets, where it has several. Empty leaves it to the driver, which takes the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_networks: Option<NodeNetworks>,
     /// Values for the chart, for what has no field here. The schema of the chart checks them.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_object")]
@@ -215,14 +345,47 @@ pub struct Topology {
     pub region: String,
 }
 
+/// A family of addresses.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IpFamily {
+    /// IPv4.
+    IPv4,
+    /// IPv6.
+    IPv6,
+}
+
+/// The networks that the addresses of nodes come from.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+pub struct NodeNetworks {
+    /// Of the internal address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub internal: Option<NodeNetwork>,
+    /// Of the external address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<NodeNetwork>,
+}
+
+/// Which of a machine's addresses is taken.
+#[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeNetwork {
+    /// Subnets in which it is, for example 192.168.10.0/24.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subnets: Vec<String>,
+    /// Subnets in which it is not, for example that of the pods.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excluded_subnets: Vec<String>,
+    /// The name of the network in vCenter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
 /// The CSI driver: volumes on vSphere datastores.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("!has(self.vsphereCloudConfig) || !has(self.vsphereCloudConfigs) || size(self.vsphereCloudConfigs) == 0")
-        .message("write vsphereCloudConfigs (a list) alone; vsphereCloudConfig is its older form for one connection"),
-    validation = Rule::new("!has(oldSelf.clusterId) || (has(self.clusterId) && self.clusterId == oldSelf.clusterId)")
-        .message("clusterId cannot be changed: volumes are registered in vCenter under it; keep the old value")
+        .message("write vsphereCloudConfigs (a list) alone; vsphereCloudConfig is its older form for one connection")
 )]
 pub struct StorageProvider {
     /// What is done for this driver. Managed: it is installed, kept and repaired; Paused: nothing of it is written; Removed: it is
@@ -248,8 +411,8 @@ pub struct StorageProvider {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = Rule::new("self.startsWith('/')").message("write an absolute path such as /var/lib/kubelet"))]
     pub custom_kubelet_path: Option<String>,
-    /// The identity under which volumes are registered in vCenter. Only to take over an existing one; default: the UID of
-    /// the kube-system namespace.
+    /// The identity under which volumes are registered in vCenter; default: the UID of the kube-system namespace. No other cluster may
+    /// have the same. It can be changed until the driver uses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub cluster_id: Option<String>,

@@ -10,6 +10,8 @@ pub enum Health {
     Healthy,
     /// Work is under way.
     Progressing,
+    /// Management is paused; what is installed works.
+    Paused,
     /// Something that ran does not run as it should.
     Degraded,
     /// Nothing will change until somebody acts.
@@ -28,6 +30,10 @@ pub struct VDOConfigStatus {
     /// The one word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<Health>,
+    /// When the operator last confirmed this status: with every change, and every ten minutes without one. A status that is much older
+    /// describes the past, because no operator runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_confirmed: Option<Time>,
     /// Ready, Reconciling and Stalled as kstatus knows them, and one for each driver and precondition.
     #[serde(default)]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
@@ -53,7 +59,7 @@ pub struct VDOConfigStatus {
     /// Where the list of owned objects is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inventory: Option<InventoryStatus>,
-    /// The identity under which volumes are registered in vCenter.
+    /// The identity under which volumes are registered in vCenter, since it is in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_id: Option<String>,
     /// What somebody changed or deleted and was brought back, the newest last; the last ten.
@@ -98,6 +104,9 @@ pub struct MatrixStatus {
     pub version: i64,
     /// Its digest.
     pub digest: String,
+    /// The fingerprint of the key that has signed it; absent where no keys are trusted, and for the one in the operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signer: Option<String>,
 }
 
 /// A driver.
@@ -111,6 +120,9 @@ pub struct DriverStatus {
     /// as none has worked.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub running: String,
+    /// The number of the state that was applied last, see vdoctl history; absent as long as nothing was applied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<i64>,
     /// The newest version that would fit.
     pub available: String,
     /// The digest of its chart.
@@ -119,10 +131,19 @@ pub struct DriverStatus {
     pub objects: i64,
     /// Pods that are ready, of pods that should be.
     pub pods: String,
+    /// Pods at the newest revision, of pods that should be; absent once all are.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub updated: String,
     /// Whether it works: True, False or Unknown.
     pub ready: String,
     /// Why this version was chosen.
     pub because: String,
+    /// How it is, as a reason, where no condition says it: for the drivers of spec.drivers.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// The same as a sentence.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
 }
 
 /// The nodes, as the drivers see them.

@@ -3,7 +3,7 @@
 
 use clap::Parser;
 use std::process::ExitCode;
-use vdo::api::chain;
+use vdo::api::{causes, chain};
 use vdo::runtime::args::Args;
 use vdo::runtime::{process, telemetry};
 
@@ -14,7 +14,7 @@ const THREADS: usize = 2;
 fn main() -> ExitCode {
     let args = Args::parse();
     if let Err(error) = telemetry::init(&args.log_level, args.log_format) {
-        eprintln!("vdo-operator: {}", chain(&error));
+        eprintln!("vdo-operator: {}", causes(&error));
         return ExitCode::from(2);
     }
     process::keep_memory_private();

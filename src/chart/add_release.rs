@@ -21,16 +21,17 @@ use super::package::{PackageError, package};
 use super::render::{RenderError, everything, render};
 use super::source::Source;
 use super::{ArchiveError, Context, archive, releases};
-use crate::types::{Digest, DriverVersion, ObjectId};
+use crate::types::{Digest, DriverVersion, ObjectId, Remedy};
 use crate::yaml;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The entry cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum AddError {
     /// The version is there.
-    #[error("{file} lists {version} already; remove that entry first to have it written again")]
+    #[error("{file} lists {version} already")]
     Listed {
         /// The release file.
         file: String,
@@ -38,7 +39,7 @@ pub enum AddError {
         version: DriverVersion,
     },
     /// There is no release to start from.
-    #[error("the chart has no release to start from; write the first one by hand")]
+    #[error("the chart has no release to start from")]
     Nothing,
     /// The release file is not written in a way that takes an entry.
     #[error("{file} cannot take an entry: {problem}")]
@@ -60,6 +61,20 @@ pub enum AddError {
     /// A document of the manifests is no object.
     #[error("a document of the manifests is not a Kubernetes object: {0}")]
     Document(#[from] DocumentError),
+}
+
+impl Remedy for AddError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::Listed { .. } => Some("Remove that entry first to have it written again.".into()),
+            Self::Nothing => Some("Write the first one by hand.".into()),
+            Self::Text { .. } => Some("Correct it in the source of the chart.".into()),
+            Self::Document(_) => Some("Give the manifests as the driver's project publishes them.".into()),
+            Self::Package(error) => error.remedy(),
+            Self::Open(error) => error.remedy(),
+            Self::Render(error) => error.remedy(),
+        }
+    }
 }
 
 /// A manifest file of the driver.

@@ -1,7 +1,9 @@
 //! Opening a package. The bytes are hostile until proven otherwise.
 
 use super::model::{Chart, ChartError, Files};
+use crate::types::Remedy;
 use flate2::bufread::GzDecoder;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Read;
 
@@ -33,7 +35,7 @@ pub enum ArchiveError {
     #[error("the package is not a gzipped tar archive")]
     Unreadable(#[source] std::io::Error),
     /// It is a gzipped tar archive that is damaged, or has been added to.
-    #[error("the package is damaged: {0}; fetch or build it again")]
+    #[error("the package is damaged: {0}")]
     Damaged(&'static str),
     /// A member could do harm.
     #[error("the package holds {path:?}, which {reason}; only regular files below one folder are accepted")]
@@ -51,7 +53,19 @@ pub enum ArchiveError {
     Chart(#[from] ChartError),
 }
 
-/// A limit as people say it: bytes in MiB, small numbers as they are.
+impl Remedy for ArchiveError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::TooLarge { .. } => Some("Package fewer or smaller files.".into()),
+            Self::Unreadable(_) | Self::Empty => Some("Give a chart package as vdoctl chart package writes it.".into()),
+            Self::Damaged(_) => Some("Fetch or build it again.".into()),
+            Self::Refused { .. } => Some("Build the package again with vdoctl chart package.".into()),
+            Self::Chart(error) => error.remedy(),
+        }
+    }
+}
+
+/// A limit for people: bytes in MiB, small numbers as they are.
 fn amount(limit: usize) -> String {
     match limit >> 20 {
         0 => limit.to_string(),

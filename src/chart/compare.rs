@@ -106,7 +106,7 @@ pub(super) struct Deviations {
 /// What remains after the intended differences are taken away.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Judgement {
-    /// Differences nobody listed.
+    /// Differences that are not listed.
     pub unexpected: Vec<Difference>,
     /// Listed deviations that do not exist.
     pub stale: Vec<Deviation>,

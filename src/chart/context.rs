@@ -45,7 +45,7 @@ pub struct ControlPlane {
 }
 
 impl Default for ControlPlane {
-    /// Three, the usual number, when nobody has counted.
+    /// Three, the usual number, when they were not counted.
     fn default() -> Self {
         Self { count: 3 }
     }

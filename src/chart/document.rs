@@ -1,5 +1,6 @@
-use crate::types::ObjectId;
+use crate::types::{ObjectId, Remedy};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// A YAML document is not a Kubernetes object.
@@ -11,6 +12,12 @@ pub enum DocumentError {
     /// A field every object has is not there.
     #[error("it has no {0}")]
     Missing(&'static str),
+}
+
+impl Remedy for DocumentError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some("Write an object with apiVersion, kind and metadata.name.".into())
+    }
 }
 
 /// What an object is called in the cluster.

@@ -38,7 +38,7 @@ pub(super) fn reference(images: &BTreeMap<String, ImageSource>, settings: Option
     })
 }
 
-/// Images that nobody can pull from where a render takes them, because their registry was shut down.
+/// Images that cannot be pulled from where a render takes them, because their registry was shut down.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unavailable {
     /// The registry, with a path where only a part of it is gone.

@@ -16,10 +16,11 @@ use super::package::{PackageError, package};
 use super::render::{RenderError, render};
 use super::source::Source;
 use super::{ArchiveError, Context, archive, releases};
-use crate::types::{DriverRole, DriverVersion, ObjectId, count};
+use crate::types::{DriverRole, DriverVersion, ObjectId, Remedy, count};
 use images::Images;
 use namespace::Namespace;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use template::Templates;
@@ -54,13 +55,13 @@ pub struct Imported {
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// The name is none.
-    #[error("{0:?} is not a name for a driver; write small letters, digits and hyphens")]
+    #[error("{0:?} is not a name for a driver")]
     Name(String),
     /// There is no object.
     #[error("the manifests hold no object")]
     Empty,
     /// Two documents are the same object.
-    #[error("{object} is in {first} and again in {second}; leave one of them out")]
+    #[error("{object} is in {first} and again in {second}")]
     Twice {
         /// The object.
         object: Box<ObjectId>,
@@ -78,7 +79,7 @@ pub enum ImportError {
         known: String,
     },
     /// The chart does not render what it was made of.
-    #[error("the chart renders something else than the manifests: {0}; this is a defect, please report it with the manifests")]
+    #[error("the chart renders something else than the manifests: {0}")]
     Different(String),
     /// The chart cannot be packaged.
     #[error(transparent)]
@@ -89,6 +90,21 @@ pub enum ImportError {
     /// The chart cannot be rendered.
     #[error(transparent)]
     Render(#[from] RenderError),
+}
+
+impl Remedy for ImportError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::Name(_) => Some("Write small letters, digits and hyphens.".into()),
+            Self::Empty => Some("Give the manifests that the driver's project publishes.".into()),
+            Self::Twice { .. } => Some("Leave one of them out.".into()),
+            Self::NoImage { .. } => Some("Name one of these.".into()),
+            Self::Different(_) => Some("This is a defect, please report it with the manifests.".into()),
+            Self::Package(error) => error.remedy(),
+            Self::Open(error) => error.remedy(),
+            Self::Render(error) => error.remedy(),
+        }
+    }
 }
 
 /// Makes a chart of manifests.
@@ -237,7 +253,7 @@ fn deviations(source: &Source, version: &DriverVersion, objects: &[Value]) -> Re
 
 /// Objects that the manifests name and do not hold: a person or another driver brings them.
 fn given(objects: &[Value]) -> Vec<String> {
-    let mut given: Vec<String> = super::inspect::dangling(objects)
+    let mut given: Vec<String> = super::lint::dangling(objects)
         .into_iter()
         .map(|(_, kind, name)| format!("{kind}/{name}"))
         .collect();

@@ -21,7 +21,7 @@ pub enum Configuration {
     None,
 }
 
-/// What `Chart.yaml` says.
+/// The content of `Chart.yaml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metadata {
     /// The driver.

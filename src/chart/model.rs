@@ -1,13 +1,14 @@
-use super::lint;
+use super::compiled::CompiledSchema;
+use super::interpolation;
 use super::metadata::Metadata;
-use super::prepared::Prepared;
-use super::problem;
 use super::release::Release;
 use super::releases;
-use crate::types::DriverVersion;
+use super::schema_errors;
+use crate::types::{DriverVersion, Remedy};
 use crate::yaml::{self, YamlError};
 use minijinja_budget::Templates;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The files of a chart, by path below its top folder.
@@ -33,7 +34,7 @@ pub struct Chart {
     /// The templates in the form in which they run.
     pub(super) metered: Templates,
     /// The schema, compiled.
-    pub(super) prepared: Prepared,
+    pub(super) compiled: CompiledSchema,
     /// `deviations.yaml`: every intended difference to the driver's own manifest.
     pub deviations: Vec<super::compare::Deviation>,
 }
@@ -66,7 +67,7 @@ pub enum ChartError {
     #[error("Chart.yaml is not acceptable: {0}")]
     Metadata(String),
     /// The release file is for another version than `Chart.yaml`.
-    #[error("Chart.yaml is version {chart} and release.yaml is version {release}; package the chart again")]
+    #[error("Chart.yaml is version {chart} and release.yaml is version {release}")]
     VersionMismatch {
         /// In `Chart.yaml`.
         chart: DriverVersion,
@@ -107,6 +108,19 @@ pub enum ChartError {
     },
 }
 
+impl Remedy for ChartError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::Missing { .. } => Some("Add the file, and package the chart again.".into()),
+            Self::NotText { .. } => Some("Save it as UTF-8, and package the chart again.".into()),
+            Self::Yaml { .. } | Self::Metadata(_) | Self::Release { .. } | Self::Language { .. } | Self::Lint { .. } => {
+                Some("Correct it in the source of the chart, and package the chart again.".into())
+            }
+            Self::VersionMismatch { .. } => Some("Package the chart again.".into()),
+        }
+    }
+}
+
 impl Chart {
     /// Makes a chart from the files of an unpacked package.
     ///
@@ -125,7 +139,7 @@ impl Chart {
         let mut metered = Templates::default();
         for path in files.keys().filter(|path| path.starts_with("templates/")) {
             let source = text(files, path)?;
-            if let Some(finding) = lint::check(source) {
+            if let Some(finding) = interpolation::check(source) {
                 return Err(ChartError::Lint {
                     file: path.clone(),
                     line: finding.line,
@@ -159,7 +173,7 @@ impl Chart {
         if let Some(schema) = &release_schema {
             let problems = match releases::problems(schema, &release_data) {
                 Ok(problems) if problems.is_empty() => None,
-                Ok(problems) => Some(problem::list(&problems)),
+                Ok(problems) => Some(schema_errors::list(&problems)),
                 Err(problem) => Some(format!("release.schema.json {problem}")),
             };
             if let Some(problems) = problems {
@@ -176,7 +190,7 @@ impl Chart {
             schema: value(files, "values.schema.json")?,
             templates,
             metered,
-            prepared: Prepared::default(),
+            compiled: CompiledSchema::default(),
             deviations,
         })
     }

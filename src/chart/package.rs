@@ -1,9 +1,10 @@
 use super::model::Files;
 use super::releases::{self, invalid};
 use super::source::Source;
-use crate::types::DriverVersion;
+use crate::types::{DriverVersion, Remedy};
 use crate::yaml::YamlError;
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// The source cannot be packaged.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +42,15 @@ pub enum PackageError {
         /// Each with its file and line.
         problems: Vec<String>,
     },
+}
+
+impl Remedy for PackageError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::NoRelease { .. } => Some("Name one of these, or add the release with vdoctl chart add-release.".into()),
+            Self::Yaml { .. } | Self::Invalid { .. } | Self::Refused { .. } => Some("Correct it in the source of the chart.".into()),
+        }
+    }
 }
 
 /// Packages one release of a chart: a self-contained `.tgz` in Helm's layout whose bytes depend on nothing but the source.

@@ -3,10 +3,10 @@
 //! A release is `common`, then the entry of its version merged over it, then the defaults of `release.schema.json` for what neither
 //! says. It is put together when a release is packaged; a package holds it whole.
 
+use super::compiled;
 use super::model::Files;
 use super::package::PackageError;
-use super::prepared;
-use super::problem::{self, Problem};
+use super::schema_errors::{self, Problem};
 use super::source::Source;
 use super::values::merge;
 use crate::types::DriverVersion;
@@ -170,7 +170,7 @@ fn release_files(files: &Files) -> impl Iterator<Item = &String> {
 pub(super) fn fill(value: &mut Value, schema: &Value, whole: &Value) {
     let Value::Object(fields) = value else { return };
     for (key, inner) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        let described = problem::resolved(inner, whole);
+        let described = schema_errors::resolved(inner, whole);
         let default = inner.get("default").or_else(|| described.get("default"));
         if !fields.contains_key(key) {
             match default {
@@ -193,8 +193,8 @@ pub(super) fn fill(value: &mut Value, schema: &Value, whole: &Value) {
 
 /// What a schema does not allow in a release; an error when it is no schema.
 pub(super) fn problems(schema: &Value, release: &Value) -> Result<Vec<Problem>, String> {
-    let validator = prepared::compiled(schema).map_err(|error| format!("is not a JSON schema: {error}"))?;
-    Ok(problem::all(&validator, schema, release, &Value::Null))
+    let validator = compiled::compiled(schema).map_err(|error| format!("is not a JSON schema: {error}"))?;
+    Ok(schema_errors::all(&validator, schema, release, &Value::Null))
 }
 
 /// A file of the source as a map.
@@ -218,7 +218,7 @@ fn text<'a>(files: &'a Files, file: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// What is wrong with a file whose name is said already.
+/// What is wrong with a file whose name is in the message already.
 fn problem_of(error: &PackageError) -> String {
     match error {
         PackageError::Yaml { source, .. } => source.to_string(),

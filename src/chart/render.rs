@@ -4,12 +4,14 @@ use super::engine::{self, Limited, OUTPUT_LIMIT};
 use super::model::Chart;
 use super::suggest;
 use super::values::{self, ValuesError};
+use crate::types::Remedy;
 use crate::yaml::{self, YamlError};
 use minijinja_budget::minijinja::{
     self,
     value::{Serde, Value as TemplateValue},
 };
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::error::Error as _;
 
 /// The chart could not be turned into objects.
@@ -88,6 +90,19 @@ pub enum RenderError {
         /// The object.
         object: Box<crate::types::ObjectId>,
     },
+}
+
+impl Remedy for RenderError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::Values { source, .. } => source.remedy(),
+            // Its author says what to do.
+            Self::Refused { .. } => None,
+            Self::Template { .. } | Self::TooLarge { .. } | Self::Yaml { .. } | Self::Document { .. } | Self::Twice { .. } => {
+                Some("Correct it in the source of the chart, or use another release.".into())
+            }
+        }
+    }
 }
 
 /// The values that a render uses: the chart's defaults with the user's on top.

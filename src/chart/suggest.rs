@@ -1,4 +1,4 @@
-//! The nearest known name, for whoever has mistyped one.
+//! The nearest known name for a mistyped one in a template.
 
 use crate::types::nearest;
 use serde_json::{Map, Value};

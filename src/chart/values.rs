@@ -1,21 +1,34 @@
 //! Values: the chart's defaults, the user's on top, checked against the chart's schema.
 
 use super::model::Chart;
-use super::problem::{self, Problem};
+use super::schema_errors::{self, Problem};
+use crate::types::Remedy;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 /// The values are not acceptable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ValuesError {
     /// The user's values are not a map.
-    #[error("the values are not a map; write key: value")]
+    #[error("the values are not a map")]
     NotAMap,
     /// The chart's own schema is broken.
     #[error("values.schema.json of the chart is not a JSON schema: {0}")]
     Schema(String),
     /// Values the schema does not allow.
-    #[error("{}", problem::list(.0))]
+    #[error("{}", schema_errors::list(.0))]
     Invalid(Vec<Problem>),
+}
+
+impl Remedy for ValuesError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::NotAMap => Some("Write key: value.".into()),
+            Self::Schema(_) => Some("Correct it in the source of the chart.".into()),
+            // Each problem says what is allowed in its place.
+            Self::Invalid(_) => None,
+        }
+    }
 }
 
 /// The values a render uses: the chart's defaults with the user's on top, checked.
@@ -63,8 +76,8 @@ fn without_nulls(value: &Value) -> Value {
 }
 
 fn validate(chart: &Chart, values: &Value) -> Result<(), ValuesError> {
-    let validator = chart.prepared.validator(&chart.schema).map_err(ValuesError::Schema)?;
-    match problem::all(validator, &chart.schema, values, &chart.values) {
+    let validator = chart.compiled.validator(&chart.schema).map_err(ValuesError::Schema)?;
+    match schema_errors::all(validator, &chart.schema, values, &chart.values) {
         problems if problems.is_empty() => Ok(()),
         problems => Err(ValuesError::Invalid(problems)),
     }

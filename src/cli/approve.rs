@@ -1,16 +1,16 @@
 //! `vdoctl approve`: lets the operator carry out the plan that it waits with.
 
 use super::args::{Approve as Args, Global};
-use super::session::{Session, id};
+use super::context::{Context, id};
 use super::{Answer, CliError, Exit};
-use crate::api::{APPROVE, Approval};
+use crate::api::{API_VERSION, APPROVE, Approval};
 use crate::reconcile;
 use crate::types::count;
 use serde_json::json;
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
-    let session = Session::open(global).await?;
-    let config = session.acting().await?;
+    let context = Context::open(global).await?;
+    let config = context.acting().await?;
     let name = id(&config);
     let Some(plan) = config
         .status
@@ -39,7 +39,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
                 Exit::Refused,
                 format!(
                     "VDOConfig {name} in cluster {} waits for approval of plan {} ({})",
-                    session.name,
+                    context.name,
                     plan.hash,
                     count(usize::try_from(plan.steps).unwrap_or(0), "step")
                 ),
@@ -49,7 +49,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     }
     let change = json!({"metadata": {"annotations": {APPROVE: plan.hash}}});
     let id = reconcile::id(&config);
-    session.world.writer.merge("vdo.vmware.com/v1alpha1", &id, &change, false).await?;
+    context.world.writer.merge(API_VERSION, &id, &change, false).await?;
     Ok(Answer::text("").say(format!(
         "plan {} of VDOConfig {name} is approved; vdoctl status --watch shows how far it is",
         plan.hash

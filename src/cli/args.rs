@@ -1,8 +1,11 @@
 //! The command line as it is typed. Every flag has a twin in the environment; the flag wins.
 
 mod chart;
+mod delete;
+mod deploy;
 mod doctor;
 mod explain;
+mod history;
 mod matrix;
 mod parse;
 mod rights;
@@ -14,9 +17,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use chart::{Chart, ChartAddRelease, ChartCompare, ChartImport, ChartLint, ChartName, ChartPackage, ChartRender, ChartVerb, ChartWith};
+pub use delete::Delete;
+pub use deploy::{Deploy, DeployVcenter, DryRun};
 pub use doctor::{Doctor, DoctorVcenter, DoctorVerb};
 pub use explain::ExplainReason;
-pub use matrix::{Explain, Lint, List, Matrix, MatrixFile, MatrixVerb, Platform, Resolve, Show, WhyNot};
+pub use history::{History, Rollback, Upgrade, UpgradeVerb};
+pub use matrix::{Explain, Lint, List, Matrix, MatrixFile, MatrixVerb, Platform, Resolve, Show, Sign, Verify, WhyNot};
 pub use parse::{Ask, Setting, Vcenter};
 pub use rights::Rights;
 
@@ -64,9 +70,23 @@ pub struct Global {
         global = true
     )]
     pub color: Color,
-    /// How long to wait for the cluster, for example 30s or 2m
-    #[arg(long, env = "VDO_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = parse::duration, global = true)]
-    pub timeout: Duration,
+    /// How long to wait, for example 30s or 2m: for the cluster's answers (default 30s); with deploy and delete, for the end (default 15m)
+    #[arg(long, env = "VDO_TIMEOUT", value_name = "TIME", value_parser = parse::duration, global = true)]
+    pub timeout: Option<Duration>,
+}
+
+impl Global {
+    /// How long the cluster may take to answer.
+    #[must_use]
+    pub fn patience(&self) -> Duration {
+        self.timeout.unwrap_or(Duration::from_secs(30))
+    }
+
+    /// How long the drivers may take to come or to go.
+    #[must_use]
+    pub fn patience_with_drivers(&self) -> Duration {
+        self.timeout.unwrap_or(Duration::from_secs(15 * 60))
+    }
 }
 
 /// When to use colours.
@@ -125,6 +145,13 @@ impl Output {
 /// The verbs.
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum Verb {
+    /// Installs or upgrades the operator, hands it the configuration, and waits until the drivers are healthy
+    ///
+    /// Needs three inputs: the vCenter, the user and the password. Everything is checked, and tried in the API server, before anything is
+    /// written. Run again it goes on where it was; without --vcenter it upgrades the operator and leaves the configuration as it is.
+    ///
+    /// For example: vdoctl deploy --vcenter vcenter.example.com --user k8s@vsphere.local
+    Deploy(Deploy),
     /// Shows what runs, what is wrong and what to do next
     ///
     /// Works when nothing is deployed, too. Ends with 1 when something is wrong, with 3 when VDO is not deployed.
@@ -136,6 +163,18 @@ pub enum Verb {
     Plan(Plan),
     /// Lets the operator carry out the plan that it waits with, where spec.approval is Manual
     Approve(Approve),
+    /// Shows what was applied of the drivers, state by state
+    ///
+    /// For example: vdoctl history csi, vdoctl history csi 3 -o yaml
+    History(History),
+    /// Brings a driver back to an earlier revision and keeps it there until --lift
+    ///
+    /// Sets the annotation revision.vdo.vmware.com/DRIVER of the VDOConfig; the operator does the rest, with the checks of any change. It
+    /// needs neither the matrix nor the chart of that revision. For example: vdoctl rollback csi, vdoctl rollback csi --lift
+    Rollback(Rollback),
+    /// Acts on upgrades of the drivers
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Upgrade(Upgrade),
     /// Shows field by field how the drivers in the cluster differ from what they should be
     ///
     /// Ends with 0 when there is no difference, with 1 when there is, with more than 1 on an error. Changes nothing.
@@ -144,7 +183,7 @@ pub enum Verb {
     Render(Render),
     /// Prints the namespaces, roles and bindings that the drivers and the operator need
     ///
-    /// The operator writes none of them: whoever installs it applies them. One output is enough for all versions of the matrix, or for
+    /// The operator writes none of them: who installs it applies them. One output is enough for all versions of the matrix, or for
     /// those that --driver names. Needs a cluster only for --missing:
     /// vdoctl rights --missing | kubectl apply --server-side --force-conflicts -f -
     Rights(Rights),
@@ -154,11 +193,16 @@ pub enum Verb {
     /// Looks into charts; needs no cluster
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Chart(Chart),
-    /// Makes every check of the operator now and says what is wrong and how to mend it
+    /// Makes every check of the operator now and says what is wrong and how to fix it
     ///
     /// With --pre before anything is installed. Changes nothing. A password that a vCenter has refused is not sent again until the
     /// Secret changes. Ends with 1 when a check fails, with 6 when it is the vCenter that cannot be reached or refuses.
     Doctor(Doctor),
+    /// Removes the drivers, then the operator with its definitions and namespace
+    ///
+    /// Names the cluster and what is removed, and asks. Volumes and snapshots of the drivers block it before anything is removed. Works
+    /// without a running operator, too. Interrupted or timed out, it goes on when it is run again. Secrets with credentials stay.
+    Delete(Delete),
     /// Says what a reason of a condition or an exit code means and what to do about it; needs no cluster
     Explain(ExplainReason),
     /// Prints the version of vdoctl, of its matrix, and of the drivers it knows; needs no cluster
@@ -219,7 +263,7 @@ pub struct Render {
     /// The index.
     #[command(flatten)]
     pub index: MatrixFile,
-    /// The format; yaml unless told otherwise.
+    /// The format; yaml by default.
     #[command(flatten)]
     pub output: Output,
     /// Prints the content of Secrets instead of ******
@@ -246,7 +290,7 @@ pub struct Completion {
     pub shell: Shell,
 }
 
-/// The parser. Help names the twins in the environment and not their values, which may be nobody else's business.
+/// The parser. Help names the twins in the environment and not their values, which may be private.
 #[must_use]
 pub fn command() -> clap::Command {
     fn tidy(command: clap::Command) -> clap::Command {

@@ -10,8 +10,8 @@ mod manifests;
 mod open;
 mod values;
 
-use super::answer::document;
 use super::args::{Chart as Args, ChartPackage, ChartRender, ChartVerb, ChartWith, Format, Global};
+use super::output::document;
 use super::{Answer, CliError, Exit, save, style};
 use crate::chart::{self, Chart};
 use crate::plan;

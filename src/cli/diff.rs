@@ -1,14 +1,14 @@
 //! `vdoctl diff`: what is wanted against what is there, field by field.
 
 use super::args::{Diff as Args, Global};
-use super::planned::Planned;
-use super::session::Session;
+use super::context::Context;
+use super::plan_view::Planned;
 use super::{Answer, CliError};
 use crate::plan::Item;
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
-    let session = Session::open(global).await?.choosing_from(&args.index).await?;
-    answer(args, &Planned::of(&session).await?)
+    let context = Context::open(global).await?.choosing_from(&args.index).await?;
+    answer(args, &Planned::of(&context).await?)
 }
 
 fn answer(args: &Args, planned: &Planned) -> Result<Answer, CliError> {

@@ -3,20 +3,21 @@
 //! It has no checks of its own: what it says of a vCenter comes from the look that the operator takes, and what it says of the
 //! drivers from the operator's pipeline up to the plan. It writes nothing, and it never sends a password that was refused before.
 
-mod account;
-mod before;
-mod check;
-mod installed;
-mod screen;
-mod wrap;
+pub(super) mod check;
+mod cluster;
+mod operator;
+pub(super) mod password;
+pub(super) mod preflight;
+mod uninstall;
+mod view;
 
-use super::answer::document;
 use super::args::{Doctor as Args, DoctorVerb, Format, Global};
-use super::session::Session;
+use super::context::Context;
+use super::output::document;
 use super::{Answer, CliError, Exit};
 use crate::facts::Node;
 use crate::vsphere::{ConnectionReport, NodeReport, Privileges, kubelet_check};
-use check::{Check, Mark, Subject, worst};
+use check::{Check, KUBELETS, Mark, Subject, worst};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -55,15 +56,15 @@ impl Findings {
 }
 
 /// The cluster, within the time that it may take.
-async fn open(global: &Global) -> Result<Session, CliError> {
-    match tokio::time::timeout(global.timeout, Session::open(global)).await {
-        Ok(session) => session,
-        Err(_) => Err(CliError::timed_out(global.timeout)),
+async fn open(global: &Global) -> Result<Context, CliError> {
+    match tokio::time::timeout(global.patience(), Context::open(global)).await {
+        Ok(context) => context,
+        Err(_) => Err(CliError::timed_out(global.patience())),
     }
 }
 
 /// A connection with its stages.
-fn connection_subject(name: &str, told: &ConnectionReport) -> Subject {
+pub(super) fn connection_subject(name: &str, told: &ConnectionReport) -> Subject {
     Subject {
         subject: "connection",
         name: name.to_owned(),
@@ -77,29 +78,29 @@ fn connection_subject(name: &str, told: &ConnectionReport) -> Subject {
 }
 
 /// Whether the kubelets leave their nodes to a cloud provider.
-fn kubelet(nodes: &[Arc<Node>]) -> Check {
+pub(super) fn kubelet(nodes: &[Arc<Node>]) -> Check {
     Check {
-        check: "KubeletsExternal".into(),
+        check: KUBELETS.into(),
         ..Check::of_connection(&kubelet_check(nodes))
     }
 }
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     let found = if args.pre {
-        before::look(args, global).await?
+        preflight::look(args, global).await?
     } else {
-        installed::look(args, global).await?
+        cluster::look(args, global).await?
     };
     let exit = worst(&found.subjects, &found.exits);
     let format = args.output().or_table();
-    let layout = screen::Layout {
+    let layout = view::Layout {
         columns: terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into()),
         wide: format == Format::Wide,
     };
     let text = || match args.what {
-        Some(DoctorVerb::Nodes) => screen::nodes(&found, layout),
-        Some(DoctorVerb::Privileges { .. }) => screen::privileges(&found, layout),
-        _ => screen::checks(&found, layout),
+        Some(DoctorVerb::Nodes) => view::nodes(&found, layout),
+        Some(DoctorVerb::Privileges { .. }) => view::privileges(&found, layout),
+        _ => view::checks(&found, layout),
     };
     let mut answer = Answer::formatted(format, || json(&found, exit), text)?.exit(exit);
     answer.talk.extend(found.talk);
@@ -108,6 +109,8 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
 
 fn json(found: &Findings, exit: Exit) -> Value {
     let count = |mark| found.subjects.iter().map(|subject| subject.count(mark)).sum::<usize>();
+    let checks = found.subjects.iter().flat_map(|subject| &subject.checks);
+    let not_requested = checks.filter(|check| check.is_not_requested()).count();
     let of = |connection: &str, mut value: Value| {
         value["connection"] = connection.into();
         value
@@ -122,7 +125,8 @@ fn json(found: &Findings, exit: Exit) -> Value {
             "privileges": privileges,
             "passed": count(Mark::True),
             "failed": count(Mark::False),
-            "unknown": count(Mark::Unknown),
+            "unknown": count(Mark::Unknown) - not_requested,
+            "notRequested": not_requested,
             "exit": exit as u8,
         }),
     )

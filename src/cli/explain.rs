@@ -1,16 +1,16 @@
 //! `vdoctl explain`: what a reason means and what to do about it, from the page that is in this binary.
 
-mod page;
+mod errors_md;
 
-use super::answer::document;
 use super::args::ExplainReason as Args;
+use super::output::document;
 use super::{Answer, CliError, Exit, style};
-use page::Entry;
+use errors_md::Entry;
 use serde_json::{Value, json};
 
 pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     let format = args.output.or_table();
-    let entries = page::entries();
+    let entries = errors_md::entries();
     let Some(word) = &args.word else {
         return Answer::formatted(format, || list_json(&entries), || list(&entries));
     };

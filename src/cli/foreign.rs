@@ -3,7 +3,7 @@
 
 use super::style;
 
-/// Whether a terminal, or whoever draws the letters, would obey this character instead of showing it.
+/// Whether a terminal, or what draws the letters, would obey this character instead of showing it.
 fn commands(c: char) -> bool {
     match c {
         '\n' | '\t' => false,

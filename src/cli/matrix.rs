@@ -1,26 +1,27 @@
 //! `vdoctl matrix`: what fits, and why.
 
-mod ahead;
 mod explain;
 mod lint;
-mod question;
-mod remarks;
+mod notes;
+mod query;
 mod resolve;
 pub(super) mod show;
+mod sign;
+mod what_if;
 
-use super::answer::document;
 use super::args::{Format, Global, List, Matrix as Args, MatrixFile, MatrixVerb};
-use super::failure::unknown;
-use super::session::now;
+use super::context::now;
+use super::error::unknown;
+use super::output::document;
 use super::{Answer, CliError, Exit, style};
 use crate::api::chain;
-use crate::fetch::{Edition, FetchError, Library, LibraryError, Store};
+use crate::fetch::{Edition, FetchError, Library, LibraryError, Store, index_file};
 use crate::matrix::{Confidence, Driver, Entry, Index, State, Support};
 use crate::reconcile::ReconcileError;
-use crate::types::{Digest, VersionRange};
+use crate::types::{Digest, VersionRange, shell_word};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
@@ -31,6 +32,8 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         MatrixVerb::List(args) => list(args).await,
         MatrixVerb::Show(args) => show::run(args).await,
         MatrixVerb::Lint(args) => lint::run(args).await,
+        MatrixVerb::Sign(args) => sign::sign(args),
+        MatrixVerb::Verify(args) => sign::verify(args).await,
     }
 }
 
@@ -40,16 +43,16 @@ pub(super) async fn index(store: &Store) -> Result<Index, CliError> {
     Index::parse(&bytes).map_err(|error| CliError::of(Exit::Refused, &error))
 }
 
-/// The matrix that somebody names, or that of this binary, with what is in it: a matrix that is named has to be good.
+/// The matrix that is named, or that of this binary, with what is in it: a matrix that is named has to be good.
 pub(super) async fn library(named: &MatrixFile) -> Result<(Library, Edition), CliError> {
-    let library = Library::new(named.store());
+    let library = named.library();
     let place = library.to_string();
     let edition = library.index().await.map_err(|error| match &error {
         LibraryError::Index(wrong) => {
             let told = CliError::of(Exit::Refused, wrong);
             CliError {
                 what: format!("{place}: {}", told.what),
-                remedy: format!("All mistakes: vdoctl matrix lint {place}"),
+                remedy: format!("All mistakes: vdoctl matrix lint {}", shell_word(&place)),
                 ..told
             }
         }
@@ -124,13 +127,8 @@ fn not_text(name: &str) -> CliError {
     )
 }
 
-/// The file of an index: itself, or `index.yaml` in a folder.
-fn file(path: &Path) -> PathBuf {
-    if path.is_dir() { path.join("index.yaml") } else { path.to_owned() }
-}
-
 fn bytes(path: &Path) -> Result<Vec<u8>, CliError> {
-    let file = file(path);
+    let file = index_file(path);
     std::fs::read(&file).map_err(|error| {
         let what = format!("cannot read {}: {error}", file.display());
         CliError::new(Exit::NotFound, what, "Name a matrix index, or a folder with index.yaml")

@@ -1,15 +1,15 @@
 //! `vdoctl plan`: everything that would be done, in order, with reasons, what is waited for, and the hash by which it is approved.
 
 use super::args::{Format, Global, Plan as Args};
-use super::planned::Planned;
-use super::session::Session;
+use super::context::Context;
+use super::plan_view::Planned;
 use super::{Answer, CliError, style};
 use crate::api::Approval;
 use crate::plan::{Action, Item};
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
-    let session = Session::open(global).await?.choosing_from(&args.index).await?;
-    answer(args.output.or_table(), &Planned::of(&session).await?)
+    let context = Context::open(global).await?.choosing_from(&args.index).await?;
+    answer(args.output.or_table(), &Planned::of(&context).await?)
 }
 
 fn answer(format: Format, planned: &Planned) -> Result<Answer, CliError> {
@@ -68,7 +68,7 @@ fn meaning((pruned, wave): (bool, u8)) -> &'static str {
         (_, 2) => "rights and configuration",
         (_, 3) => "bindings",
         (_, 4) => "pods of the cloud provider",
-        (_, 5) => "pods of the storage driver, when the nodes are initialised",
+        (_, 5) => "pods of the storage driver",
         _ => "pods and webhooks",
     }
 }

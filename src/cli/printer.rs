@@ -1,8 +1,8 @@
 //! The one mouth: nothing else in `vdoctl` writes to stdout or stderr. What goes through it commands no terminal: text for
-//! people is escaped always, also in a pipe, because somebody reads it in the end; data for programs stays what it is.
+//! people is escaped always, also in a pipe, because a person reads it in the end; data for programs stays what it is.
 
-use super::answer::Form;
 use super::args::Color;
+use super::output::Form;
 use super::{Answer, CliError, Exit, foreign, style};
 use anstream::stream::{AsLockedWrite, RawStream};
 use anstream::{AutoStream, ColorChoice};
@@ -40,7 +40,7 @@ impl Printer {
         Self::new(Color::Auto)
     }
 
-    /// Says nothing more: whoever is told to stop does not complain that it could not finish.
+    /// Prints nothing more: a process that is stopped does not report that it could not finish.
     pub fn silence(&self) {
         self.silent.store(true, Ordering::Relaxed);
     }
@@ -62,7 +62,7 @@ impl Printer {
     /// Replaces what is on the terminal by this answer. On a pipe it is written below the last one, and only when it is new.
     ///
     /// # Errors
-    /// With how the process ends, when nobody can read any more of it.
+    /// The exit code, once the output cannot be read any more.
     pub fn redraw(&mut self, answer: &Answer, new: bool, again: bool) -> Result<(), Exit> {
         let terminal = io::stdout().is_terminal();
         if !terminal && !new {
@@ -81,6 +81,21 @@ impl Printer {
             io::stdout().write_all(b"\n")?;
         }
         self.write(answer.form, &answer.data)
+    }
+
+    /// Writes to stdout in place of the last lines of the terminal, as many as `up`.
+    ///
+    /// # Errors
+    /// The exit code, once the output cannot be read any more.
+    pub fn replace(&self, up: usize, form: Form, text: &str) -> Result<(), Exit> {
+        if self.silent.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let clear = if up > 0 { format!("\x1b[{up}A\x1b[J") } else { String::new() };
+        let written = io::stdout()
+            .write_all(clear.as_bytes())
+            .and_then(|()| self.write(form, text.as_bytes()));
+        written.map_err(|error| self.unwritable(&error))
     }
 
     /// Writes a failure to stderr.
@@ -118,7 +133,7 @@ impl Printer {
         let raw = match form {
             Form::Text => return self.paint(stdout, &foreign::shown(&text())),
             Form::Json => Cow::Owned(foreign::json(&text()).into_bytes()),
-            // There is no simple way to write the same YAML in other letters. On a terminal nobody but a person reads it.
+            // There is no simple way to write the same YAML in other letters. On a terminal only a person reads it.
             Form::Yaml if stdout.is_terminal() => Cow::Owned(foreign::shown(&text()).into_bytes()),
             Form::Yaml | Form::Bytes => Cow::Borrowed(data),
         };
@@ -139,7 +154,7 @@ impl Printer {
         }
     }
 
-    /// That nobody listens is no failure of the verb.
+    /// A closed output is no failure of the verb.
     fn talk(&self, text: &str) {
         if !self.silent.load(Ordering::Relaxed) {
             let _ = self.paint(io::stderr(), &foreign::shown(text));

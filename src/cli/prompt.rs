@@ -2,7 +2,7 @@
 
 use super::foreign;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -23,7 +23,17 @@ pub(super) fn password(user: &str) -> io::Result<String> {
     answer
 }
 
-/// Lets the terminal show again what is typed, for an end in the middle of a question: whoever asked is not awaited.
+/// Asks a question that is answered with yes or no; anything else than yes is no.
+pub(super) fn yes(question: &str) -> io::Result<bool> {
+    let mut terminal = io::stderr();
+    write!(terminal, "{}", foreign::shown(&format!("{question} [y/N] ")))?;
+    terminal.flush()?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+/// Lets the terminal show again what is typed, for an end in the middle of a question: the reader of the answer is not awaited.
 pub(super) fn end() {
     if let Some(settings) = set(None) {
         let _ = stty(&[settings.trim()]);

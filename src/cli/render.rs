@@ -2,13 +2,13 @@
 
 use super::args::{Format, Global, Render as Args};
 use super::chart::objects_answer;
-use super::session::{Session, id};
+use super::context::{Context, id};
 use super::{Answer, CliError};
 use crate::plan::Desired;
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
-    let session = Session::open(global).await?.choosing_from(&args.index).await?;
-    let decided = session.decide().await?;
+    let context = Context::open(global).await?.choosing_from(&args.index).await?;
+    let decided = context.decide().await?;
     let mut desired: Vec<&Desired> = decided.decision.desired.iter().collect();
     desired.sort_by_key(|d| (d.wave, d.object.id()));
     let show = |d: &&Desired| {
@@ -25,7 +25,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         "{} objects for VDOConfig {} in cluster {}",
         objects.len(),
         id(&decided.config),
-        session.name
+        context.name
     ));
     if matches!(args.output.or_yaml(), Format::Yaml | Format::Json) && !args.show_secrets && desired.iter().any(|d| d.object.is_secret()) {
         answer = answer.say("Secrets are masked, so this is not for kubectl apply; --show-secrets prints them.");

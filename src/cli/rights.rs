@@ -2,8 +2,8 @@
 
 use super::args::{Global, Rights as Args};
 use super::chart::objects_answer;
+use super::context::Context;
 use super::matrix::{driver, library, show};
-use super::session::Session;
 use super::{Answer, CliError, Exit};
 use crate::manifest::Object;
 use crate::reconcile::{lacking, rights};
@@ -33,15 +33,15 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     if !args.missing {
         return objects_answer(args.output.or_yaml(), &objects);
     }
-    let session = Session::open(global).await?;
+    let context = Context::open(global).await?;
     let objects = objects.into_iter().map(Object::new).collect::<Result<Vec<_>, _>>();
     let objects = objects.map_err(|error| CliError::of(Exit::Refused, &error))?;
-    let lacking = lacking(&session.world.reader, objects).await?;
+    let lacking = lacking(&context.world.reader, objects).await?;
     let (objects, reasons): (Vec<Value>, Vec<String>) = lacking.into_iter().map(|(object, why)| (object.into_value(), why)).unzip();
     let answer = objects_answer(args.output.or_yaml(), &objects)?;
     let answer = reasons.into_iter().fold(answer, Answer::say);
     Ok(match objects.len() {
-        0 => answer.say(format!("Cluster {} lacks nothing.", session.name)),
+        0 => answer.say(format!("Cluster {} lacks nothing.", context.name)),
         _ => answer,
     })
 }

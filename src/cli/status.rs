@@ -1,15 +1,17 @@
 //! `vdoctl status`: what runs, what is wrong, what to do next. From what the operator has written down, so that it needs few
 //! rights and tells the same as the operator knows.
 
-mod picture;
-mod screen;
+mod model;
+mod view;
 
-use super::args::{Global, Status as Args};
+use super::args::{Format, Global, Status as Args};
+use super::context::{Context, Deployed, now};
 use super::printer::Printer;
-use super::session::{Deployed, Session, now};
 use super::{Answer, CliError, Exit};
 use crate::api::Health;
-use picture::Picture;
+pub(super) use model::{Problem, nodes_of, problems_of};
+
+use model::Picture;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -17,22 +19,22 @@ use std::time::Duration;
 const PACE: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
-    let session = Session::open(global).await?;
-    Ok(look(&session, args, global).await?.0)
+    let context = Context::open(global).await?;
+    Ok(look(&context, args, global).await?.0)
 }
 
 /// Shows the status whenever it is another one, until interrupted. That the cluster does not answer once does not end it. On
 /// a terminal the ages go on counting; a pipe hears of real changes only.
 pub(super) async fn watch(args: &Args, global: &Global, printer: &mut Printer) -> Result<Answer, CliError> {
-    let session = Session::open(global).await?;
+    let context = Context::open(global).await?;
     let mut last = None;
     loop {
         let silent = |what: String| (Answer::text("").say(&what), Value::String(what));
-        let (answer, state) = match tokio::time::timeout(global.timeout, look(&session, args, global)).await {
+        let (answer, state) = match tokio::time::timeout(global.patience(), look(&context, args, global)).await {
             Ok(Ok(seen)) => seen,
             Ok(Err(error)) if error.exit == Exit::Cluster => silent(error.what),
             Ok(Err(error)) => return Err(error),
-            Err(_) => silent(CliError::timed_out(global.timeout).what),
+            Err(_) => silent(CliError::timed_out(global.patience()).what),
         };
         let new = last.as_ref() != Some(&state);
         if let Err(exit) = printer.redraw(&answer, new, last.is_some()) {
@@ -44,22 +46,29 @@ pub(super) async fn watch(args: &Args, global: &Global, printer: &mut Printer) -
 }
 
 /// What is to be shown, and the state behind it.
-async fn look(session: &Session, args: &Args, global: &Global) -> Result<(Answer, Value), CliError> {
-    let deployed = session.deployed().await?;
-    let picture = Picture::take(session, &deployed, global).await?;
+async fn look(context: &Context, args: &Args, global: &Global) -> Result<(Answer, Value), CliError> {
+    let deployed = context.deployed().await?;
+    let picture = Picture::take(context, &deployed, global).await?;
     let format = args.output.or_table();
     let state = picture.json();
-    let answer = Answer::formatted(format, || state.clone(), || screen::draw(&picture, format, now()))?;
+    let layout = view::Layout {
+        columns: terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into()),
+        wide: format == Format::Wide,
+    };
+    let answer = Answer::formatted(format, || state.clone(), || view::draw(&picture, layout, now()))?;
     let answer = match &deployed {
         Deployed::Config(config) => {
             let health = config.status.as_ref().and_then(|status| status.health);
+            let own = picture.config.as_ref();
+            let old = own.is_some_and(|config| config.stuck.is_some() || config.silence.is_some());
             answer.exit(match health {
-                Some(Health::Healthy | Health::Progressing) => Exit::Ok,
+                _ if old || picture.has_faults() => Exit::Differences,
+                Some(Health::Healthy | Health::Paused | Health::Progressing) => Exit::Ok,
                 Some(Health::Degraded | Health::Blocked | Health::Unknown) | None => Exit::Differences,
             })
         }
         other => {
-            let missing = session.missing(other);
+            let missing = context.missing(other);
             answer.say(missing.what).say(format!("  {}", missing.remedy)).exit(missing.exit)
         }
     };

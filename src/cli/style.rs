@@ -8,7 +8,7 @@ use owo_colors::Style;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::LazyLock;
 
-/// How every style of ours begins: as a control sequence, with a number that is drawn anew in every process. Foreign text
+/// How every style of ours begins: as a control sequence, with a number that is random in every process. Foreign text
 /// cannot know it, so the printer tells our styles from what others would like to look like.
 pub fn mark() -> &'static str {
     static MARK: LazyLock<String> = LazyLock::new(|| format!("\x1b[{};", RandomState::new().hash_one("style")));

@@ -1,8 +1,8 @@
 //! `vdoctl version`: what this build is and knows.
 
-use super::answer::document;
 use super::args::Version as Args;
 use super::matrix::{identity, index, span};
+use super::output::document;
 use super::{Answer, CliError, style};
 use crate::fetch::Store;
 use crate::matrix::{Driver, Entry, State};

@@ -1,19 +1,29 @@
-use super::alive::Alive;
-use super::believed::{Gone, Written, buried, corrected, version};
-use super::kept::Kept;
-use super::pauses::Pauses;
+//! Objects as watches show them, in memory.
+
+mod backoff;
+mod beats;
+mod cached_object;
+mod in_sync;
+mod live;
+mod own_writes;
+mod transform;
+
+pub use in_sync::InSync;
+
 use super::read::typed;
-use super::settled::Settled;
-use super::trim::trim;
 use super::watch::{Select, Watch, covers, shows};
 use super::{ClusterError, api, rights};
 use crate::manifest::Object;
 use crate::plan::Inventory;
 use crate::types::{ById, GroupKind, ObjectId};
+use backoff::WatchBackoff;
+use cached_object::CachedObject;
 use futures::StreamExt;
 use kube::Client;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
+use live::LiveMemo;
+use own_writes::{Gone, Written, buried, corrected, version};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,14 +31,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
+use transform::trim;
 
 #[derive(Default)]
 struct Content {
     /// In the order of their ids.
-    objects: ById<Kept>,
+    objects: ById<CachedObject>,
     /// Objects of a list that is still coming in; the old ones are served until it is complete.
-    incoming: Option<ById<Kept>>,
-    /// Another one after each change of the objects.
+    incoming: Option<ById<CachedObject>>,
+    /// Incremented on every change of the objects.
     state: u64,
     synced: bool,
     error: Option<ClusterError>,
@@ -40,8 +51,10 @@ struct Running {
     /// That of its watch.
     id: ObjectId,
     content: Arc<Mutex<Content>>,
+    /// When its task last gave a sign of life.
+    beat: Arc<Mutex<Instant>>,
     task: JoinHandle<()>,
-    /// When somebody last asked for it.
+    /// When it was last asked for.
     asked: Instant,
 }
 
@@ -54,10 +67,10 @@ impl Drop for Running {
 /// How many objects of a list are taken in at once: whole nodes are large, and what is kept of them is not.
 const PAGE: u32 = 100;
 
-/// How long a refusal counts. A refused watch is tried again at least every twenty seconds, and says nothing when it is let in.
+/// How long a refusal counts. A refused watch is retried at least every twenty seconds, and gives no sign when it is allowed.
 const REFUSED: Duration = Duration::from_secs(25);
 
-/// How long it is believed that something holds an object which nobody wants any more.
+/// How long an answer counts that something still uses an object which is to be deleted.
 const HELD: Duration = Duration::from_secs(60);
 
 /// Live objects as the watches show them, corrected by our own writes.
@@ -71,8 +84,8 @@ pub struct Cache {
     watches: Mutex<BTreeMap<Watch, Running>>,
     written: Mutex<HashMap<ObjectId, Written>>,
     gone: Arc<Mutex<Gone>>,
-    settled: Settled,
-    pub(super) alive: Alive,
+    in_sync: InSync,
+    live: LiveMemo,
     /// The inventory that was read last, and what it was read from.
     inventory: Mutex<Option<(Object, Arc<Inventory>)>>,
     held: Mutex<HashMap<String, (String, Instant)>>,
@@ -98,8 +111,8 @@ impl Cache {
             watches: Mutex::default(),
             written: Mutex::default(),
             gone: Arc::default(),
-            settled: Settled::default(),
-            alive: Alive::default(),
+            in_sync: InSync::default(),
+            live: LiveMemo::default(),
             inventory: Mutex::default(),
             held: Mutex::default(),
             changed,
@@ -145,13 +158,13 @@ impl Cache {
         Ok(())
     }
 
-    /// Ends the watches that nobody has asked for during this time: what they show is looked at no more, and to be woken by it is of no
-    /// use. Whoever asks again waits for a new first list.
+    /// Ends the watches that were not asked for during this time: what they show is no longer used, so it need not wake anything. The next
+    /// request for one of them waits for a new first list.
     pub fn sweep(&self, idle: Duration) {
         lock(&self.watches).retain(|watch, running| {
             let wanted = running.asked.elapsed() <= idle;
             if !wanted {
-                tracing::debug!(watch = %watch.id(), "a watch that nobody asks for is ended");
+                tracing::debug!(watch = %watch.id(), "a watch that is no longer used is ended");
             }
             wanted
         });
@@ -163,7 +176,7 @@ impl Cache {
         let watches = lock(&self.watches);
         let mut content = lock(&watches.get(watch)?.content);
         let refused = content.refused.as_ref().filter(|(at, _)| at.elapsed() < REFUSED);
-        if let Some(error) = refused.and_then(|(_, error)| error.again()) {
+        if let Some(error) = refused.and_then(|(_, error)| error.repeated()) {
             return Some(Err(error));
         }
         if content.synced {
@@ -203,19 +216,30 @@ impl Cache {
         let (changed, arrived, state, watch) = (self.changed.clone(), self.arrived.clone(), content.clone(), watch.clone());
         let gone = self.gone.clone();
         let id = watch.id();
+        let beat = Arc::new(Mutex::new(Instant::now()));
+        let sign = beat.clone();
         let task = tokio::spawn(async move {
-            let mut events = watcher::watcher(api, config).backoff(Pauses::default()).boxed();
-            while let Some(event) = events.next().await {
-                let matters = take_in(&mut lock(&state), &gone, &watch, event);
-                arrived.notify_waiters();
-                if matters {
-                    changed.send_replace(());
+            let mut events = watcher::watcher(api, config).backoff(WatchBackoff::default()).boxed();
+            let mut ticks = beats::ticks();
+            loop {
+                tokio::select! {
+                    event = events.next() => {
+                        let Some(event) = event else { return };
+                        let matters = take_in(&mut lock(&state), &gone, &watch, event);
+                        arrived.notify_waiters();
+                        if matters {
+                            changed.send_replace(());
+                        }
+                    }
+                    _ = ticks.tick() => {}
                 }
+                *lock(&sign) = Instant::now();
             }
         });
         Running {
             id,
             content,
+            beat,
             task,
             asked: Instant::now(),
         }
@@ -276,7 +300,7 @@ impl Cache {
     pub fn list(&self, watch: &Watch) -> Vec<Object> {
         let watches = lock(&self.watches);
         let Some(running) = watches.get(watch) else { return Vec::new() };
-        lock(&running.content).objects.values().filter_map(Kept::object).collect()
+        lock(&running.content).objects.values().filter_map(CachedObject::object).collect()
     }
 
     /// What `read` finds in each object that a watch shows, in the order of their ids. Of an object that is the same as before it is what
@@ -294,7 +318,7 @@ impl Cache {
 
     /// Remembers the answer to an apply.
     pub fn applied(&self, wanted: &Object, live: &Object) {
-        self.settled.answered(wanted, live);
+        self.in_sync.answered(wanted, live);
         self.wrote(live);
     }
 
@@ -314,8 +338,8 @@ impl Cache {
 
     /// Which live objects are as wanted.
     #[must_use]
-    pub fn settled(&self) -> &Settled {
-        &self.settled
+    pub fn settled(&self) -> &InSync {
+        &self.in_sync
     }
 
     /// Remembers the answer to any other write.
@@ -369,14 +393,14 @@ fn another_state() -> u64 {
     LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
-/// Takes an event in; whether anything changed that somebody may care about.
+/// Takes an event in; whether anything changed that may matter.
 fn take_in(
     content: &mut Content,
     gone: &Mutex<Gone>,
     watch: &Watch,
     event: Result<Event<kube::api::DynamicObject>, watcher::Error>,
 ) -> bool {
-    let own = |found: kube::api::DynamicObject| typed(found, watch).map(|o| (o.id(), Kept::new(o)));
+    let own = |found: kube::api::DynamicObject| typed(found, watch).map(|o| (o.id(), CachedObject::new(o)));
     match event {
         Ok(Event::Init) => {
             content.incoming = Some(ById::default());
@@ -413,23 +437,23 @@ fn take_in(
             let Some(found) = typed(found, watch) else { return false };
             let id = found.id();
             let shown = content.objects.shift_remove(&id).is_some();
-            // Before the content is unlocked: nobody finds the object missing and its deletion not recorded.
+            // Before the content is unlocked: an object is never missing without its deletion recorded.
             buried(&mut lock(gone), id, &found);
             shown
         }
         Err(error) => {
-            tracing::warn!(watch = %watch.id(), %error, "a watch failed and is tried again");
+            tracing::warn!(watch = %watch.id(), %error, "a watch failed and is retried");
             let error = ClusterError::of_watch(&watch.api_version, &watch.id(), error);
-            // It goes on showing what it showed last, which nobody may take for the present.
+            // It keeps showing its last state, which must not be taken for the current one.
             let news = content.synced && content.refused.is_none();
-            content.refused = error.as_ref().and_then(ClusterError::again).map(|error| (Instant::now(), error));
+            content.refused = error.as_ref().and_then(ClusterError::repeated).map(|error| (Instant::now(), error));
             content.error = error;
             news && content.refused.is_some()
         }
     }
 }
 
-fn same(old: &ById<Kept>, new: &ById<Kept>) -> bool {
+fn same(old: &ById<CachedObject>, new: &ById<CachedObject>) -> bool {
     old.len() == new.len() && old.iter().zip(new).all(|((a, x), (b, y))| a == b && x.means(y))
 }
 

@@ -1,13 +1,22 @@
-use super::again::AskAgain;
-use super::answers::Answers;
+//! How the cluster is found and spoken to.
+
+mod interruptions;
+mod retry;
+mod retry_after;
+
+use crate::types::Remedy;
+use interruptions::Interruptions;
 use kube::client::ClientBuilder;
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
+use retry::RetryRequested;
+use retry_after::ResponseFilter;
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 use tower::buffer::BufferLayer;
 use tower::retry::RetryLayer;
@@ -21,12 +30,12 @@ pub struct KubeOptions {
     pub context: Option<String>,
     /// A user to impersonate.
     pub impersonate: Option<String>,
-    /// How long files and commands of the kubeconfig may take; default: [`PATIENCE`].
-    pub patience: Option<Duration>,
+    /// How long files and commands of the kubeconfig may take; default: [`TIMEOUT`].
+    pub timeout: Option<Duration>,
 }
 
-/// Long enough for a command that asks somebody for a login.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Long enough for a command that asks a person for a login.
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A cluster that can be spoken to.
 pub struct Connection {
@@ -36,28 +45,30 @@ pub struct Connection {
     pub config: Config,
     /// The context of the kubeconfig; none in a pod.
     pub context: Option<String>,
+    /// Changes when a watch of the client is back that was interrupted: the API server may be another one.
+    pub interrupted: watch::Receiver<()>,
 }
 
 /// The cluster cannot be spoken to.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The kubeconfig is unusable.
-    #[error("the kubeconfig cannot be used; name another with --kubeconfig or KUBECONFIG")]
+    #[error("the kubeconfig cannot be used")]
     Kubeconfig(#[source] KubeconfigError),
     /// The kubeconfig is no text.
-    #[error("kubeconfig {} is not UTF-8 text; name another with --kubeconfig or KUBECONFIG", path.display())]
+    #[error("kubeconfig {} is not UTF-8 text", path.display())]
     NotText {
         /// The file.
         path: PathBuf,
     },
     /// There is neither a kubeconfig nor a service account.
-    #[error("no cluster is configured; name a kubeconfig with --kubeconfig or KUBECONFIG")]
+    #[error("no cluster is configured")]
     Missing(#[source] kube::config::InferConfigError),
     /// The client cannot be made from the configuration.
     #[error("no client can be made from the kubeconfig")]
     Client(#[source] kube::Error),
     /// A file or a command takes too long.
-    #[error("{what} has not answered within {} s; {remedy}", after.as_secs_f64())]
+    #[error("{what} has not answered within {} s", after.as_secs_f64())]
     TimedOut {
         /// The file or the command.
         what: String,
@@ -68,37 +79,54 @@ pub enum ClientError {
     },
 }
 
+impl Remedy for ClientError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::Kubeconfig(_) => Some("Name another with --kubeconfig or KUBECONFIG.".into()),
+            Self::NotText { .. } => Some("Save it as UTF-8, or name another with --kubeconfig or KUBECONFIG.".into()),
+            Self::Missing(_) => Some("Name a kubeconfig with --kubeconfig or KUBECONFIG.".into()),
+            Self::Client(_) => Some("Correct the certificates or the proxy that it names.".into()),
+            Self::TimedOut { remedy, .. } => Some((*remedy).into()),
+        }
+    }
+}
+
 impl KubeOptions {
     /// Finds the configuration, with the name of its context, and makes a client.
     ///
     /// # Errors
     /// When there is no usable configuration. Nothing is sent to the cluster yet.
     pub async fn connect(&self) -> Result<Connection, ClientError> {
-        let after = self.patience.unwrap_or(PATIENCE);
+        let after = self.timeout.unwrap_or(TIMEOUT);
         let deadline = Instant::now() + after;
         let (options, here) = (self.clone(), Handle::current());
         let found = aside(deadline, move || here.block_on(options.find())).await;
         let (mut config, context) = found.ok_or_else(|| ClientError::TimedOut {
             what: "the kubeconfig".into(),
             after,
-            remedy: "check that its file can be read",
+            remedy: "Check that its file can be read.",
         })??;
         if let Some(user) = &self.impersonate {
             config.auth_info.impersonate = Some(user.clone());
         }
         let settings = config.clone();
         let client = aside(deadline, move || from_config(settings)).await;
-        let client = client.ok_or_else(|| ClientError::TimedOut {
+        let (client, interrupted) = client.ok_or_else(|| ClientError::TimedOut {
             what: command(&config.auth_info),
             after,
-            remedy: "run it by hand to see what it waits for",
+            remedy: "Run it by hand to see what it waits for.",
         })??;
-        Ok(Connection { client, config, context })
+        Ok(Connection {
+            client,
+            config,
+            context,
+            interrupted,
+        })
     }
 
     async fn find(&self) -> Result<(Config, Option<String>), ClientError> {
         match self.read_config().await {
-            // Nobody has named anything: this may be a pod.
+            // No cluster was named: this may be a pod.
             Err(ClientError::Kubeconfig(_)) if self.kubeconfig.is_none() && self.context.is_none() => {
                 Ok((Config::infer().await.map_err(ClientError::Missing)?, None))
             }
@@ -173,39 +201,42 @@ fn command(user: &AuthInfo) -> String {
     }
 }
 
-/// Runs what lets nobody interrupt it on a thread of its own, and waits for it until the deadline. It is left to itself then;
+/// Runs what cannot be interrupted on a thread of its own, and waits for it until the deadline. After that the thread is abandoned;
 /// a thread of the runtime would be waited for at the end.
 async fn aside<T: Send + 'static>(deadline: Instant, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    let (tell, told) = oneshot::channel();
+    let (send, receive) = oneshot::channel();
     let here = Handle::current();
     let work = move || {
         let _inside = here.enter();
-        let _ = tell.send(work());
+        let _ = send.send(work());
     };
     thread::Builder::new().name("connect".into()).spawn(work).ok()?;
-    timeout_at(deadline, told).await.ok()?.ok()
+    timeout_at(deadline, receive).await.ok()?.ok()
 }
 
 /// Requests that may wait for their turn.
 const QUEUE: usize = 1024;
 
 /// Makes a client that repeats a request only where the server asks for it, and seldom: by default kube repeats a call for
-/// minutes without a word, and every caller here has its own deadline and its own way of trying again.
-///
-/// # Errors
-/// When the configuration names unusable certificates or a proxy that is not supported.
-pub fn from_config(mut config: Config) -> Result<Client, ClientError> {
+/// minutes without a word, and every caller here has its own deadline and its own way of retrying. Beside it what tells of watches that
+/// were interrupted.
+fn from_config(mut config: Config) -> Result<(Client, watch::Receiver<()>), ClientError> {
     config.default_retry = false;
-    let again = AskAgain::new().map_err(|error| ClientError::Client(kube::Error::Service(error.into())))?;
+    let retry = RetryRequested::new().map_err(|error| ClientError::Client(kube::Error::Service(error.into())))?;
     let builder = ClientBuilder::try_from(config).map_err(ClientError::Client)?;
-    // One service for all clones: a pause that the server asks for is kept by everybody.
-    let one = builder.with_layer(&Answers::default()).with_layer(&BufferLayer::new(QUEUE));
-    Ok(one.with_layer(&RetryLayer::new(again)).build())
+    // One service for all clones: a pause that the server asks for holds for all of them.
+    let interruptions = Interruptions::default();
+    let one = builder
+        .with_layer(&ResponseFilter::default())
+        .with_layer(&interruptions)
+        .with_layer(&BufferLayer::new(QUEUE));
+    Ok((one.with_layer(&RetryLayer::new(retry)).build(), interruptions.subscribe()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::with_remedy;
 
     #[test]
     fn kubeconfig_text_is_read_in_every_encoding_of_kubectl() {
@@ -259,14 +290,14 @@ mod tests {
         std::fs::write(&path, text).expect("written");
         let options = KubeOptions {
             kubeconfig: Some(path),
-            patience: Some(Duration::from_millis(300)),
+            timeout: Some(Duration::from_millis(300)),
             ..KubeOptions::default()
         };
-        let error = options.connect().await.err().expect("it takes too long").to_string();
+        let error = options.connect().await.err().expect("it takes too long");
         assert_eq!(
-            error,
-            "the command \"sleep\", which the kubeconfig names for the credentials, has not answered within 0.3 s; \
-             run it by hand to see what it waits for"
+            with_remedy(&error.to_string(), &error.remedy().unwrap_or_default()),
+            "the command \"sleep\", which the kubeconfig names for the credentials, has not answered within 0.3 s. \
+             Run it by hand to see what it waits for."
         );
     }
 }

@@ -1,23 +1,27 @@
-use super::rights::{denied, rule};
+//! What the API server refused or did not answer, sorted by what can be done about it.
+
+use super::access_review::{denied, rule};
 use crate::api::{Class, Failure, Reason};
-use crate::types::ObjectId;
+use crate::types::{ObjectId, Remedy};
+use kube::core::Status;
 use kube::runtime::watcher;
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-/// The words of the API server.
+/// The message of the API server.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
-pub struct Said {
+pub struct ApiMessage {
     /// The HTTP status.
     pub code: u16,
     /// The message.
     pub message: String,
 }
 
-/// A field that somebody else manages.
+/// A field that another manager owns.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Contested {
+pub struct FieldConflict {
     /// Where, for example `.spec.replicas`.
     pub path: String,
     /// The field manager.
@@ -26,7 +30,7 @@ pub struct Contested {
     pub since: Option<String>,
 }
 
-impl fmt::Display for Contested {
+impl fmt::Display for FieldConflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.since {
             Some(since) => write!(f, "{} ({}, {since})", self.path, self.manager),
@@ -35,8 +39,8 @@ impl fmt::Display for Contested {
     }
 }
 
-impl Contested {
-    /// From a cause in the words of the server: `conflict with "helm" using apps/v1`.
+impl FieldConflict {
+    /// From a cause as the server writes it: `conflict with "helm" using apps/v1`.
     fn of(path: &str, message: &str) -> Self {
         Self {
             path: path.to_owned(),
@@ -46,7 +50,7 @@ impl Contested {
     }
 }
 
-fn list(fields: &[Contested]) -> String {
+fn list(fields: &[FieldConflict]) -> String {
     fields.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
@@ -54,7 +58,7 @@ fn list(fields: &[Contested]) -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// A right is missing.
-    #[error("the operator may not {verb} {what}; add this rule to its role: {rule}")]
+    #[error("the operator may not {verb} {what}")]
     Forbidden {
         /// The verb.
         verb: String,
@@ -64,21 +68,18 @@ pub enum ClusterError {
         rule: String,
         /// What the server said.
         #[source]
-        source: Said,
+        source: ApiMessage,
     },
     /// Other field managers own fields that would change.
-    #[error(
-        "{id} has fields that somebody else manages: {}; remove them there, or delete the object to have it made anew",
-        list(fields)
-    )]
+    #[error("{id} has fields that another manager owns: {}", list(fields))]
     Conflict {
         /// The object.
         id: ObjectId,
         /// The fields with their managers.
-        fields: Vec<Contested>,
+        fields: Vec<FieldConflict>,
     },
-    /// An object of this name belongs to somebody who keeps it as he wants it.
-    #[error("{id} belongs to {who}, who would undo our changes; remove it there, so that it is ours to write")]
+    /// An object of this name belongs to another manager, which would undo our changes.
+    #[error("{id} belongs to {who}, who would undo our changes")]
     NotOurs {
         /// The object.
         id: ObjectId,
@@ -86,9 +87,7 @@ pub enum ClusterError {
         who: String,
     },
     /// The cluster does not know this kind at this version.
-    #[error(
-        "the cluster does not serve {kind} at {api_version}, so {what} is out of reach; choose a driver version that fits this Kubernetes"
-    )]
+    #[error("the cluster does not serve {kind} at {api_version}, so {what} is out of reach")]
     NotServed {
         /// The object or objects.
         what: String,
@@ -98,29 +97,25 @@ pub enum ClusterError {
         api_version: String,
         /// What the server said.
         #[source]
-        source: Said,
+        source: ApiMessage,
     },
-    /// A policy, a webhook, a quota or a pod security level is against it.
-    #[error(
-        "admission control of the cluster refused {id}; change the policy it names, or the settings of the driver so that they meet it"
-    )]
+    /// A policy, a webhook, a quota or a pod security level refuses it.
+    #[error("admission control of the cluster refused {id}")]
     Denied {
         /// The object.
         id: ObjectId,
         /// What the server said.
         #[source]
-        source: Said,
+        source: ApiMessage,
     },
     /// A field differs that cannot be changed.
-    #[error("{id} has fields that cannot be changed once it exists; {remedy}")]
+    #[error("{id} has fields that cannot be changed once it exists")]
     Immutable {
         /// The object.
         id: ObjectId,
-        /// What to do.
-        remedy: &'static str,
         /// What the server said.
         #[source]
-        source: Said,
+        source: ApiMessage,
     },
     /// The API server refused the object.
     #[error("the API server refused {id}")]
@@ -129,7 +124,7 @@ pub enum ClusterError {
         id: ObjectId,
         /// What the server said.
         #[source]
-        source: Said,
+        source: ApiMessage,
     },
     /// Another operator may be acting, so this one may not.
     #[error("{what} was not written, because this operator does not hold the Lease kube-system/vdo-operator at the moment")]
@@ -158,6 +153,21 @@ pub enum ClusterError {
         /// The deadline.
         after: Duration,
     },
+}
+
+impl Remedy for ClusterError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::Forbidden { rule, .. } => Some(format!("Add this rule to its role: {rule}.").into()),
+            Self::Conflict { .. } => Some("Remove them there, or delete the object to have it recreated.".into()),
+            Self::NotOurs { .. } => Some("Remove it there, so that it is ours to write.".into()),
+            Self::NotServed { .. } => Some("Choose a driver version that fits this Kubernetes.".into()),
+            Self::Denied { .. } => Some("Change the policy it names, or the settings of the driver so that they meet it.".into()),
+            Self::Immutable { id, .. } => Some(of_immutable(id.kind()).into()),
+            // The answer of the API server names the field; time or the Lease helps the others.
+            Self::Refused { .. } | Self::NotLeading { .. } | Self::Unavailable { .. } | Self::TimedOut { .. } => None,
+        }
+    }
 }
 
 impl Failure for ClusterError {
@@ -193,8 +203,24 @@ impl ClusterError {
         Some(Self::of("list", api_version, id, source))
     }
 
-    /// The same once more, if a right is missing: that stays as it is until somebody grants the right.
-    pub(super) fn again(&self) -> Option<Self> {
+    /// Whether the same request would be refused for the same cause until somebody does something: the server is neither away nor overloaded.
+    #[must_use]
+    pub fn is_lasting(&self) -> bool {
+        match self {
+            Self::Refused { source, .. } => (400..500).contains(&source.code) && !matches!(source.code, 408 | 409 | 429),
+            Self::NotLeading { .. } | Self::Unavailable { .. } | Self::TimedOut { .. } => false,
+            _ => true,
+        }
+    }
+
+    /// Whether nothing new can be created there, because the namespace is being deleted.
+    #[must_use]
+    pub fn is_terminating(&self) -> bool {
+        matches!(self, Self::Refused { source, .. } if source.code == 403 && source.message.contains("being terminated"))
+    }
+
+    /// The same once more, if a right is missing: that holds until the right is granted.
+    pub(super) fn repeated(&self) -> Option<Self> {
         let Self::Forbidden { verb, what, rule, source } = self else {
             return None;
         };
@@ -212,7 +238,7 @@ impl ClusterError {
             verb: verb.into(),
             what: id.to_string(),
             rule: rule(api_version, id, verb, None),
-            source: Said {
+            source: ApiMessage {
                 code: 403,
                 message: "its own rules do not name it".into(),
             },
@@ -224,7 +250,7 @@ impl ClusterError {
     pub fn pod_security(id: ObjectId, warning: &str) -> Self {
         Self::Denied {
             id,
-            source: Said {
+            source: ApiMessage {
                 code: 403,
                 message: warning.into(),
             },
@@ -244,7 +270,7 @@ impl ClusterError {
                 };
             }
         };
-        let source = Said {
+        let source = ApiMessage {
             code: status.code,
             message: status.message.clone(),
         };
@@ -262,10 +288,10 @@ impl ClusterError {
             }
             409 if !status.details.as_ref().is_none_or(|d| d.causes.is_empty()) => {
                 let causes = status.details.as_ref().map(|d| d.causes.as_slice()).unwrap_or_default();
-                let fields = causes.iter().map(|cause| Contested::of(&cause.field, &cause.message)).collect();
+                let fields = causes.iter().map(|cause| FieldConflict::of(&cause.field, &cause.message)).collect();
                 Self::Conflict { id: id.clone(), fields }
             }
-            _ if by_admission(&status.message) => Self::Denied { id: id.clone(), source },
+            _ if by_admission(&status) => Self::Denied { id: id.clone(), source },
             404 if status.details.as_ref().is_none_or(|d| d.name.is_empty()) => Self::NotServed {
                 what: id.to_string(),
                 kind: id.kind().to_owned(),
@@ -277,12 +303,10 @@ impl ClusterError {
                 .as_ref()
                 .is_some_and(|d| d.causes.iter().any(|c| forbids_change(&c.message))) =>
             {
-                Self::Immutable {
-                    id: id.clone(),
-                    remedy: remedy(id.kind()),
-                    source,
-                }
+                Self::Immutable { id: id.clone(), source }
             }
+            // What cannot be decoded for a server-side apply is an error of the server, in its own words.
+            500 if status.message.contains("failed to create typed patch object") => Self::Refused { id: id.clone(), source },
             429 | 500..=599 => Self::Unavailable {
                 verb: verb.into(),
                 what: id.to_string(),
@@ -293,18 +317,15 @@ impl ClusterError {
     }
 }
 
-/// Whether these are the words of an admission plugin: a webhook, a policy, a quota, a limit or a pod security level.
-fn by_admission(message: &str) -> bool {
-    const WORDS: [&str; 7] = [
-        "denied the request",
-        "denied request",
-        "failed calling webhook",
-        "violates PodSecurity",
-        "violate PodSecurity",
-        "exceeded quota",
-        "unable to validate against any security context constraint",
-    ];
-    WORDS.iter().any(|words| message.contains(words))
+/// Whether an admission plugin refused it: a webhook, a policy, a quota, a limit or a pod security level. What is forbidden and no matter
+/// of the account's rights was refused by one of them, but for a namespace or a definition that is terminating.
+fn by_admission(status: &Status) -> bool {
+    const WORDS: [&str; 3] = ["denied the request", "denied request", "failed calling webhook"];
+    let terminating = ["being terminated", "is terminating"]
+        .iter()
+        .any(|words| status.message.contains(words));
+    let grants = status.message.contains("attempting to grant RBAC permissions");
+    WORDS.iter().any(|words| status.message.contains(words)) || (status.code == 403 && !terminating && !grants)
 }
 
 /// Whether a cause of an invalid object is that a field must stay as it is. The API server has no word of its own for that.
@@ -314,14 +335,14 @@ fn forbids_change(message: &str) -> bool {
 }
 
 /// How a person gets a field changed that cannot be.
-fn remedy(kind: &str) -> &'static str {
+fn of_immutable(kind: &str) -> &'static str {
     match kind {
         "StorageClass" => {
-            "give the StorageClass another name in the VDOConfig, or delete it to have it made anew: volumes that exist do not need it"
+            "Give the StorageClass another name in the VDOConfig, or delete it to have it recreated: volumes that exist do not need it."
         }
-        "PersistentVolume" | "PersistentVolumeClaim" => "write the old value again: what holds data is never made anew",
-        "Namespace" | "CustomResourceDefinition" => "write the old value again: what is in it would go with it",
-        _ => "delete it to have it made anew",
+        "PersistentVolume" | "PersistentVolumeClaim" => "Write the old value again: what holds data is never recreated.",
+        "Namespace" | "CustomResourceDefinition" => "Write the old value again: what is in it would be deleted with it.",
+        _ => "Delete it to have it recreated.",
     }
 }
 
@@ -329,7 +350,6 @@ fn remedy(kind: &str) -> &'static str {
 mod tests {
     use super::*;
     use crate::api::chain;
-    use kube::core::Status;
     use kube::core::response::{StatusCause, StatusDetails};
 
     fn error(code: u16, message: &str, causes: Vec<StatusCause>) -> ClusterError {
@@ -363,81 +383,35 @@ mod tests {
         let failure = error(403, message, vec![]);
         assert_eq!(failure.reason(), Reason::Forbidden);
         assert_eq!(
-            failure.to_string(),
-            "the operator may not create DaemonSet kube-system/cpi; add this rule to its role: \
-             {apiGroups: [\"apps\"], resources: [daemonsets], verbs: [create], resourceNames: [cpi]} (Role in namespace kube-system)"
+            (failure.to_string(), failure.remedy().unwrap_or_default()),
+            (
+                "the operator may not create DaemonSet kube-system/cpi".into(),
+                "Add this rule to its role: {apiGroups: [\"apps\"], resources: [daemonsets], verbs: [create], \
+                 resourceNames: [cpi]} (Role in namespace kube-system)."
+                    .into()
+            )
         );
     }
 
     #[test]
     fn conflict_contested_field_shows_manager_and_time() {
         let message = "conflict with \"kubectl-edit\" with subresource \"scale\" using apps/v1";
-        let contested = Contested {
+        let contested = FieldConflict {
             since: Some("2026-01-01T00:00:00Z".into()),
-            ..Contested::of(".spec.replicas", message)
+            ..FieldConflict::of(".spec.replicas", message)
         };
         assert_eq!(contested.to_string(), ".spec.replicas (kubectl-edit, 2026-01-01T00:00:00Z)");
-        assert_eq!(Contested::of(".data.x", "conflict with \"flux\"").to_string(), ".data.x (flux)");
+        assert_eq!(FieldConflict::of(".data.x", "conflict with \"flux\"").to_string(), ".data.x (flux)");
     }
 
+    /// Answers that the API server of the test bed does not give; those that it does are in `tests/pure/api_answers.rs`.
     #[test]
-    fn api_error_each_answer_maps_to_reason() {
-        let cause = StatusCause {
-            reason: "FieldManagerConflict".into(),
-            message: "conflict with \"kubectl\"".into(),
-            field: ".spec.x".into(),
-        };
-        let invalid = |field: &str, message: &str| StatusCause {
-            reason: "FieldValueInvalid".into(),
-            message: message.into(),
-            field: field.into(),
-        };
+    fn api_error_that_cannot_be_recorded_maps_to_reason() {
+        let scc = "pods \"x\" is forbidden: unable to validate against any security context constraint: []";
         for (failure, reason) in [
-            (error(409, "Apply failed with 1 conflict", vec![cause]), Reason::Conflict),
-            (error(409, "the object has been modified", vec![]), Reason::ApplyFailed),
-            (error(422, "invalid", vec![]), Reason::ApplyFailed),
-            (
-                error(422, "invalid", vec![invalid("spec.selector", "field is immutable")]),
-                Reason::ImmutableField,
-            ),
-            (
-                error(422, "invalid", vec![invalid("roleRef", "cannot change roleRef")]),
-                Reason::ImmutableField,
-            ),
-            (
-                error(422, "invalid", vec![invalid("parameters", "updates to parameters are forbidden.")]),
-                Reason::ImmutableField,
-            ),
-            (
-                error(422, "invalid", vec![invalid("spec.replicas", "must be positive")]),
-                Reason::ApplyFailed,
-            ),
-            (
-                error(403, "pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\"", vec![]),
-                Reason::AdmissionDenied,
-            ),
-            (
-                error(403, "pods \"x\" is forbidden: exceeded quota: q", vec![]),
-                Reason::AdmissionDenied,
-            ),
-            (
-                error(400, "admission webhook \"w\" denied the request: no", vec![]),
-                Reason::AdmissionDenied,
-            ),
-            (
-                error(422, "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no", vec![]),
-                Reason::AdmissionDenied,
-            ),
-            (
-                error(500, "failed calling webhook \"w\": context deadline exceeded", vec![]),
-                Reason::AdmissionDenied,
-            ),
-            (
-                error(404, "the server could not find the requested resource", vec![]),
-                Reason::ApiNotServed,
-            ),
+            (error(403, scc, vec![]), Reason::AdmissionDenied),
             (error(503, "etcd", vec![]), Reason::ApiUnavailable),
-            (error(429, "slow down", vec![]), Reason::ApiUnavailable),
+            (error(422, "invalid", vec![]), Reason::ApplyFailed),
         ] {
             assert_eq!(failure.reason(), reason, "{}", chain(&failure));
         }

@@ -8,9 +8,9 @@ use tokio::sync::watch;
 /// Until when writes may be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Open {
-    /// Always: nobody else could write.
+    /// Always: no one else writes.
     Always,
-    /// Until the lease that allows them may have passed to somebody else.
+    /// Until the lease that allows them may have passed to another operator.
     Until(Instant),
     /// Not now, and perhaps later.
     Shut,
@@ -29,7 +29,7 @@ pub struct Fence {
     in_hand: watch::Sender<usize>,
 }
 
-/// Open for ever, for a process that shares its work with nobody.
+/// Open for ever, for a process that shares its work with no other.
 impl Default for Fence {
     fn default() -> Self {
         Self::new(Open::Always)
@@ -44,7 +44,7 @@ impl Fence {
         }
     }
 
-    /// A fence that is shut until somebody opens it.
+    /// A fence that is shut until it is opened.
     #[must_use]
     pub fn shut() -> Self {
         Self::new(Open::Shut)
@@ -88,11 +88,11 @@ impl Fence {
         *self.lock() = Open::Stopped;
     }
 
-    /// Waits until no write is under way, but no longer than `patience`. Whether none is.
-    pub async fn idle(&self, patience: Duration) -> bool {
+    /// Waits until no write is under way, but no longer than `timeout`. Whether none is.
+    pub async fn idle(&self, timeout: Duration) -> bool {
         let mut in_hand = self.in_hand.subscribe();
         let none = in_hand.wait_for(|writes| *writes == 0);
-        tokio::time::timeout(patience, none).await.is_ok()
+        tokio::time::timeout(timeout, none).await.is_ok()
     }
 
     /// Makes a write, if it may be made, within the time for which it may.

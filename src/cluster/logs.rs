@@ -26,7 +26,7 @@ pub async fn pod_log(client: &Client, namespace: &str, pod: &str, container: &st
         ..LogParams::default()
     };
     let id = ObjectId::new("", "Pod", namespace, pod);
-    // The rule for logs names no pod: their names are made up anew each time.
+    // The rule for logs names no pod: they get new names each time.
     let any = ObjectId::new("", "Pod", namespace, "");
     let request = read::timed("get", "v1", &any, api.logs(pod, &params));
     tokio::time::timeout(DEADLINE, request).await.unwrap_or(Err(ClusterError::TimedOut {

@@ -1,7 +1,10 @@
 use super::{ClusterError, Select, Watch, api};
 use crate::manifest::Object;
-use crate::types::{FIELD_MANAGER, KubernetesVersion, ObjectId};
+use crate::types::{FIELD_MANAGER, KubernetesVersion, ObjectId, ParseVersionError};
+use hyper::Request;
+use hyper::header::CONNECTION;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::Client;
 use kube::api::{DynamicObject, ListParams};
 use kube::core::PartialObjectMeta;
@@ -77,7 +80,7 @@ pub(super) async fn list_applied(client: &Client, watch: &Watch) -> Result<Vec<O
     Ok(items.filter_map(|item| typed(bare(item), watch)).collect())
 }
 
-fn bare(item: PartialObjectMeta<DynamicObject>) -> DynamicObject {
+pub(super) fn bare(item: PartialObjectMeta<DynamicObject>) -> DynamicObject {
     DynamicObject {
         types: None,
         metadata: item.metadata,
@@ -99,18 +102,22 @@ pub(super) fn typed(mut item: DynamicObject, watch: &Watch) -> Option<Object> {
     object(item)
 }
 
-/// What the API server says of its version.
+/// The version of the API server. The connection is closed afterwards: behind a load balancer the next question may be answered by another
+/// server.
 ///
 /// # Errors
-/// When it cannot be reached, or says something that is no version.
+/// When it cannot be reached, or reports something that is no version.
 pub async fn server_version(client: &Client) -> Result<KubernetesVersion, ClusterError> {
     let id = ObjectId::new("", "Version", "", "of the API server");
-    let info = timed("get", "v1", &id, client.apiserver_version()).await?;
-    info.git_version.parse().map_err(|error| ClusterError::Unavailable {
+    let unusable = |source| ClusterError::Unavailable {
         verb: "get".into(),
         what: "the version of the API server".into(),
-        source: Box::new(error),
-    })
+        source,
+    };
+    let request = Request::get("/version").header(CONNECTION, "close").body(Vec::new());
+    let request = request.map_err(|error| unusable(error.into()))?;
+    let info = timed("get", "v1", &id, client.request::<Info>(request)).await?;
+    info.git_version.parse().map_err(|error: ParseVersionError| unusable(error.into()))
 }
 
 /// A dynamic object as ours, without the record of field managers, which is large and not looked at.

@@ -1,4 +1,4 @@
-use super::{Cache, ClusterError, Watch, read};
+use super::{Cache, ClusterError, Select, Watch, read};
 use crate::manifest::Object;
 use crate::plan::Inventory;
 use crate::types::{ById, ObjectId};
@@ -18,6 +18,8 @@ pub enum Reader {
     Watching(Arc<Cache>),
     /// By asking now.
     Once(Client),
+    /// By asking now, as if these objects were there already, instead of those with their ids.
+    Preview(Client, Arc<[Object]>),
 }
 
 /// Objects that have been read.
@@ -47,6 +49,14 @@ impl Reader {
                 }
                 Ok(View::Once(all))
             }
+            Self::Preview(client, supposed) => {
+                let mut all = BTreeMap::new();
+                for watch in watches {
+                    let found = as_if(supposed, &watch, read::list(client, &watch).await)?;
+                    all.insert(watch, found);
+                }
+                Ok(View::Once(all))
+            }
         }
     }
 
@@ -60,7 +70,7 @@ impl Reader {
                 cache.ensure(&watches.into_iter().collect(), FIRST_LIST).await?;
                 Ok(cache.all(ids.iter().map(|(id, _)| *id)))
             }
-            Self::Once(client) => each(client, ids.iter().copied()).await,
+            Self::Once(client) | Self::Preview(client, _) => each(client, ids.iter().copied()).await,
         }
     }
 
@@ -80,7 +90,7 @@ impl Reader {
                 cache.ensure(&watches, FIRST_LIST).await?;
                 Ok(cache.alive(inventory, apply_set, watches))
             }
-            Self::Once(client) => {
+            Self::Once(client) | Self::Preview(client, _) => {
                 let ids = inventory.objects.iter().map(|(id, entry)| (id, entry.api_version.as_str()));
                 Ok(Arc::new(each(client, ids).await?))
             }
@@ -106,7 +116,7 @@ impl Reader {
     fn client(&self) -> &Client {
         match self {
             Self::Watching(cache) => cache.client(),
-            Self::Once(client) => client,
+            Self::Once(client) | Self::Preview(client, _) => client,
         }
     }
 
@@ -115,9 +125,31 @@ impl Reader {
     pub fn cache(&self) -> Option<&Arc<Cache>> {
         match self {
             Self::Watching(cache) => Some(cache),
-            Self::Once(_) => None,
+            Self::Once(_) | Self::Preview(..) => None,
         }
     }
+}
+
+/// What a watch shows, with the objects that are supposed to be there. A kind that is not served yet has only these.
+fn as_if(supposed: &[Object], watch: &Watch, found: Result<Vec<Object>, ClusterError>) -> Result<Vec<Object>, ClusterError> {
+    let shown = |object: &Object| {
+        let fits = object.api_version() == watch.api_version && object.kind() == watch.kind;
+        let there = watch.namespace.is_empty() || object.namespace() == watch.namespace;
+        fits && there
+            && match &watch.select {
+                Select::All => true,
+                Select::Name(name) => object.name() == name,
+                Select::Labels(_) => false,
+            }
+    };
+    let own: Vec<Object> = supposed.iter().filter(|object| shown(object)).cloned().collect();
+    let mut all = match found {
+        Err(ClusterError::NotServed { .. }) if !own.is_empty() => Vec::new(),
+        found => found?,
+    };
+    all.retain(|object| own.iter().all(|own| own.identity() != object.identity()));
+    all.extend(own);
+    Ok(all)
 }
 
 /// Those of these objects that are there.

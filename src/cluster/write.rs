@@ -30,7 +30,7 @@ impl Verb {
     }
 }
 
-/// What the API server says of a write that it has only tried.
+/// The result of a server-side dry run.
 #[derive(Debug)]
 pub struct Rehearsed {
     /// The object as it would be.
@@ -72,13 +72,14 @@ fn deletion(uid: &str, resource_version: Option<&str>, policy: PropagationPolicy
     }
 }
 
-/// Is told the verb and the kind of each write.
+/// Called with the verb and the kind of each write.
 type Seen = dyn Fn(Verb, &str) + Send + Sync;
 
 /// Every write of the project goes through here.
 #[derive(Clone)]
 pub struct Writer {
     client: Client,
+    manager: &'static str,
     fence: Fence,
     seen: Arc<Seen>,
 }
@@ -94,6 +95,7 @@ impl Writer {
     pub fn new(client: Client, seen: impl Fn(Verb, &str) + Send + Sync + 'static) -> Self {
         Self {
             client,
+            manager: FIELD_MANAGER,
             fence: Fence::default(),
             seen: Arc::new(seen),
         }
@@ -103,6 +105,12 @@ impl Writer {
     #[must_use]
     pub fn behind(self, fence: Fence) -> Self {
         Self { fence, ..self }
+    }
+
+    /// The same writer under the name of another field manager.
+    #[must_use]
+    pub fn named(self, manager: &'static str) -> Self {
+        Self { manager, ..self }
     }
 
     /// A request that changes something, if the fence lets it pass.
@@ -123,7 +131,7 @@ impl Writer {
     pub async fn apply(&self, wanted: &Object, force: bool) -> Result<Object, ClusterError> {
         let id = wanted.id();
         let api = api(&self.client, wanted.api_version(), wanted.kind(), wanted.namespace());
-        let mut params = PatchParams::apply(FIELD_MANAGER);
+        let mut params = PatchParams::apply(self.manager);
         params.force = force;
         let live = self
             .send(
@@ -153,7 +161,7 @@ impl Writer {
         let Some((version, entries)) = self.managers(wanted).await? else {
             return Ok(());
         };
-        let Some(after) = handed_over(&entries, FIELD_MANAGER) else {
+        let Some(after) = handed_over(&entries, self.manager) else {
             return Ok(());
         };
         let change = json!({"metadata": {"resourceVersion": version, "managedFields": after}});
@@ -200,7 +208,7 @@ impl Writer {
     /// When the API server would not accept it.
     pub async fn rehearse(&self, wanted: &Object, force: bool) -> Result<Rehearsed, ClusterError> {
         let id = wanted.id();
-        let mut params = PatchParams::apply(FIELD_MANAGER).dry_run();
+        let mut params = PatchParams::apply(self.manager).dry_run();
         params.force = force;
         let request = async {
             let place = Request::new(api(&self.client, wanted.api_version(), wanted.kind(), wanted.namespace()).resource_url());
@@ -239,7 +247,7 @@ impl Writer {
         let request = async {
             let place = Request::new(api(&self.client, api_version, id.kind(), &id.namespace).resource_url());
             let mut request = place.delete(&id.name, &params).map_err(kube::Error::BuildRequest)?;
-            // The body says it; the address says it too, so that an audit log shows that nothing was deleted.
+            // The body has it; the address has it too, so that an audit log shows that nothing was deleted.
             if let Ok(address) = format!("{}dryRun=All", request.uri()).parse() {
                 *request.uri_mut() = address;
             }
@@ -283,7 +291,7 @@ impl Writer {
     pub async fn merge(&self, api_version: &str, id: &ObjectId, change: &Value, status: bool) -> Result<Option<Object>, ClusterError> {
         let api = api(&self.client, api_version, id.kind(), &id.namespace);
         let params = PatchParams {
-            field_manager: Some(FIELD_MANAGER.into()),
+            field_manager: Some(self.manager.into()),
             ..PatchParams::default()
         };
         let patch = Patch::Merge(change);

@@ -96,7 +96,40 @@ impl Announcer {
         if said.contains_key(series) {
             return false;
         }
+        let (uid, _, warning, related) = series;
+        if *warning && related.is_none() {
+            // After a warning it is news that all is well again.
+            said.retain(|(other, _, warned, _), _| other != uid || *warned);
+        }
         said.insert(series.clone(), now);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn event_of_recovery_is_told_again_after_a_warning() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let config = kube::Config::new("http://127.0.0.1:1".parse().expect("an address"));
+        let announcer = Announcer::new(Client::try_from(config).expect("a client"));
+        let start = Instant::now();
+        let series = |reason: &str, warning| ("uid".to_owned(), reason.to_owned(), warning, None);
+        for (second, reason, warning, expected) in [
+            (0, "Healthy", false, true),
+            (1, "Healthy", false, false),
+            (2, "PodsFailing", true, true),
+            (3, "Healthy", false, true),
+            // Nothing flaps more often than that.
+            (4, "PodsFailing", true, false),
+            (5, "Healthy", false, false),
+            (303, "PodsFailing", true, true),
+            (304, "Healthy", false, true),
+        ] {
+            let new = announcer.is_new(&series(reason, warning), start + Duration::from_secs(second));
+            assert_eq!(new, expected, "{reason} after {second} s");
+        }
     }
 }

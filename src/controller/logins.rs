@@ -1,7 +1,7 @@
 //! Sessions with vCenters, shared by all connections with the same account, and the one place where a login is made.
 
-use super::connections::claim;
 use super::memory::{Connection, lock};
+use super::vsphere_cloud_config::claim;
 use super::{Context, now};
 use crate::api::{CredentialStatus, Failure as _, VsphereCloudConfig};
 use crate::reconcile::connection::{self, Inputs};

@@ -49,6 +49,10 @@ pub(super) struct Connection {
     pub login: Option<Key>,
     /// The nodes that it was asked about.
     pub crowd: u64,
+    /// Those of them that wait for the cloud provider.
+    pub waiting: BTreeSet<u64>,
+    /// The cluster id that it was asked about.
+    pub claim: Option<String>,
     /// What it covers, to be held against others.
     pub coverage: Option<Arc<Coverage>>,
 }
@@ -59,12 +63,20 @@ pub(super) struct Asking {
     pub with: String,
     /// A mark of the nodes: when it changes, the vCenter is asked again soon.
     pub crowd: u64,
+    /// A mark of each node that waits for the cloud provider: for one that it was not asked about yet, the vCenter is asked at once.
+    pub waiting: BTreeSet<u64>,
+    /// The cluster id that is about to be used: when it was not asked about yet, the vCenter is asked at once.
+    pub claim: Option<String>,
     /// How often it is asked when nothing changes.
     pub interval: Duration,
 }
 
 /// How long nodes that come and go are waited for before the vCenter is asked about them.
 const SOON: Duration = Duration::from_secs(30);
+
+/// The same for a new node that waits for the cloud provider, for which its machine may be the cause. Nodes that join one after the other
+/// are asked about together.
+const AT_ONCE: Duration = Duration::from_secs(3);
 
 /// A driver that does not get well.
 #[derive(Clone, Copy)]
@@ -160,11 +172,13 @@ impl Connection {
     /// How long until the vCenter is asked again: the interval when all is well, else 5 s, 10 s, … up to five minutes.
     pub(super) fn due_in(&self, asking: &Asking) -> Duration {
         let Some(asked) = self.asked else { return Duration::ZERO };
-        if self.asked_with != asking.with {
+        if self.asked_with != asking.with || asking.claim.is_some() && asking.claim != self.claim {
             return Duration::ZERO;
         }
         let pause = if !self.well {
             Duration::from_secs(5 << self.failures.min(6)).min(Duration::from_secs(300))
+        } else if !asking.waiting.is_subset(&self.waiting) {
+            AT_ONCE
         } else if self.crowd != asking.crowd {
             SOON
         } else {
@@ -184,6 +198,8 @@ mod tests {
         let asking = |with: &str, crowd| Asking {
             with: with.into(),
             crowd,
+            waiting: BTreeSet::new(),
+            claim: None,
             interval: Duration::from_secs(600),
         };
         for (well, failures, with, crowd, expected) in [
@@ -212,6 +228,65 @@ mod tests {
             );
         }
         assert_eq!(Connection::default().due_in(&asking("a", 1)), Duration::ZERO);
+    }
+
+    /// Once for each new node, and never instead of the pauses after a failure: a login is not tried more often.
+    #[test]
+    fn connection_check_of_new_waiting_node_is_at_once() {
+        let second = |due: Duration| due.as_secs_f64().round();
+        for (well, known, waiting, expected) in [
+            (true, vec![], vec![7], 3.0),
+            (true, vec![7], vec![7], 600.0),
+            (true, vec![7], vec![7, 8], 3.0),
+            (true, vec![7, 8], vec![8], 600.0),
+            (false, vec![], vec![7], 20.0),
+        ] {
+            let asking = Asking {
+                with: "a".into(),
+                crowd: 1,
+                waiting: waiting.iter().copied().collect(),
+                claim: None,
+                interval: Duration::from_secs(600),
+            };
+            let memory = Connection {
+                asked_with: "a".into(),
+                crowd: 1,
+                waiting: known.into_iter().collect(),
+                asked: Some(Instant::now()),
+                well,
+                failures: 2,
+                ..Connection::default()
+            };
+            assert_eq!(second(memory.due_in(&asking)), expected, "{well} {waiting:?}");
+        }
+    }
+
+    /// An id is asked about once. One that is in use by now needs no answer.
+    #[test]
+    fn connection_check_of_new_cluster_id_is_at_once() {
+        for (asked, claim, expected) in [
+            (None, Some("demo"), true),
+            (Some("demo"), Some("demo"), false),
+            (Some("demo"), Some("other"), true),
+            (Some("demo"), None, false),
+        ] {
+            let asking = Asking {
+                with: "a".into(),
+                crowd: 1,
+                waiting: BTreeSet::new(),
+                claim: claim.map(str::to_owned),
+                interval: Duration::from_secs(600),
+            };
+            let memory = Connection {
+                asked_with: "a".into(),
+                crowd: 1,
+                claim: asked.map(str::to_owned),
+                asked: Some(Instant::now()),
+                well: true,
+                ..Connection::default()
+            };
+            assert_eq!(memory.due_in(&asking).is_zero(), expected, "{asked:?} {claim:?}");
+        }
     }
 
     /// An hour of reconciles every second applies a driver that stays ill six times, and one that is well never.

@@ -2,6 +2,7 @@
 
 use super::{ConfigError, Connection, Trust};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// The connections in the order of their names, each of them checked.
 pub(super) fn connections(given: &[Connection]) -> Result<Vec<&Connection>, ConfigError> {
@@ -83,6 +84,20 @@ pub(super) fn unlistable(text: &str) -> Option<&'static str> {
     } else {
         None
     }
+}
+
+/// Whether a text is a subnet in CIDR form.
+pub(super) fn is_subnet(text: &str) -> bool {
+    let Some((address, prefix)) = text.split_once('/') else {
+        return false;
+    };
+    let longest = match address.parse() {
+        Ok(IpAddr::V4(_)) => 32,
+        Ok(IpAddr::V6(_)) => 128,
+        Err(_) => return false,
+    };
+    let digits = prefix.bytes().all(|byte| byte.is_ascii_digit()) && (prefix == "0" || !prefix.starts_with('0'));
+    digits && prefix.parse().is_ok_and(|length: u8| length <= longest)
 }
 
 /// Letters, digits and the marks of host names, or an IPv6 address with an optional zone.

@@ -1,6 +1,6 @@
 //! `vsphere.conf`, the file of the cloud provider (CPI), and the Secret beside it.
 
-use super::check::{connections, unlistable};
+use super::check::{connections, is_subnet, unlistable};
 use super::yaml::{list, quoted};
 use super::{ConfigError, Connection, Trust};
 use crate::types::{DriverVersion, Secret};
@@ -13,7 +13,7 @@ pub const FILE: &str = "vsphere.conf";
 const SHA256: &str = "1.29.2";
 
 /// What the CPI is told besides the connections.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CpiOptions {
     /// The Secret with the credentials.
     pub secret_name: String,
@@ -23,6 +23,21 @@ pub struct CpiOptions {
     pub topology: Option<Topology>,
     /// The families of node addresses; empty leaves the CPI's default, IPv4.
     pub ip_families: Vec<IpFamily>,
+    /// Where the internal address of a node comes from.
+    pub internal: NodeNetwork,
+    /// Where its external address comes from.
+    pub external: NodeNetwork,
+}
+
+/// Which of a machine's addresses is taken. Empty leaves it to the CPI.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodeNetwork {
+    /// Subnets in which it is, in CIDR form.
+    pub subnets: Vec<String>,
+    /// Subnets in which it is not.
+    pub excluded: Vec<String>,
+    /// The network in vCenter that it is reached by.
+    pub name: Option<String>,
 }
 
 /// The tag categories in vCenter that name zones and regions.
@@ -119,7 +134,35 @@ pub fn render(version: &DriverVersion, options: &CpiOptions, given: &[Connection
         let _ = writeln!(conf, "  zone: {}", quoted(&topology.zone));
         let _ = writeln!(conf, "  region: {}", quoted(&topology.region));
     }
+    let nodes = nodes(options)?;
+    if !nodes.is_empty() {
+        let _ = writeln!(conf, "nodes:");
+        for (key, text) in nodes {
+            let _ = writeln!(conf, "  {key}: {}", quoted(&text));
+        }
+    }
     Ok(CpiConfig { conf, files, secret })
+}
+
+/// What chooses between the addresses of a machine: the keys and their texts.
+fn nodes(options: &CpiOptions) -> Result<Vec<(&'static str, String)>, ConfigError> {
+    let (internal, external) = (&options.internal, &options.external);
+    let lists = [
+        ("internalNetworkSubnetCidr", &internal.subnets),
+        ("externalNetworkSubnetCidr", &external.subnets),
+        ("excludeInternalNetworkSubnetCidr", &internal.excluded),
+        ("excludeExternalNetworkSubnetCidr", &external.excluded),
+    ];
+    let names = [("internalVmNetworkName", &internal.name), ("externalVmNetworkName", &external.name)];
+    let mut lines = Vec::new();
+    for (key, subnets) in lists.into_iter().filter(|(_, subnets)| !subnets.is_empty()) {
+        if let Some(wrong) = subnets.iter().find(|subnet| !is_subnet(subnet)) {
+            return Err(ConfigError::Subnet { text: wrong.clone() });
+        }
+        lines.push((key, subnets.join(",")));
+    }
+    lines.extend(names.into_iter().filter_map(|(key, name)| Some((key, name.clone()?))));
+    Ok(lines)
 }
 
 /// The keys of one connection.

@@ -363,7 +363,37 @@ fn is_principal(user: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::cluster_id;
+    use super::{CsiOptions, MAX_CATEGORIES, MAX_CLUSTER_ID, check_options, cluster_id, is_principal};
+
+    #[test]
+    fn csi_config_user_is_account_and_domain() {
+        for (user, expected) in [
+            ("vsphere.local\\csi_user", true),
+            ("csi_user@vsphere.local", true),
+            ("vsphere_local\\csi", false),
+            ("csi@vsphere_local", false),
+            ("\\csi", false),
+            ("csi@", false),
+            ("@vsphere.local", false),
+            ("vsphere.local\\", false),
+            ("c si@vsphere.local", false),
+            ("csi", false),
+        ] {
+            assert_eq!(is_principal(user), expected, "{user}");
+        }
+    }
+
+    #[test]
+    fn csi_config_limits_are_inclusive() {
+        let version = "3.7.3".parse().expect("a version");
+        let with = |id: usize, categories: usize| {
+            let mut options = CsiOptions::new("a".repeat(id));
+            options.topology_categories = (0..categories).map(|i| format!("c{i}")).collect();
+            check_options(&version, &options, 1).is_ok()
+        };
+        assert!(with(MAX_CLUSTER_ID, MAX_CATEGORIES));
+        assert!(!with(MAX_CLUSTER_ID + 1, 1) && !with(1, MAX_CATEGORIES + 1));
+    }
 
     #[test]
     fn csi_config_cluster_id_any_spelling_is_found() {

@@ -1,4 +1,5 @@
-use crate::types::DriverVersion;
+use crate::types::{DriverVersion, Remedy};
+use std::borrow::Cow;
 
 /// The drivers cannot be told what the connections and options say. Terminal: only other input helps.
 ///
@@ -7,32 +8,32 @@ use crate::types::DriverVersion;
 #[non_exhaustive]
 pub enum ConfigError {
     /// There is nothing to connect to.
-    #[error("no vSphere connection is given; name at least one")]
+    #[error("no vSphere connection is given")]
     NoConnection,
 
     /// The CSI driver has a limit.
-    #[error("{count} vSphere connections are given and the CSI driver takes at most {max}; use fewer", max = super::csi::MAX_VCENTERS)]
+    #[error("{count} vSphere connections are given and the CSI driver takes at most {max}", max = super::csi::MAX_VCENTERS)]
     TooManyConnections {
         /// How many there are.
         count: usize,
     },
 
     /// Connection names become keys of Secrets.
-    #[error("connection {name:?} cannot be part of a Secret key; use letters, digits, '-' and '.', at most 200 of them")]
+    #[error("connection {name:?} cannot be part of a Secret key")]
     ConnectionName {
         /// The name.
         name: String,
     },
 
     /// Two connections of one name.
-    #[error("connection {name:?} is given twice; name each once")]
+    #[error("connection {name:?} is given twice")]
     SameName {
         /// The name.
         name: String,
     },
 
     /// Two connections to one address: a driver would use one of the two at random.
-    #[error("connections {first:?} and {second:?} both have the address {server}; drop one of them")]
+    #[error("connections {first:?} and {second:?} both have the address {server}")]
     SameServer {
         /// The address.
         server: String,
@@ -43,7 +44,7 @@ pub enum ConfigError {
     },
 
     /// The address cannot be dialled or written down.
-    #[error("connection {name:?}: {server:?} is not an address; write a host name or an IP address, without scheme, port or brackets")]
+    #[error("connection {name:?}: {server:?} is not an address")]
     Server {
         /// The connection.
         name: String,
@@ -52,7 +53,7 @@ pub enum ConfigError {
     },
 
     /// A user or a password is missing.
-    #[error("connection {name:?}: the {field} is empty; set it in the Secret of the connection")]
+    #[error("connection {name:?}: the {field} is empty")]
     Missing {
         /// The connection.
         name: String,
@@ -61,7 +62,7 @@ pub enum ConfigError {
     },
 
     /// The grammar has no way to write this character.
-    #[error("{place}: the {field} contains {character}, which the CSI driver's file cannot carry; choose one without it")]
+    #[error("{place}: the {field} contains {character}, which the CSI driver's file cannot carry")]
     Character {
         /// The connection or the part of the options.
         place: String,
@@ -72,9 +73,7 @@ pub enum ConfigError {
     },
 
     /// CSI 3.1.2 and later take only two forms of a user name.
-    #[error(
-        "connection {name:?}: CSI {version} does not accept the user {user:?}; write it as user@domain or DOMAIN\\user, in letters, digits, '.', '-' and '_'"
-    )]
+    #[error("connection {name:?}: CSI {version} does not accept the user {user:?}")]
     User {
         /// The connection.
         name: String,
@@ -85,9 +84,7 @@ pub enum ConfigError {
     },
 
     /// Datacenters are written as one comma-separated list.
-    #[error(
-        "connection {name:?}: the datacenter {datacenter:?} cannot be named in a driver's list, because {because}; rename it in vCenter, or list no datacenters to use all"
-    )]
+    #[error("connection {name:?}: the datacenter {datacenter:?} cannot be named in a driver's list, because {because}")]
     Datacenter {
         /// The connection.
         name: String,
@@ -98,7 +95,7 @@ pub enum ConfigError {
     },
 
     /// The bundle is no bundle.
-    #[error("connection {name:?}: the CA bundle {because}; give the certificates of the authority in PEM form, and nothing else")]
+    #[error("connection {name:?}: the CA bundle {because}")]
     CaBundle {
         /// The connection.
         name: String,
@@ -108,7 +105,7 @@ pub enum ConfigError {
 
     /// The driver compares SHA-1 thumbprints alone, and the connection has one of SHA-256.
     #[error(
-        "connection {name:?}: {driver} {version} compares SHA-1 thumbprints only, and that of the certificate is not known before the connection was checked; wait for the check, or write the SHA-1 thumbprint or a CA bundle"
+        "connection {name:?}: {driver} {version} compares SHA-1 thumbprints only, and that of the certificate is not known before the connection was checked"
     )]
     Sha1Unknown {
         /// The connection.
@@ -120,9 +117,7 @@ pub enum ConfigError {
     },
 
     /// Before 3.3.0 the CSI driver has one `ca-file` and one `thumbprint` for all vCenters.
-    #[error(
-        "CSI {version} checks the certificates of all vCenters in one way, and the {count} connections differ; use CSI 3.3.0 or later, or give all of them the same CA bundle"
-    )]
+    #[error("CSI {version} checks the certificates of all vCenters in one way, and the {count} connections differ")]
     OneTrustForAll {
         /// The driver.
         version: DriverVersion,
@@ -131,7 +126,7 @@ pub enum ConfigError {
     },
 
     /// Before 3.0.0 the CSI driver knows one vCenter only.
-    #[error("CSI {version} knows one vCenter and {count} are given; use CSI 3.0.0 or later, or one connection")]
+    #[error("CSI {version} knows one vCenter and {count} are given")]
     OneVcenterOnly {
         /// The driver.
         version: DriverVersion,
@@ -140,16 +135,14 @@ pub enum ConfigError {
     },
 
     /// With several vCenters volumes are placed by topology.
-    #[error(
-        "{count} vCenters are given without topology categories, which the CSI driver needs to choose between them; set topologyCategories and tag every vCenter with them"
-    )]
+    #[error("{count} vCenters are given without topology categories, which the CSI driver needs to choose between them")]
     TopologyNeeded {
         /// How many connections.
         count: usize,
     },
 
     /// Too many, or one that cannot be written down.
-    #[error("the topology categories {categories:?} cannot be used, because {because}; name at most {max} tag categories of vCenter", max = super::csi::MAX_CATEGORIES)]
+    #[error("the topology categories {categories:?} cannot be used, because {because}")]
     Topology {
         /// The categories.
         categories: Vec<String>,
@@ -158,7 +151,7 @@ pub enum ConfigError {
     },
 
     /// The cluster id marks volumes in vCenter.
-    #[error("the cluster id {id:?} {because}; use 1 to {max} printable characters, unique in every vCenter", max = super::csi::MAX_CLUSTER_ID)]
+    #[error("the cluster id {id:?} {because}")]
     ClusterId {
         /// The id.
         id: String,
@@ -167,7 +160,7 @@ pub enum ConfigError {
     },
 
     /// A text of the options that no driver list can carry.
-    #[error("{field} {text:?} cannot be used, because {because}; write another")]
+    #[error("{field} {text:?} cannot be used, because {because}")]
     Text {
         /// Which option.
         field: &'static str,
@@ -176,4 +169,41 @@ pub enum ConfigError {
         /// What is wrong with it.
         because: &'static str,
     },
+
+    /// Not what the driver reads as a subnet; it would take no address at all.
+    #[error("the subnet {text:?} is not in CIDR form")]
+    Subnet {
+        /// The text.
+        text: String,
+    },
+}
+
+impl Remedy for ConfigError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some(match self {
+            Self::NoConnection => "Name at least one.".into(),
+            Self::TooManyConnections { .. } => "Use fewer.".into(),
+            Self::ConnectionName { .. } => "Use letters, digits, '-' and '.', at most 200 of them.".into(),
+            Self::SameName { .. } => "Name each once.".into(),
+            Self::SameServer { .. } => "Drop one of them.".into(),
+            Self::Server { .. } => "Write a host name or an IP address, without scheme, port or brackets.".into(),
+            Self::Missing { .. } => "Set it in the Secret of the connection.".into(),
+            Self::Character { .. } => "Choose one without it.".into(),
+            Self::User { .. } => "Write it as user@domain or DOMAIN\\user, in letters, digits, '.', '-' and '_'.".into(),
+            Self::Datacenter { .. } => "Rename it in vCenter, or list no datacenters to use all.".into(),
+            Self::CaBundle { .. } => "Give the certificates of the authority in PEM form, and nothing else.".into(),
+            Self::Sha1Unknown { .. } => "Wait for the check, or write the SHA-1 thumbprint or a CA bundle.".into(),
+            Self::OneTrustForAll { .. } => "Use CSI 3.3.0 or later, or give all of them the same CA bundle.".into(),
+            Self::OneVcenterOnly { .. } => "Use CSI 3.0.0 or later, or one connection.".into(),
+            Self::TopologyNeeded { .. } => "Set topologyCategories and tag every vCenter with them.".into(),
+            Self::Topology { .. } => format!("Name at most {max} tag categories of vCenter.", max = super::csi::MAX_CATEGORIES).into(),
+            Self::ClusterId { .. } => format!(
+                "Use 1 to {max} printable characters, unique in every vCenter.",
+                max = super::csi::MAX_CLUSTER_ID
+            )
+            .into(),
+            Self::Subnet { .. } => "Write an address and the length of its prefix, such as 192.168.10.0/24 or fd00:10::/64.".into(),
+            Self::Text { .. } => "Write another.".into(),
+        })
+    }
 }

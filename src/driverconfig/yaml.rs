@@ -32,3 +32,23 @@ pub(super) fn list<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let items: Vec<_> = texts.into_iter().map(quoted).collect();
     format!("[{}]", items.join(", "))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn yaml_quoted_text_escapes_what_is_not_plain() {
+        for (text, expected) in [
+            ("a\"b\\ ~", r#""a\"b\\ ~""#),
+            ("\u{7}", r#""\u0007""#),
+            ("é", "\"é\""),
+            // A letter of the last plane with four digits, and no letter of it.
+            ("\u{FFDC}\u{FFFD}", "\"\u{FFDC}\\uFFFD\""),
+            // A letter of the first plane with more, and no letter.
+            ("\u{10000}\u{1F600}", r#""\U00010000\U0001F600""#),
+        ] {
+            assert_eq!(quoted(text), expected, "{text:?}");
+        }
+    }
+}

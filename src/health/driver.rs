@@ -1,8 +1,9 @@
 use super::{PodTrouble, Pods, Verdict, assess, log_excerpt, unserved, worst_pod};
 use crate::api::Reason;
+use crate::drivers;
 use crate::facts::Node;
 use crate::manifest::Object;
-use crate::types::{CPI, CSI, name_list};
+use crate::types::name_list;
 use std::sync::Arc;
 
 /// Whether a driver works.
@@ -42,8 +43,7 @@ impl DriverHealth {
 
 /// The health of a driver from its live objects, its pods, the EndpointSlices of its webhooks and the nodes.
 ///
-/// Beyond its workloads, a cloud provider works when every node is initialised, and a CSI driver when every Linux node has
-/// it registered.
+/// Beyond its workloads, a driver of the table works when it has done its work on every node.
 #[must_use]
 pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], slices: &[&Object], nodes: &[Arc<Node>]) -> DriverHealth {
     let mut total = Pods::default();
@@ -80,23 +80,19 @@ pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], slices
     if let Some(message) = unserved(objects, slices) {
         return not_ready(Reason::WebhookNotServed, message);
     }
-    let (lacking, reason, what): (Vec<&Arc<Node>>, _, _) = match driver {
-        CPI => (
-            nodes.iter().filter(|n| n.lacks().is_some()).collect(),
-            Reason::WaitingForNodes,
-            "initialised by the cloud provider",
-        ),
-        CSI => (
-            nodes.iter().filter(|n| n.linux && !n.csi_registered).collect(),
-            Reason::WaitingForCsiNodes,
-            "registered with the CSI driver",
-        ),
-        _ => (Vec::new(), Reason::Healthy, ""),
-    };
-    if !lacking.is_empty() {
-        let names: Vec<&str> = lacking.iter().map(|node| node.name.as_str()).collect();
-        let message = format!("{} of {} nodes are not yet {what}: {}", names.len(), nodes.len(), name_list(&names));
-        return not_ready(reason, message);
+    if let Some(rule) = drivers::known(driver).map(|driver| &driver.on_nodes) {
+        let due = nodes.iter().filter(|node| (rule.waits_for)(node).is_some());
+        let names: Vec<&str> = due.map(|node| node.name.as_str()).collect();
+        if !names.is_empty() {
+            let message = format!(
+                "{} of {} nodes are not yet {}: {}",
+                names.len(),
+                nodes.len(),
+                rule.done,
+                name_list(&names)
+            );
+            return not_ready(rule.reason, message);
+        }
     }
     DriverHealth {
         ready: true,

@@ -164,7 +164,28 @@ fn unscheduled(pod: &Object) -> Option<PodTrouble> {
         .iter()
         .find(|c| is(c, "type", "PodScheduled") && is(c, "status", "False"))?;
     let message = found.get("message").and_then(Value::as_str).unwrap_or("no node fits");
-    Some(told(pod, 3, None, message))
+    let message = format!(
+        "{}; kubectl describe pod -n {} {}",
+        first_clause(message),
+        pod.namespace(),
+        pod.name()
+    );
+    Some(told(pod, 3, None, &message))
+}
+
+/// As much of the scheduler's message as says why: without its words on preemption, and only the first reasons.
+fn first_clause(message: &str) -> String {
+    const REASONS: usize = 2;
+    let message = message
+        .split(" preemption:")
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches([' ', '.']);
+    let reasons: Vec<&str> = message.split(", ").collect();
+    match reasons.len() {
+        few if few <= REASONS => message.to_owned(),
+        all => format!("{}, and {} more", reasons[..REASONS].join(", "), all - REASONS),
+    }
 }
 
 #[cfg(test)]
@@ -193,7 +214,7 @@ mod tests {
         assert_eq!(say(&[&healthy, &starting]), None);
         assert_eq!(
             say(&[&healthy, &unscheduled]).as_deref(),
-            Some("pod n/p finds no node: 0/4 nodes are available")
+            Some("pod n/p finds no node: 0/4 nodes are available; kubectl describe pod -n n p")
         );
         assert_eq!(
             say(&[&unscheduled, &healthy, &crashing]).as_deref(),
@@ -201,6 +222,23 @@ mod tests {
         );
         assert!(worst_pod([&crashing]).is_some_and(|found| found.crashed()));
         assert!(worst_pod([&unscheduled]).is_some_and(|found| !found.crashed()));
+    }
+
+    #[test]
+    fn scheduler_message_is_cut_after_two_reasons() {
+        for (message, expected) in [
+            ("0/4 nodes are available", "0/4 nodes are available"),
+            (
+                "0/4 nodes are available: 1 node(s) were unschedulable, 3 node(s) didn't match Pod's node affinity/selector. preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling.",
+                "0/4 nodes are available: 1 node(s) were unschedulable, 3 node(s) didn't match Pod's node affinity/selector",
+            ),
+            (
+                "0/9 nodes are available: 1 Insufficient cpu, 2 Insufficient memory, 3 node(s) were unschedulable, 3 Too many pods.",
+                "0/9 nodes are available: 1 Insufficient cpu, 2 Insufficient memory, and 2 more",
+            ),
+        ] {
+            assert_eq!(first_clause(message), expected);
+        }
     }
 
     #[test]

@@ -20,6 +20,16 @@ pub struct Pods {
     pub ready: i64,
     /// Wanted.
     pub wanted: i64,
+    /// At the newest revision of their workload, of those that are wanted.
+    pub updated: i64,
+}
+
+impl Pods {
+    /// How many are at the newest revision, as long as that is not all of them.
+    #[must_use]
+    pub fn rollout(&self) -> Option<String> {
+        (self.updated < self.wanted).then(|| format!("{}/{}", self.updated, self.wanted))
+    }
 }
 
 impl fmt::Display for Pods {
@@ -32,6 +42,7 @@ impl std::ops::AddAssign for Pods {
     fn add_assign(&mut self, other: Self) {
         self.ready += other.ready;
         self.wanted += other.wanted;
+        self.updated += other.updated;
     }
 }
 
@@ -40,28 +51,34 @@ pub(super) fn assess(object: &Object) -> Option<(Verdict, Pods)> {
     let number = |pointer: &str| object.number(pointer).unwrap_or(0);
     let (updated, available, pods) = match object.kind() {
         "DaemonSet" => {
+            let (wanted, updated) = (number("/status/desiredNumberScheduled"), number("/status/updatedNumberScheduled"));
             let pods = Pods {
                 ready: number("/status/numberReady"),
-                wanted: number("/status/desiredNumberScheduled"),
+                wanted,
+                updated: at_newest(object, updated, wanted),
             };
-            (number("/status/updatedNumberScheduled"), number("/status/numberAvailable"), pods)
+            (updated, number("/status/numberAvailable"), pods)
         }
         "Deployment" | "StatefulSet" | "ReplicaSet" => {
-            let pods = Pods {
-                ready: number("/status/readyReplicas"),
-                wanted: object.number("/spec/replicas").unwrap_or(1),
-            };
-            let updated = if object.kind() == "ReplicaSet" {
+            let updated = number(if object.kind() == "ReplicaSet" {
                 "/status/fullyLabeledReplicas"
             } else {
                 "/status/updatedReplicas"
+            });
+            let wanted = object.number("/spec/replicas").unwrap_or(1);
+            let pods = Pods {
+                ready: number("/status/readyReplicas"),
+                wanted,
+                updated: at_newest(object, updated, wanted),
             };
-            (number(updated), number("/status/availableReplicas"), pods)
+            (updated, number("/status/availableReplicas"), pods)
         }
         "Pod" => {
+            let wanted = i64::from(object.text("/status/phase") != "Succeeded");
             let pods = Pods {
                 ready: i64::from(condition(object, "Ready", "True").is_some()),
-                wanted: i64::from(object.text("/status/phase") != "Succeeded"),
+                wanted,
+                updated: wanted,
             };
             return Some((pod(object), pods));
         }
@@ -69,6 +86,15 @@ pub(super) fn assess(object: &Object) -> Option<(Verdict, Pods)> {
         _ => return None,
     };
     Some((rollout(object, updated, available, pods), pods))
+}
+
+/// How many of the wanted pods count as being at the newest revision: none, as long as the controller has not seen that there is one;
+/// all, where older ones may stay.
+fn at_newest(object: &Object, updated: i64, wanted: i64) -> i64 {
+    if object.number("/status/observedGeneration") != object.number("/metadata/generation") {
+        return 0;
+    }
+    updated.min(wanted) + (wanted - newest(object, wanted))
 }
 
 fn rollout(object: &Object, updated: i64, available: i64, pods: Pods) -> Verdict {

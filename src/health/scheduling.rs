@@ -57,7 +57,7 @@ fn is_apart(workload: &Object) -> bool {
 }
 
 /// Why the pod may not run on the node.
-fn refusal(pod: &Value, node: &Node) -> Option<String> {
+pub(super) fn refusal(pod: &Value, node: &Node) -> Option<String> {
     let selector = pod.get("nodeSelector").and_then(Value::as_object);
     for (key, wanted) in selector.into_iter().flatten() {
         let wanted = wanted.as_str().unwrap_or_default();

@@ -1,5 +1,5 @@
 use crate::api::{APPLIED_ANNOTATION, MANAGED_BY, MANAGED_BY_LABEL, PART_OF_LABEL};
-use crate::types::{Digest, ObjectId};
+use crate::types::{Digest, ObjectId, Remedy};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
@@ -76,9 +76,15 @@ impl PartialEq for Object {
 
 /// The value is not a Kubernetes object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("an object lacks {missing}; every Kubernetes object needs apiVersion, kind and metadata.name")]
+#[error("an object lacks {missing}")]
 pub struct ManifestError {
     missing: &'static str,
+}
+
+impl Remedy for ManifestError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some("Write it there: every Kubernetes object needs apiVersion, kind and metadata.name.".into())
+    }
 }
 
 impl Object {
@@ -117,7 +123,7 @@ impl Object {
         self.0.value.get_or_init(|| self.0.read())
     }
 
-    /// The JSON value, for one look: of an object at rest it is not kept.
+    /// The JSON value, for one use: of an object at rest it is not kept.
     #[must_use]
     pub fn look(&self) -> Cow<'_, Value> {
         match self.0.value.get() {
@@ -126,7 +132,7 @@ impl Object {
         }
     }
 
-    /// The same object at rest: its content is text until somebody asks for more than one look. A tree takes ten times the memory, and
+    /// The same object at rest: its content is text until it is needed for more than one use. A tree takes ten times the memory, and
     /// most objects are looked into once.
     #[must_use]
     pub fn at_rest(&self) -> Self {
@@ -221,7 +227,7 @@ impl Object {
         self.0.id.clone()
     }
 
-    /// The same, for one look.
+    /// The same, for one use.
     #[must_use]
     pub fn identity(&self) -> &ObjectId {
         &self.0.id
@@ -306,7 +312,7 @@ impl Object {
     }
 
     /// Writes `stringData` of a Secret as `data`, which is what the API server keeps of it.
-    pub(super) fn encode_strings(&mut self) {
+    pub fn encode_strings(&mut self) {
         if !self.is_secret() {
             return;
         }

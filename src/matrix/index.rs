@@ -19,7 +19,7 @@ pub struct Index {
     pub sources: BTreeMap<String, Source>,
     /// What must hold before certain upgrades, in words, by the name used in [`UpgradesFrom::preconditions`].
     pub preconditions: BTreeMap<String, String>,
-    /// vCenter builds whose reported version says less than it should.
+    /// vCenter builds whose reported version is less precise than it should be.
     pub vcenter_builds: Vec<BuildFloor>,
     /// The drivers by name.
     pub drivers: BTreeMap<DriverName, Driver>,
@@ -236,12 +236,6 @@ impl Requirement {
     pub fn accepts(&self, version: &DriverVersion) -> bool {
         self.min.as_ref().is_none_or(|min| version >= min) && self.max.as_ref().is_none_or(|max| version <= max)
     }
-
-    /// Whether only some versions of the other driver will do.
-    #[must_use]
-    pub fn is_choosy(&self) -> bool {
-        self.min.is_some() || self.max.is_some()
-    }
 }
 
 impl fmt::Display for Requirement {
@@ -282,6 +276,9 @@ pub struct UpgradesFrom {
     /// What must hold first, by names of [`Index::preconditions`].
     #[serde(default)]
     pub preconditions: Vec<String>,
+    /// There is no way back to an older version.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub irreversible: bool,
 }
 
 /// A container image.

@@ -1,8 +1,8 @@
 //! Every mistake in an index at once, with its place. [`Index::parse`](super::Index::parse) stops at the first one that matters;
-//! this is for whoever writes an index.
+//! this is for the author of an index.
 
-mod choosable;
-mod original;
+mod legacy;
+mod reachable;
 mod structure;
 mod versions;
 
@@ -11,6 +11,7 @@ use crate::types::{ChartRef, Digest, DriverName, DriverVersion};
 use crate::yaml::{self, YamlError};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::num::NonZero;
 
 /// Something wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +55,7 @@ impl Place {
     }
 }
 
-/// What an entry says about its chart, for whoever can read files to hold against the package.
+/// What an entry says about its chart, for a caller that can read files to compare with the package.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Promise {
     /// Where it says so.
@@ -69,7 +70,7 @@ pub struct Promise {
     pub images: Vec<Image>,
 }
 
-/// What was found, and what is left to check for whoever can read files.
+/// What was found, and what is left to check for a caller that can read files.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
     /// The mistakes, in the order in which they were found.
@@ -120,14 +121,14 @@ pub fn lint(text: &str, lender: &Index) -> Report {
         Err(error) => {
             report.add(&Place::default(), "", error.to_string());
             if let (YamlError::Read { line, column, message }, Some(finding)) = (error, report.findings.first_mut()) {
-                finding.line = Some(line).filter(|line| *line > 0);
+                finding.line = NonZero::new(line).map(NonZero::get);
                 finding.problem = format!("{message} (column {column})");
             }
             return report;
         }
     };
-    if super::original::is(&index) {
-        original::check(&index, lender, &mut report);
+    if super::legacy_format::is(&index) {
+        legacy::check(&index, lender, &mut report);
         return report;
     }
     structure::check(&index, &mut report);
@@ -136,7 +137,7 @@ pub fn lint(text: &str, lender: &Index) -> Report {
     for (name, driver) in drivers(&index) {
         candidates.extend(versions::check(&index, name, driver, &mut report));
     }
-    choosable::check(candidates, &mut report);
+    reachable::check(candidates, &mut report);
     circles(&index, &mut report);
     report
 }
@@ -174,7 +175,7 @@ fn top(index: &Value, report: &mut Report) {
     }
 }
 
-/// Drivers that need each other in a circle: none could be installed first. One that needs itself is told at its version.
+/// Drivers that need each other in a circle: none could be installed first. One that needs itself is reported at its version.
 fn circles(index: &Value, report: &mut Report) {
     let needs = |name: &str| -> Vec<String> {
         let entries = index["drivers"][name]["versions"].as_array().into_iter().flatten();

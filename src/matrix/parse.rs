@@ -1,13 +1,14 @@
 //! From bytes to an [`Index`]: everything is checked here, so nothing has to be checked later.
 
-use super::fields::{self, Unknown};
+use super::format::{RawEntry, RawIndex, RawState, RawSupport};
 use super::index::{Driver, Entry, Facts, Feature, Index, Source, State, Support};
-use super::raw::{RawEntry, RawIndex, RawState, RawSupport};
-use super::{original, stream};
-use crate::types::{ChartRef, DriverName, VersionRange};
+use super::schema::{self, Unknown};
+use super::{legacy_format, stream};
+use crate::types::{ChartRef, DriverName, Remedy, VersionRange};
 use crate::yaml::{self, YamlError};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -43,6 +44,17 @@ pub enum IndexError {
     },
 }
 
+impl Remedy for IndexError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::NotText => Some("Save it as UTF-8.".into()),
+            Self::Yaml(_) => Some("Correct it there; an index is one YAML or JSON document.".into()),
+            Self::Foreign { .. } => Some("Use an index for this version of VDO, or the VDO that reads this one.".into()),
+            Self::Invalid { .. } => Some("Correct it there; vdoctl matrix lint lists every mistake.".into()),
+        }
+    }
+}
+
 impl Index {
     /// Reads an index from YAML or JSON, also one of the original operator (`CSI` and `CPI` at the top).
     ///
@@ -56,8 +68,8 @@ impl Index {
             return checked(raw, Vec::new(), |_, entries| Ok(entries.0));
         }
         let mut value = yaml::load_long(text).map_err(IndexError::Yaml)?;
-        if original::is(&value) {
-            return original::index(value);
+        if legacy_format::is(&value) {
+            return legacy_format::index(value);
         }
         for (field, expected) in [("apiVersion", API_VERSION), ("kind", KIND)] {
             let found = value.get(field).and_then(Value::as_str).unwrap_or_default();
@@ -69,18 +81,18 @@ impl Index {
                 });
             }
         }
-        let unknown = fields::unknown(&value);
-        if unknown.len() > fields::MAX_UNKNOWN {
+        let unknown = schema::unknown(&value);
+        if unknown.len() > schema::MAX_UNKNOWN {
             return Err(IndexError::Invalid {
                 at: "the top".into(),
                 problem: format!(
                     "it has more than {} fields that this version does not know, so it is no index of vSphere drivers",
-                    fields::MAX_UNKNOWN
+                    schema::MAX_UNKNOWN
                 ),
             });
         }
         let named = unknown.iter().map(|unknown| named(&value, unknown)).collect();
-        unknown.iter().for_each(|unknown| fields::remove(&mut value, &unknown.path));
+        unknown.iter().for_each(|unknown| schema::remove(&mut value, &unknown.path));
         let raw: RawIndex<Vec<Value>> = typed(value, "the top")?;
         checked(raw, named, |name, versions| {
             let mut known = stream::Known::default();
@@ -244,7 +256,7 @@ pub(super) fn range(min: Option<&str>, max: Option<&str>, what: &str) -> Result<
     Ok(range)
 }
 
-/// What one entry says about other parts of the index must be true.
+/// What one entry claims about other parts of the index must be true.
 fn consistent(
     entry: &Entry,
     sources: &BTreeMap<String, Source>,

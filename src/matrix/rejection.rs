@@ -1,4 +1,5 @@
-use crate::types::{DriverName, DriverVersion, KubernetesVersion, VcenterVersion, VersionRange};
+use crate::types::{DriverName, DriverVersion, KubernetesVersion, Remedy, VcenterVersion, VersionRange};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -177,6 +178,22 @@ pub struct NoFit {
 
 impl std::error::Error for NoFit {}
 
+impl Remedy for NoFit {
+    /// The advice for this driver, and for each other one under its name.
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        let named = |error: &Self| {
+            let advice = error.advice.as_ref()?;
+            Some(if self.others.is_empty() {
+                format!("{advice}.")
+            } else {
+                format!("{}: {advice}.", error.driver)
+            })
+        };
+        let all: Vec<String> = self.all().filter_map(named).collect();
+        (!all.is_empty()).then(|| all.join(" ").into())
+    }
+}
+
 impl NoFit {
     /// This driver and the others without a choice.
     pub fn all(&self) -> impl Iterator<Item = &Self> {
@@ -251,9 +268,6 @@ impl fmt::Display for NoFit {
                 f,
                 "{driver} {installed} is installed and is not to be updated, and the matrix does not know that version"
             )?,
-        }
-        if let Some(advice) = &self.advice {
-            write!(f, ". {advice}")?;
         }
         self.others.iter().try_for_each(|other| write!(f, ". Also, {other}"))
     }

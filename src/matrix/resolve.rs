@@ -1,8 +1,8 @@
-use super::advice::{advice, platform};
+use super::constraints::{Constraints, Exclusion, Verdicts, judge, misfit};
 use super::index::{Driver, Entry, Index, Requirement, State};
-use super::judge::{Bar, Verdicts, Wish, judge, misfit};
 use super::rejection::{Cause, NoFit, Rejected, Rejection};
-use super::steps::{Step, steps};
+use super::suggestion::{platform, suggestion};
+use super::upgrade_path::{Step, steps};
 use crate::types::{ChartRef, DriverName, DriverRole, DriverVersion, KubernetesVersion, VcenterVersion};
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub struct DriverRequest {
     /// The connections whose vCenters it will speak to; `None`: all.
     pub connections: Option<Vec<String>>,
     /// What is not known to hold of the preconditions of upgrades, by name, with what is known of it and what to do. An upgrade that
-    /// names one of these waits; a first installation does not. `None`: nobody has checked, and the choice names what to check.
+    /// names one of these waits; a first installation does not. `None`: not checked, and the choice names what to check.
     pub unmet: Option<BTreeMap<String, String>>,
 }
 
@@ -108,8 +108,13 @@ pub type Candidates = BTreeMap<DriverName, Vec<(DriverVersion, Option<Rejection>
 pub fn candidates(index: &Index, query: &Query<'_>) -> Candidates {
     let each = query.drivers.iter().filter_map(|(name, request)| {
         let driver = index.drivers.get(name)?;
-        let verdicts = judge(driver, query, Wish::new(driver, query, request), query.installed.get(name));
-        let owned = |(entry, bar): &(&Entry, Option<Bar>)| (entry.version.clone(), bar.and_then(|bar| verdicts.reason(entry, bar)));
+        let verdicts = judge(driver, query, Constraints::new(driver, query, request), query.installed.get(name));
+        let owned = |(entry, exclusion): &(&Entry, Option<Exclusion>)| {
+            (
+                entry.version.clone(),
+                exclusion.and_then(|exclusion| verdicts.reason(entry, exclusion)),
+            )
+        };
         Some((name.clone(), verdicts.judged.iter().map(owned).collect()))
     });
     each.collect()
@@ -163,7 +168,7 @@ pub fn resolve(index: &Index, query: &Query<'_>) -> Result<Resolution, Box<NoFit
 /// A version that may be taken.
 struct Choice<'a> {
     entry: &'a Entry,
-    /// Taken whatever it needs: somebody insisted.
+    /// Taken whatever it needs: a pin with `allowIncompatible` forces it.
     forced: bool,
     /// The feature states that its needs may depend on.
     states: &'a BTreeMap<String, bool>,
@@ -197,7 +202,7 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
         return Err(no_fit(query, name, Cause::UnknownDriver { known }, Vec::new(), None));
     };
     let installed = query.installed.get(name);
-    let verdicts = judge(driver, query, Wish::new(driver, query, request), installed);
+    let verdicts = judge(driver, query, Constraints::new(driver, query, request), installed);
     let mut good: Vec<&Entry> = verdicts.good().collect();
     // stable: newest first among the good, then newest first among the deprecated
     good.sort_by_key(|entry| matches!(entry.state, State::Deprecated(_)));
@@ -230,11 +235,11 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
             let nearest = driver.nearest(pin);
             return Err(fail(Cause::UnknownPin { pin: pin.clone(), nearest }));
         };
-        let barred = |(_, bar): &(&Entry, Bar)| matches!(bar, Bar::NoPath | Bar::Unmet | Bar::Misfit);
+        let excluded = |(_, exclusion): &(&Entry, Exclusion)| matches!(exclusion, Exclusion::NoPath | Exclusion::Unmet | Exclusion::Misfit);
         match verdicts
-            .bar(pin)
-            .filter(barred)
-            .and_then(|(entry, bar)| verdicts.reason(entry, bar))
+            .exclusion(pin)
+            .filter(excluded)
+            .and_then(|(entry, exclusion)| verdicts.reason(entry, exclusion))
         {
             None => one(entry, false, pinned(), None),
             Some(reason) if request.allow_incompatible && !entry.chart.urls.is_empty() => one(
@@ -261,7 +266,7 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
                 } else {
                     "installed, and updates are disabled"
                 };
-                let misfit = misfit(entry, query, &verdicts.wish).map(|reason| reason.to_string());
+                let misfit = misfit(entry, query, &verdicts.constraints).map(|reason| reason.to_string());
                 one(entry, true, why.to_owned(), misfit)
             }
             (UpdatePolicy::Disabled | UpdatePolicy::Frozen, Some((version, None))) => {
@@ -269,7 +274,7 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
                     installed: version.clone(),
                 }));
             }
-            (UpdatePolicy::Compatible, Some((_, Some(entry)))) if misfit(entry, query, &verdicts.wish).is_none() => {
+            (UpdatePolicy::Compatible, Some((_, Some(entry)))) if misfit(entry, query, &verdicts.constraints).is_none() => {
                 let mut choices = one(entry, false, "installed and still fits".to_owned(), None);
                 choices.extend(good.into_iter().filter(|other| other.version != entry.version).map(plain));
                 choices
@@ -292,10 +297,6 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
 /// The first combination, by the order of the choices, in which every driver has the versions of the others that it needs.
 /// Without one: for each driver the choices that fail, with the reason.
 fn together(options: &[Options<'_>]) -> Result<Vec<usize>, Vec<Vec<Rejected>>> {
-    let choosy = |choice: &Choice<'_>| choice.needs().any(Requirement::is_choosy);
-    if !options.iter().any(|options| options.choices.iter().any(choosy)) {
-        return Ok(vec![0; options.len()]);
-    }
     let mut chosen = Vec::new();
     if extend(options, &mut chosen) {
         return Ok(chosen);
@@ -322,9 +323,10 @@ fn together(options: &[Options<'_>]) -> Result<Vec<usize>, Vec<Vec<Rejected>>> {
 
 /// Completes a combination, driver after driver.
 fn extend(options: &[Options<'_>], chosen: &mut Vec<usize>) -> bool {
-    let Some(own) = options.get(chosen.len()) else { return true };
+    let (before, rest) = options.split_at(chosen.len());
+    let Some((own, rest)) = rest.split_first() else { return true };
     for (i, choice) in own.choices.iter().enumerate() {
-        let before = options
+        let before = before
             .iter()
             .zip(chosen.iter())
             .map(|(options, i)| (options.name, &options.choices[*i]));
@@ -333,8 +335,7 @@ fn extend(options: &[Options<'_>], chosen: &mut Vec<usize>) -> bool {
             .all(|(name, other)| needs_met(choice, name, other) && needs_met(other, own.name, choice));
         // a need that nothing in the rest can meet ends the search here and not at its leaves
         let possible = || {
-            let rest = options.iter().skip(chosen.len() + 1);
-            rest.into_iter()
+            rest.iter()
                 .all(|rest| rest.choices.iter().any(|other| needs_met(choice, rest.name, other)))
         };
         if agrees && possible() {
@@ -383,7 +384,7 @@ fn taken(options: &Options<'_>, choice: &Choice<'_>, query: &Query<'_>) -> Pick 
     };
     let leaves = || {
         let old = options.driver.entry(installed.filter(|version| **version != target.version)?)?;
-        misfit(old, query, &options.verdicts.wish)
+        misfit(old, query, &options.verdicts.constraints)
     };
     Pick {
         version: entry.version.clone(),
@@ -406,12 +407,12 @@ fn taken(options: &Options<'_>, choice: &Choice<'_>, query: &Query<'_>) -> Pick 
 
 fn waits(verdicts: &Verdicts<'_>, target: &DriverVersion) -> Option<Rejected> {
     let above = verdicts.judged.iter().take_while(|(entry, _)| entry.version > *target);
-    let (entry, bar) = above
-        .filter_map(|(entry, bar)| Some((entry, (*bar)?)))
-        .find(|(_, bar)| *bar == Bar::Unmet)?;
+    let (entry, exclusion) = above
+        .filter_map(|(entry, exclusion)| Some((entry, (*exclusion)?)))
+        .find(|(_, exclusion)| *exclusion == Exclusion::Unmet)?;
     Some(Rejected {
         version: entry.version.clone(),
-        reason: verdicts.reason(entry, bar)?,
+        reason: verdicts.reason(entry, exclusion)?,
     })
 }
 
@@ -432,7 +433,7 @@ fn apart(options: &Options<'_>, mut reasons: Vec<Rejected>, query: &Query<'_>) -
 }
 
 fn no_fit(query: &Query<'_>, name: &DriverName, cause: Cause, rejected: Vec<Rejected>, driver: Option<&Driver>) -> Box<NoFit> {
-    let advice = driver.and_then(|driver| advice(driver, query, query.drivers.get(name), &cause, &rejected));
+    let advice = driver.and_then(|driver| suggestion(driver, query, query.drivers.get(name), &cause, &rejected));
     Box::new(NoFit {
         driver: name.clone(),
         cause,

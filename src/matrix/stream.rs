@@ -1,9 +1,9 @@
 //! An index in JSON, read entry by entry: of 100,000 versions no more than one stands in memory in the form in which it is written, and
 //! versions of which the same is known share it.
 
+use super::format::{RawEntry, RawIndex};
 use super::index::{Entry, Facts};
 use super::parse::entry;
-use super::raw::{RawEntry, RawIndex};
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use std::collections::HashSet;
 use std::fmt;

@@ -1,15 +1,21 @@
 use super::prune::PROTECTED;
 use super::recreate::replaceable;
 use super::{Desired, Inventory, Step};
+use crate::types::Remedy;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// A plan broke a rule that every plan must keep: a defect of ours, caught before the first write.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the plan was refused before its first write, because {rule}; nothing was changed, please report this with the output of vdoctl diff"
-)]
+#[error("the plan was refused before its first write, because {rule}; nothing was changed")]
 pub struct PlanRejected {
     rule: String,
+}
+
+impl Remedy for PlanRejected {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some("Please report this with the output of vdoctl diff.".into())
+    }
 }
 
 /// Holds what is about to be written against the rules that no plan may break, whatever made it.

@@ -144,6 +144,11 @@ mod tests {
         };
         use ConflictPolicy::{Fail, Own, Yield};
         let (replicas, image) = ("spec.replicas", "spec.containers[0].image");
+        let marks = [
+            "metadata.labels[vdo.vmware.com/driver]",
+            "metadata.labels[applyset.kubernetes.io/part-of]",
+            "metadata.labels[app.kubernetes.io/managed-by]",
+        ];
         for (rules, ours, paths, left, take) in [
             (vec![], true, vec![replicas], vec![replicas], true),
             (vec![], false, vec![replicas], vec![replicas], false),
@@ -171,6 +176,15 @@ mod tests {
             ),
             (vec![rule(None, "spec.rep", Fail)], true, vec![replicas], vec![replicas], true),
             (vec![rule(None, "spec", Own)], false, vec![replicas], vec![replicas], true),
+            // the marks of our own are taken over with an object
+            (
+                vec![],
+                false,
+                vec![marks[0], marks[1], marks[2]],
+                vec![marks[0], marks[1], marks[2]],
+                true,
+            ),
+            (vec![], false, vec![marks[0], replicas], vec![marks[0], replicas], false),
             (
                 vec![rule(None, image, Own)],
                 false,

@@ -29,11 +29,11 @@ pub struct Drift {
 impl fmt::Display for Drift {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.path.is_empty() {
-            return write!(f, "{} was deleted by somebody and is made anew", self.id);
+            return write!(f, "{} was deleted and is recreated", self.id);
         }
         write!(f, "{}: {} is {} instead of {}", self.id, self.path, self.found, self.wanted)?;
         match (self.manager.as_str(), self.at) {
-            ("", _) => f.write_str(", changed by somebody who left no name"),
+            ("", _) => f.write_str(" (the manager is not known)"),
             (manager, Some(at)) => write!(f, ", changed by {manager} at {at}"),
             (manager, None) => write!(f, ", changed by {manager}"),
         }
@@ -131,15 +131,19 @@ pub struct Fight {
 impl fmt::Display for Fight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let who = if self.manager.is_empty() {
-            "somebody who leaves no name"
+            "another manager"
         } else {
             &self.manager
         };
+        let until = Timestamp::from_second(self.until.as_second()).unwrap_or(self.until);
+        let what = match self.path.as_str() {
+            "" => "deletes it".to_owned(),
+            path => format!("writes {path}"),
+        };
         write!(
             f,
-            "{}: {who} writes {} again and again, so the object is left as it is until {}; make {who} stop, or set the value that it \
-             wants in the VDOConfig",
-            self.id, self.path, self.until
+            "{}: {who} {what} repeatedly, so repairs are paused until {until}; stop {who}, or set the value that it wants in the VDOConfig",
+            self.id
         )
     }
 }
@@ -230,7 +234,8 @@ mod tests {
             "spec": {"replicas": 3, "containers": [container("found")]}, "data": {"a.b/c": "z"}});
         live["metadata"]["managedFields"] = json!([
             {"manager": "vdo", "operation": "Apply", "time": time(50).to_string(), "fieldsV1": {"f:spec": {"f:replicas": {}}, "f:data": {"f:a.b/c": {}}}},
-            entry("kubectl-scale", 2, &json!({"f:spec": {"f:replicas": {}}})),
+            // As kubectl scale writes it.
+            {"manager": "kubectl", "operation": "Update", "subresource": "scale", "time": time(2).to_string(), "fieldsV1": {"f:spec": {"f:replicas": {}}}},
             entry("kubectl-edit", 3, &json!({"f:spec": {"f:containers": {"k:{\"name\":\"a\"}": {"f:image": {}}, "k:{\"name\":\"b\"}": {}}}})),
             entry("older", 1, &json!({"f:spec": {"f:containers": {"k:{\"name\":\"a\"}": {"f:image": {}}}}})),
             entry("k9s", 9, &json!({"f:data": {"f:a.b/c": {}}})),
@@ -254,7 +259,7 @@ mod tests {
         assert_eq!(
             said,
             [
-                "spec.replicas 1->3 kubectl-scale Some(2)",
+                "spec.replicas 1->3 kubectl Some(2)",
                 "spec.containers[0].image \"wanted\"->\"found\" kubectl-edit Some(3)",
                 "data[a.b/c] \"x\"->\"z\" k9s Some(9)",
                 // Removed: nobody owns it, so it was the last one who wrote next to it.
@@ -264,7 +269,7 @@ mod tests {
         assert!(
             blame(&live.id(), &found, &live)[0]
                 .to_string()
-                .ends_with("spec.replicas is 3 instead of 1, changed by kubectl-scale at 1970-01-01T00:02:00Z")
+                .ends_with("spec.replicas is 3 instead of 1, changed by kubectl at 1970-01-01T00:02:00Z")
         );
     }
 
@@ -320,10 +325,22 @@ mod tests {
             (fight.manager.as_str(), fight.path.as_str(), fight.until),
             ("tuner", "spec.replicas", time(257))
         );
-        assert!(fight.to_string().contains("make tuner stop"));
+        assert!(
+            fight.to_string().contains("tuner writes spec.replicas repeatedly") && fight.to_string().contains("stop tuner"),
+            "{fight}"
+        );
         // The opponent has stopped: the next slip is one like any other.
-        history.repaired(&slip("kubectl-edit"), time(268));
-        assert_eq!(history.fights(time(268)), []);
+        history.repaired(&slip("kubectl-edit"), time(267));
+        assert_eq!(history.fights(time(267)), []);
+    }
+
+    #[test]
+    fn drift_repair_counts_for_ten_minutes() {
+        for (minutes, fights) in [([0, 5, 9], 1), ([0, 5, 10], 0), ([0, 9, 18], 0)] {
+            let mut history = History::default();
+            minutes.iter().for_each(|minute| history.repaired(&slip("tuner"), time(*minute)));
+            assert_eq!(history.fights(time(minutes[2])).len(), fights, "{minutes:?}");
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! A driver, or an operator of drivers, that somebody else runs in the same cluster.
 
 use super::{Desired, Ownership, ownership};
+use crate::drivers;
 use crate::manifest::Object;
-use crate::types::{CPI, CSI, CSI_DRIVER, DriverName};
+use crate::types::DriverName;
 
 /// The original operator (vmware-tanzu) installs the same drivers.
 pub const ORIGINAL_OPERATOR: &str = "vdo-controller-manager";
@@ -51,11 +52,11 @@ fn foreigner(desired: &[Desired], object: &Object, apply_set: &str) -> Option<Fo
         Some(own) => &*own.driver,
         None => {
             let rival = |d: &&Desired| d.object.pod_spec().is_some() && d.object.name() == object.name();
-            let known = |d: &&Desired| *d.driver == *CSI && object.name() == CSI_DRIVER;
+            let known = |d: &&Desired| drivers::known(&d.driver).is_some_and(|known| known.csi_driver == Some(object.name()));
             &*desired.iter().find(|d| rival(d) || known(d))?.driver
         }
     };
-    let what = if driver == CPI { "the cloud provider" } else { "the driver" };
+    let what = drivers::known(driver).map_or("the driver", |known| known.what);
     match (whose, own) {
         (Ownership::Foreign { who }, _) => because(
             driver,
@@ -72,6 +73,7 @@ fn foreigner(desired: &[Desired], object: &Object, apply_set: &str) -> Option<Fo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drivers::{CPI, CSI, CSI_DRIVER};
     use serde_json::{Value, json};
 
     fn object(kind: &str, namespace: &str, name: &str, more: &Value) -> Object {

@@ -100,6 +100,12 @@ impl Plan {
         self.waiting.push(wait.clone());
     }
 
+    /// Whether a driver has not reached what is wanted.
+    #[must_use]
+    pub fn is_unfinished(&self, driver: &str) -> bool {
+        self.unfinished.contains(driver)
+    }
+
     /// Writes nothing at all of a driver.
     pub fn pause(&mut self, driver: &str) {
         self.close(&Gate::Paused, |step| step.driver() == driver);
@@ -173,9 +179,10 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drivers::{CPI, CSI};
     use crate::manifest::Object;
     use crate::plan::{Change, PlannedStep, dependencies};
-    use crate::types::{CPI, CSI, ObjectId};
+    use crate::types::ObjectId;
     use serde_json::{Value, json};
 
     fn create(driver: &str, wave: u8, value: Value) -> Step {
@@ -324,5 +331,131 @@ mod tests {
         let gates: Vec<&Gate> = plan.steps.iter().map(|planned| &planned.gate).collect();
         assert_eq!(gates, [&Gate::Open, &Gate::NeedsApproval]);
         assert_eq!(plan.held_drivers(), [CSI].into());
+    }
+
+    fn gates(plan: &Plan) -> Vec<&Gate> {
+        plan.steps.iter().map(|planned| &planned.gate).collect()
+    }
+
+    #[test]
+    fn hold_waves_leaves_recreation_of_lower_wave_and_closes_removals() {
+        let id = || ObjectId::new("", "ConfigMap", "n", "c");
+        let delete = |driver: &str| Step::Delete {
+            id: id(),
+            api_version: "v1".into(),
+            uid: "u".into(),
+            wave: 2,
+            driver: driver.into(),
+        };
+        let replace = Step::Replace {
+            id: id(),
+            api_version: "v1".into(),
+            uid: "u".into(),
+            keep_pods: false,
+            digest: String::new(),
+            fields: Vec::new(),
+            wave: 2,
+            driver: CSI.into(),
+        };
+        let mut plan = plan(&[replace, of(CSI, "DaemonSet", "b", 5), delete(CSI), delete(CPI)]);
+        let wait = refused(CSI).remove(CSI).expect("one");
+        plan.hold_waves(5, &wait);
+        let closed = Gate::Waits(wait);
+        assert_eq!(gates(&plan), [&Gate::Open, &closed, &closed, &Gate::Open]);
+        assert!(plan.unfinished.contains(CSI));
+    }
+
+    #[test]
+    fn pause_closes_every_step_of_one_driver() {
+        let mut plan = plan(&[of(CSI, "ConfigMap", "a", 2), of(CPI, "ConfigMap", "b", 2)]);
+        plan.pause(CSI);
+        assert_eq!(gates(&plan), [&Gate::Paused, &Gate::Open]);
+        assert_eq!(plan.paused, [CSI.to_owned()].into());
+    }
+
+    /// What is of a wave in which something waits for its definition cannot be tried on the server, and neither can what follows.
+    #[test]
+    fn deferred_step_closes_its_wave_and_later_ones_of_its_driver() {
+        let [definition, map, other, guest, _] = all();
+        let steps = [
+            definition,
+            map,
+            other,
+            of("guest", "Secret", "first", 1),
+            guest,
+            of("guest", "DaemonSet", "last", 4),
+        ];
+        let mut plan = plan(&steps);
+        plan.close_deferred();
+        let closed: Vec<bool> = plan.steps.iter().map(|planned| planned.gate != Gate::Open).collect();
+        assert_eq!(closed, [false, false, false, false, true, true]);
+        let Gate::Waits(wait) = &plan.steps[5].gate else {
+            panic!("{:?}", plan.steps[5].gate)
+        };
+        assert_eq!((wait.driver.as_str(), wait.reason), ("guest", Reason::Progressing));
+        assert!(wait.message.starts_with("X guest is tried on the server when"), "{}", wait.message);
+    }
+
+    #[test]
+    fn dropped_step_leaves_the_others_with_their_dependencies() {
+        let steps = [
+            of(CSI, "ConfigMap", "a", 2),
+            of(CSI, "ConfigMap", "b", 2),
+            of(CPI, "ConfigMap", "c", 2),
+            of(CSI, "DaemonSet", "d", 5),
+            of(CPI, "DaemonSet", "e", 4),
+        ];
+        let mut plan = plan(&steps);
+        plan.drop_steps(|step| step.id().is_some_and(|id| id.name == "b"));
+        let left: Vec<(String, &[usize])> = plan
+            .steps
+            .iter()
+            .map(|planned| {
+                (
+                    planned.step.id().map(|id| id.name.clone()).unwrap_or_default(),
+                    planned.depends_on.as_slice(),
+                )
+            })
+            .collect();
+        let expected: [(String, &[usize]); 4] = [("a".into(), &[]), ("c".into(), &[]), ("d".into(), &[0]), ("e".into(), &[1])];
+        assert_eq!(left, expected);
+    }
+
+    #[test]
+    fn contention_pauses_open_repair_and_not_change() {
+        let now = Timestamp::from_second(1_000).expect("a time");
+        let mut history = History::default();
+        let restore = |driver: &str, name: &str| match of(driver, "ConfigMap", name, 2) {
+            Step::Apply {
+                object,
+                wave,
+                driver,
+                take,
+                ..
+            } => Step::Apply {
+                object,
+                change: Change::Restore,
+                wave,
+                driver,
+                take,
+            },
+            other => other,
+        };
+        for name in ["a", "b", "c"] {
+            let drift = crate::plan::Drift::deleted(ObjectId::new("", "ConfigMap", "n", name));
+            for _ in 0..3 {
+                history.repaired(&drift, now);
+            }
+        }
+        let mut plan = plan(&[
+            restore(CSI, "a"),
+            of(CSI, "ConfigMap", "b", 2),
+            restore(CPI, "c"),
+            restore(CSI, "d"),
+        ]);
+        plan.pause(CPI);
+        let fights = plan.pause_contended(&history, now);
+        assert_eq!(fights.iter().map(|fight| fight.id.name.as_str()).collect::<Vec<_>>(), ["a"]);
+        assert_eq!(gates(&plan), [&Gate::Contended, &Gate::Open, &Gate::Paused, &Gate::Open]);
     }
 }

@@ -1,10 +1,12 @@
-use super::LastApplied;
+use super::stored_history::{first_revisions, history, history_text, part};
+use super::{PackedObjects, Revision};
 use crate::manifest::Object;
 use crate::rbac::is_prerequisite;
-use crate::types::{ById, DriverName, ObjectId};
+use crate::types::{ById, DriverName, ObjectId, Remedy};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Everything that may exist because of us. Written as a superset before the first write and narrowed after the last
@@ -17,8 +19,8 @@ pub struct Inventory {
     pub cluster_id: Option<String>,
     /// The state that a person has approved, where approval is asked for.
     pub approved: Option<String>,
-    /// What was applied last, by driver.
-    pub last: BTreeMap<DriverName, LastApplied>,
+    /// What was applied of each driver, the oldest first.
+    pub history: BTreeMap<DriverName, Vec<Revision>>,
 }
 
 /// What is known of an object in the inventory.
@@ -45,9 +47,7 @@ pub fn applied(object: &Object) -> Option<&str> {
 
 /// A stored inventory cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "the inventory in ConfigMap {name} cannot be read, and nothing is changed; restore it from a backup, or delete it: it is then rebuilt from the labels of the objects before anything is removed"
-)]
+#[error("the inventory in ConfigMap {name} cannot be read, and nothing is changed")]
 pub struct InventoryError {
     name: String,
     #[source]
@@ -61,12 +61,16 @@ pub(super) enum Damage {
     Text(#[source] serde_json::Error),
     #[error("its part {0} is not what was stored; another user changed it")]
     Changed(String),
+    #[error("its history cannot be read")]
+    History(#[source] serde_json::Error),
+    #[error("its schema is {0:?}, and this operator knows the schemas up to {FORM}")]
+    Schema(String),
 }
 
 /// An inventory that the API server would not take.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the inventory in ConfigMap {name} would have {size} bytes, and the API server takes {most}; the largest part is what is kept of driver {driver}. Nothing was changed: use a chart with fewer or smaller objects",
+    "the inventory in ConfigMap {name} would have {size} bytes, and the API server takes {most}; the largest part is what is kept of driver {driver}; nothing was changed",
     most = Inventory::MOST
 )]
 pub struct InventoryTooLarge {
@@ -78,12 +82,37 @@ pub struct InventoryTooLarge {
     pub driver: String,
 }
 
+impl InventoryError {
+    /// Whether a newer operator stored it.
+    #[must_use]
+    pub fn is_newer(&self) -> bool {
+        matches!(self.source, Damage::Schema(_))
+    }
+}
+
+impl Remedy for InventoryError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        if self.is_newer() {
+            return Some(
+                "Run the operator that stored it, or a newer one: its annotation applyset.kubernetes.io/tooling names the version.".into(),
+            );
+        }
+        Some("Restore it from a backup, or delete it: it is then rebuilt from the labels of the objects before anything is removed.".into())
+    }
+}
+
+impl Remedy for InventoryTooLarge {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some("Use a chart with fewer or smaller objects.".into())
+    }
+}
+
 /// The content of the ConfigMap with an inventory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
     /// What it lists, as text.
     pub data: BTreeMap<String, String>,
-    /// What was applied last, one key for each driver and its content, base64.
+    /// The objects of each revision, under a key with the driver and their digest, base64.
     pub binary: BTreeMap<String, String>,
 }
 
@@ -135,7 +164,12 @@ impl Line {
     }
 }
 
+/// The form in which an inventory is stored, under the key [`SCHEMA`]. One without it is of form 1. A change that an
+/// older operator would lose when it stores the inventory takes the next number: the older operator then changes nothing.
+const FORM: u32 = 1;
+const SCHEMA: &str = "schema";
 const OBJECTS: &str = "objects";
+const HISTORY: &str = "history";
 const CLUSTER_ID: &str = "clusterId";
 const APPROVED: &str = "approved";
 
@@ -158,14 +192,21 @@ impl Inventory {
         all.sort_by_key(|(id, _)| *id);
         let line = |(id, entry)| serde_json::to_string(&Line::new(id, entry)).unwrap_or_default();
         let lines: Vec<String> = all.into_iter().map(line).collect();
-        let mut data = BTreeMap::from([(OBJECTS.to_owned(), format!("[\n{}\n]", lines.join(",\n")))]);
+        let mut data = BTreeMap::from([
+            (SCHEMA.to_owned(), FORM.to_string()),
+            (OBJECTS.to_owned(), format!("[\n{}\n]", lines.join(",\n"))),
+        ]);
         for (key, value) in [(CLUSTER_ID, &self.cluster_id), (APPROVED, &self.approved)] {
             data.extend(value.clone().map(|value| (key.to_owned(), value)));
         }
-        let binary = self
-            .last
+        if !self.history.is_empty() {
+            data.insert(HISTORY.to_owned(), history_text(&self.history));
+        }
+        let all = self
+            .history
             .iter()
-            .map(|(driver, last)| (part(driver, last), STANDARD.encode(last.bytes())));
+            .flat_map(|(driver, revisions)| revisions.iter().map(move |revision| (driver, &revision.objects)));
+        let binary = all.map(|(driver, objects)| (part(driver, objects), STANDARD.encode(objects.bytes())));
         Stored {
             data,
             binary: binary.collect(),
@@ -183,7 +224,14 @@ impl Inventory {
             return Ok(());
         }
         let entries = |driver: &str| self.objects.values().filter(|entry| entry.driver == driver).count();
-        let weight = |driver: &String| entries(driver) * 250 + self.last.get(driver).map_or(0, |last| last.bytes().len());
+        let kept = |driver: &str| {
+            self.history
+                .get(driver)
+                .into_iter()
+                .flatten()
+                .map(|revision| revision.objects.bytes().len())
+        };
+        let weight = |driver: &String| entries(driver) * 250 + kept(driver).sum::<usize>();
         Err(InventoryTooLarge {
             name: name.to_owned(),
             size,
@@ -200,35 +248,41 @@ impl Inventory {
             name: name.to_owned(),
             source,
         };
+        if let Some(schema) = stored.data.get(SCHEMA)
+            && schema.parse().ok().is_none_or(|schema: u32| schema > FORM)
+        {
+            return Err(damaged(Damage::Schema(schema.clone())));
+        }
         let text = stored.data.get(OBJECTS).map_or("", String::as_str);
         let lines: Vec<Line> = serde_json::from_str(text).map_err(|error| damaged(Damage::Text(error)))?;
         let objects = lines.into_iter().map(Line::parts).filter(|(id, _)| !is_prerequisite(id));
-        let last = stored.binary.iter().map(|(key, text)| {
+        let parts = stored.binary.iter().map(|(key, text)| {
             let changed = || damaged(Damage::Changed(key.clone()));
-            let last = LastApplied::from_bytes(&STANDARD.decode(text).map_err(|_| changed())?);
+            let objects = PackedObjects::from_bytes(&STANDARD.decode(text).map_err(|_| changed())?);
             let driver = key.split('.').next().unwrap_or_default();
-            if part(driver, &last) != *key {
+            if part(driver, &objects) != *key {
                 return Err(changed());
             }
-            Ok((driver.to_owned(), last))
+            Ok((key.as_str(), objects))
         });
+        let parts: BTreeMap<&str, PackedObjects> = parts.collect::<Result<_, _>>()?;
+        let history = match stored.data.get(HISTORY) {
+            Some(text) => history(text, &parts).map_err(damaged)?,
+            None => first_revisions(parts),
+        };
         Ok(Self {
             objects: objects.collect(),
             cluster_id: stored.data.get(CLUSTER_ID).cloned(),
             approved: stored.data.get(APPROVED).cloned(),
-            last: last.collect::<Result<_, _>>()?,
+            history,
         })
     }
-}
-
-/// The key of what was applied last. It says what is in it, so that a change by another user is seen.
-fn part(driver: &str, last: &LastApplied) -> String {
-    format!("{driver}.{}.json.gz", last.digest())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Outcome;
 
     fn parse(data: &BTreeMap<String, String>) -> Result<Inventory, InventoryError> {
         let stored = Stored {
@@ -259,7 +313,7 @@ mod tests {
             ]),
             cluster_id: Some("id".into()),
             approved: Some("state".into()),
-            last: BTreeMap::from([("d".into(), LastApplied::of([config_map("a", "x")].iter()))]),
+            history: BTreeMap::from([("d".into(), vec![Revision::of(3, PackedObjects::of([config_map("a", "x")].iter()))])]),
         };
         assert_eq!(Inventory::parse("i", &inventory.stored()).expect("readable"), inventory);
         let empty = Inventory::default();
@@ -269,10 +323,10 @@ mod tests {
     #[test]
     fn inventory_changed_part_is_error() {
         let inventory = Inventory {
-            last: BTreeMap::from([("d".into(), LastApplied::of([config_map("a", "x")].iter()))]),
+            history: BTreeMap::from([("d".into(), vec![Revision::of(3, PackedObjects::of([config_map("a", "x")].iter()))])]),
             ..Inventory::default()
         };
-        let other = LastApplied::of([config_map("a", "y")].iter());
+        let other = PackedObjects::of([config_map("a", "y")].iter());
         for text in [STANDARD.encode(other.bytes()), "no base64".into(), String::new()] {
             let mut stored = inventory.stored();
             stored.binary.values_mut().for_each(|value| *value = text.clone());
@@ -283,6 +337,36 @@ mod tests {
                 "{said}"
             );
         }
+    }
+
+    /// Objects that are missing are stored again when the driver is healthy; an old revision without any is no use.
+    #[test]
+    fn inventory_without_a_part_keeps_the_newest_revision_only() {
+        let revision = |number: u64, text: &str| Revision {
+            outcome: Outcome::Deployed,
+            ..Revision::of(number, PackedObjects::of([config_map("a", text)].iter()))
+        };
+        let inventory = Inventory {
+            history: [("d".into(), vec![revision(1, "x"), revision(2, "y"), revision(3, "z")])].into(),
+            ..Inventory::default()
+        };
+        let without = |keeps: &dyn Fn(&str) -> bool| {
+            let mut stored = inventory.stored();
+            stored.binary.retain(|key, _| keeps(key));
+            let read = Inventory::parse("i", &stored).expect("readable");
+            let told = read.history["d"].iter().map(|r| (r.number, r.outcome, r.is_known()));
+            told.collect::<Vec<_>>()
+        };
+        let newest = part("d", &revision(3, "z").objects);
+        let (good, open) = (Outcome::Deployed, Outcome::Progressing);
+        assert_eq!(without(&|_| true), [(1, good, true), (2, good, true), (3, good, true)]);
+        assert_eq!(without(&|key| key == newest), [(3, good, true)]);
+        assert_eq!(without(&|key| key != newest), [(1, good, true), (2, good, true), (3, open, false)]);
+        assert_eq!(without(&|_| false), [(3, open, false)]);
+        let mut stored = inventory.stored();
+        stored.data.insert(HISTORY.into(), "{".into());
+        let error = Inventory::parse("i", &stored).expect_err("damaged");
+        assert!(crate::api::chain(&error).contains("its history cannot be read"), "{error:?}");
     }
 
     #[test]
@@ -327,6 +411,27 @@ mod tests {
     }
 
     #[test]
+    fn inventory_of_newer_schema_is_refused_and_says_what_to_run() {
+        let data = |schema: &str| BTreeMap::from([("schema".to_owned(), schema.to_owned()), ("objects".to_owned(), "[]".to_owned())]);
+        assert_eq!(Inventory::default().stored().data["schema"], FORM.to_string());
+        assert!(parse(&data("1")).is_ok());
+        for schema in [
+            (FORM + 1).to_string(),
+            "99".into(),
+            "v2".into(),
+            String::new(),
+            "99999999999".into(),
+        ] {
+            let error = parse(&data(&schema)).expect_err("newer");
+            let said = crate::api::chain(&error);
+            assert!(said.contains(&format!("its schema is {schema:?}")), "{said}");
+            assert!(error.is_newer() && said.contains("applyset.kubernetes.io/tooling"), "{said}");
+        }
+        let damaged = parse(&BTreeMap::from([("objects".into(), "[{".into())])).expect_err("damaged");
+        assert!(!damaged.is_newer());
+    }
+
+    #[test]
     fn inventory_damaged_data_is_error() {
         for data in [
             BTreeMap::from([("objects".into(), "[{".into())]),
@@ -336,5 +441,60 @@ mod tests {
         ] {
             assert!(parse(&data).is_err(), "{data:?}");
         }
+    }
+
+    #[test]
+    fn inventory_of_the_largest_size_fits() {
+        let of = |size: usize| Inventory {
+            cluster_id: Some("x".repeat(size)),
+            ..Inventory::default()
+        };
+        let rest = Inventory::MOST - of(0).stored().data.values().map(String::len).sum::<usize>();
+        assert_eq!(of(rest).fits("i"), Ok(()));
+        assert_eq!(of(rest + 1).fits("i").map_err(|error| error.size), Err(Inventory::MOST + 1));
+    }
+
+    /// The driver of which most is kept is named: its lines in the list, and what was applied of it last.
+    #[test]
+    fn inventory_too_large_names_driver_with_largest_part() {
+        let text: String = (0..20).map(|n: u8| crate::types::Digest::of(&[n]).hex()).collect();
+        let last = PackedObjects::of([config_map("a", &text)].iter());
+        let lines = last.bytes().len() / 250;
+        let of = |listed: usize| {
+            let entry = |driver: &str| Entry {
+                api_version: "v1".into(),
+                driver: driver.into(),
+                wave: 2,
+                uid: None,
+                applied: None,
+            };
+            let drivers = std::iter::repeat_n("listed", listed).chain(["kept"]);
+            let inventory = Inventory {
+                objects: drivers
+                    .enumerate()
+                    .map(|(n, driver)| (ObjectId::new("", "ConfigMap", "ns", format!("o{n}")), entry(driver)))
+                    .collect(),
+                cluster_id: Some("x".repeat(Inventory::MOST)),
+                history: BTreeMap::from([("kept".into(), vec![Revision::of(1, last.clone())])]),
+                ..Inventory::default()
+            };
+            inventory.fits("i").expect_err("too large").driver
+        };
+        assert!(lines > 1, "{}", last.bytes().len());
+        assert_eq!(of(lines + 1), "kept", "one line of its own, and what is kept");
+        assert_eq!(of(lines + 2), "listed");
+    }
+
+    #[test]
+    fn applied_is_the_first_sixteen_digits_of_the_digest() {
+        let of = |text: &str| {
+            let metadata = serde_json::json!({"name": "c", "annotations": {crate::api::APPLIED_ANNOTATION: text}});
+            let value = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+            applied(&Object::new(value).expect("an object")).map(str::to_owned)
+        };
+        assert_eq!(of("sha256:0123456789abcdef0123").as_deref(), Some("0123456789abcdef"));
+        assert_eq!(of("0123456789abcdef0123").as_deref(), Some("0123456789abcdef"));
+        assert_eq!(of("sha256:0123"), None);
+        assert_eq!(applied(&config_map("a", "x")), None);
     }
 }

@@ -1,97 +1,10 @@
-//! What was applied of a driver last, compressed: it is repaired to that while nothing else is known of it.
+//! What was applied of a driver last: it is repaired to that while nothing else is known of it.
 
 use super::{Desired, Entry, Inventory, applied};
 use crate::manifest::Object;
-use crate::types::{Digest, DriverName};
-use flate2::Compression;
-use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
-use serde_json::Value;
-use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
+use crate::types::{DriverName, ObjectId};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// More than this is no record of ours: the API server takes 1 MiB in all.
-const MOST: u64 = 64 << 20;
-
-/// The objects of one driver as they were applied, but for the content of Secrets, of which only the digest is kept.
-#[derive(Clone, PartialEq, Eq)]
-pub struct LastApplied(Arc<[u8]>);
-
-impl std::fmt::Debug for LastApplied {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "LastApplied({} bytes, {})", self.0.len(), self.digest())
-    }
-}
-
-impl LastApplied {
-    /// Of these objects.
-    #[must_use]
-    pub fn of<'a>(objects: impl Iterator<Item = &'a Object>) -> Self {
-        Self::pack(objects.map(|object| (key(object), without_content(object))).collect())
-    }
-
-    /// Of what is in the old one and these objects; `None` when it has all of them.
-    pub(super) fn with<'a>(old: Option<&Self>, objects: impl Iterator<Item = &'a Object>) -> Option<Self> {
-        let mut all: BTreeMap<String, Value> = old.and_then(|old| old.values().ok()).unwrap_or_default();
-        let before = all.len();
-        for object in objects {
-            all.entry(key(object)).or_insert_with(|| without_content(object));
-        }
-        (all.len() > before || old.is_none()).then(|| Self::pack(all))
-    }
-
-    fn pack(all: BTreeMap<String, Value>) -> Self {
-        let mut packed = GzEncoder::new(Vec::new(), Compression::best());
-        let values: Vec<Value> = all.into_values().collect();
-        let text = Value::Array(values).to_string();
-        // Writing into memory does not fail.
-        let bytes = packed.write_all(text.as_bytes()).and_then(|()| packed.finish()).unwrap_or_default();
-        Self(bytes.into())
-    }
-
-    /// As it was read. What is in it is looked at only when it is needed.
-    #[must_use]
-    pub fn from_bytes(bytes: &[u8]) -> Self {
-        Self(bytes.into())
-    }
-
-    /// As it is stored.
-    #[must_use]
-    pub fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    /// What it is called by: the digest of its content.
-    #[must_use]
-    pub fn digest(&self) -> String {
-        Digest::of(&self.0).hex()[..16].to_owned()
-    }
-
-    fn values(&self) -> io::Result<BTreeMap<String, Value>> {
-        let mut text = String::new();
-        GzDecoder::new(&*self.0).take(MOST).read_to_string(&mut text)?;
-        let all: Vec<Value> = serde_json::from_str(&text)?;
-        let objects = all.into_iter().filter_map(|value| Object::new(value).ok());
-        Ok(objects.map(|object| (key(&object), object.into_value())).collect())
-    }
-}
-
-/// Two states of one object are two.
-fn key(object: &Object) -> String {
-    format!("{} {}", object.id(), object.applied().unwrap_or_default())
-}
-
-fn without_content(object: &Object) -> Value {
-    let mut value = object.look().into_owned();
-    if object.is_secret()
-        && let Some(fields) = value.as_object_mut()
-    {
-        fields.remove("data");
-        fields.remove("stringData");
-    }
-    value
-}
 
 impl Inventory {
     /// What was applied last of a driver: of each object the state that the live one says it was given or, where there is none, the one
@@ -100,12 +13,12 @@ impl Inventory {
     pub fn last_applied<'a>(
         &self,
         driver: &str,
-        live: impl Fn(&crate::types::ObjectId) -> Option<&'a Object>,
+        live: impl Fn(&ObjectId) -> Option<&'a Object>,
         secrets: &[Object],
     ) -> Option<Vec<Desired>> {
-        let all = self.last.get(driver)?.values().ok()?;
-        let mut by_id: BTreeMap<crate::types::ObjectId, Vec<Object>> = BTreeMap::new();
-        for object in all.into_values().filter_map(|value| Object::new(value).ok()) {
+        let revisions = self.history.get(driver)?;
+        let mut by_id: BTreeMap<ObjectId, Vec<Object>> = BTreeMap::new();
+        for object in revisions.iter().rev().flat_map(|revision| revision.objects.objects()) {
             by_id.entry(object.id()).or_default().push(object);
         }
         let name: Arc<str> = driver.into();
@@ -137,7 +50,7 @@ impl Inventory {
 
     /// The drivers of which anything may exist.
     #[must_use]
-    pub fn drivers(&self) -> std::collections::BTreeSet<DriverName> {
+    pub fn drivers(&self) -> BTreeSet<DriverName> {
         self.objects.values().map(|entry| entry.driver.clone()).collect()
     }
 }
@@ -146,5 +59,74 @@ impl Entry {
     /// Whether this is the state that was applied when the driver was in sync last.
     fn was(&self, state: &Object) -> bool {
         self.applied.is_some() && self.applied.as_deref() == applied(state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::{Owner, stamp};
+    use crate::plan::{PackedObjects, Revision};
+    use serde_json::json;
+
+    fn object(kind: &str, name: &str, content: &str) -> Object {
+        let value = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "n"}, "data": {"content": content}});
+        let mut all = [Object::new(value).expect("an object")];
+        let owner = Owner {
+            apply_set: "set".into(),
+            driver: "d".into(),
+            version: "1.0.0".into(),
+            salt: String::new(),
+        };
+        stamp(&mut all, &owner);
+        let [object] = all;
+        object
+    }
+
+    fn inventory(driver: &str, kept: &[Object], listed: &[(&Object, bool)]) -> Inventory {
+        let entry = |(object, known): &(&Object, bool)| {
+            let entry = Entry {
+                api_version: "v1".into(),
+                driver: driver.into(),
+                wave: 2,
+                uid: None,
+                applied: applied(object).filter(|_| *known).map(str::to_owned),
+            };
+            (object.id(), entry)
+        };
+        Inventory {
+            objects: listed.iter().map(entry).collect(),
+            history: [("d".to_owned(), vec![Revision::of(1, PackedObjects::of(kept.iter()))])].into(),
+            ..Inventory::default()
+        }
+    }
+
+    /// The state that the live object was given; where there is none, the one of the last commit; and what is listed of this driver only.
+    #[test]
+    fn last_applied_state_is_that_of_live_object_or_last_commit() {
+        let (old, new) = (object("ConfigMap", "a", "old"), object("ConfigMap", "a", "new"));
+        let secret = object("Secret", "s", "old");
+        let other_secret = object("Secret", "s", "new");
+        let all = [old.clone(), new.clone(), secret.clone()];
+        let find = |inventory: &Inventory, live: &[&Object], secrets: &[Object]| -> Option<Vec<String>> {
+            let of = |id: &ObjectId| live.iter().copied().find(|live| live.id() == *id);
+            let found = inventory.last_applied("d", of, secrets)?;
+            let content = |d: &Desired| format!("{} {}", d.object.name(), d.object.value()["data"]["content"]);
+            Some(found.iter().map(content).collect())
+        };
+        let listed = inventory("d", &all, &[(&old, true), (&secret, true)]);
+        let some = |all: &[&str]| Some(all.iter().map(|text| (*text).to_owned()).collect());
+        assert_eq!(find(&listed, &[], &[]), some(&["a \"old\""]));
+        assert_eq!(find(&inventory("d", &all, &[(&new, true)]), &[], &[]), some(&["a \"new\""]));
+        assert_eq!(find(&listed, &[&new], &[]), some(&["a \"new\""]));
+        let both = [other_secret.clone(), secret.clone()];
+        assert_eq!(find(&listed, &[&new], &both), some(&["a \"new\"", "s \"old\""]));
+        assert_eq!(find(&listed, &[&new], &[other_secret]), some(&["a \"new\""]));
+        // never committed, and not there: it is not known
+        assert_eq!(find(&inventory("d", &all, &[(&old, false)]), &[], &[]), some(&[]));
+        assert_eq!(find(&inventory("another", &all, &[(&old, true)]), &[&old], &[]), some(&[]));
+        assert_eq!(find(&inventory("d", &all, &[]), &[&old], &[]), some(&[]));
+        assert_eq!(find(&Inventory::default(), &[&old], &[]), None);
+        assert_eq!(inventory("another", &all, &[(&old, true)]).drivers(), ["another".to_owned()].into());
     }
 }

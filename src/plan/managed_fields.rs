@@ -6,12 +6,13 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 /// Who wrote a field last: the newest of those who own it, or something in it or around it. Whoever removed a field owns
-/// nothing of it any more, so then it is the newest of all others.
+/// nothing of it any more, so then it is the newest of all others. A subresource such as `scale` is another way to write the same fields;
+/// what is in the status concerns no one here.
 pub(super) fn writer(live: &Object, path: &str) -> Option<(String, Option<Timestamp>)> {
     let entries = live.value().pointer("/metadata/managedFields")?.as_array()?;
     let others = entries.iter().filter(|entry| {
         let own = entry["manager"] == FIELD_MANAGER && entry["operation"] == "Apply";
-        !own && entry["subresource"].as_str().unwrap_or_default().is_empty()
+        !own && entry["subresource"] != "status"
     });
     let steps = steps(path);
     let when = |entry: &Value| entry["time"].as_str().and_then(|time| time.parse::<Timestamp>().ok());
@@ -156,5 +157,36 @@ mod tests {
         }
         assert!(!is_own_spelling(&differs(&[cpu]), &live(FIELD_MANAGER, "Update")));
         assert!(!is_own_spelling(&differs(&[cpu]), &live("kubectl-edit", "Apply")));
+    }
+
+    #[test]
+    fn own_record_without_fields_owns_nothing() {
+        let entry = json!({"manager": FIELD_MANAGER, "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": {}});
+        let live = json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x", "managedFields": [entry]}, "spec": {"replicas": 1}});
+        let difference = Difference {
+            path: "spec.replicas".into(),
+            wanted: "1000m".into(),
+            found: 1.into(),
+        };
+        assert!(!is_own_spelling(&[difference], &Object::new(live).expect("an object")));
+    }
+
+    #[test]
+    fn field_key_names_item_by_keys_or_value() {
+        let item = json!({"name": "a", "port": 1});
+        for (key, item, expected) in [
+            (r#"k:{"name":"a"}"#, &item, true),
+            (r#"k:{"name":"a","port":1}"#, &item, true),
+            (r#"k:{"name":"b"}"#, &item, false),
+            (r#"k:{"name":"a","port":2}"#, &item, false),
+            ("k:broken", &item, false),
+            (r#"v:"a""#, &json!("a"), true),
+            (r#"v:"b""#, &json!("a"), false),
+            ("v:broken", &Value::Null, false),
+            ("f:name", &item, false),
+            (".", &item, false),
+        ] {
+            assert_eq!(names(key, item), expected, "{key} {item}");
+        }
     }
 }

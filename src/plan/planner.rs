@@ -2,11 +2,13 @@ use super::conflict::{Settlement, settle};
 use super::dependencies::{brings, dependencies};
 use super::prune::prune;
 use super::recreate::{keeps_pods, replaceable};
-use super::{Change, Desired, Entry, Gate, Inventory, Observed, Plan, PlannedStep, Step, Wait, applied};
+use super::{About, Change, Desired, Drawn, Entry, Gate, Inventory, Observed, Plan, PlannedStep, RevisionFailure, Step, Wait, applied};
 use crate::api::{APPLIED_ANNOTATION, ConflictRule, DeletionPolicy, Reason};
 use crate::manifest::{Object, is_owned, unlike};
 use crate::types::{DriverName, Ids, ObjectId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+use std::time::Duration;
 
 /// What a plan is made from.
 #[derive(Clone, Copy)]
@@ -30,12 +32,44 @@ pub struct Input<'a> {
     /// What each driver that is not healthy waits for. Nothing of it is pruned: a working driver is not removed before its successor
     /// is proven.
     pub unhealthy: &'a [Wait],
+    /// What goes into the history.
+    pub record: &'a Record,
     /// The state of the webhook's certificate, where it has to be written first.
     pub store: Option<&'a Step>,
     /// Whether the VDOConfig has our finalizer.
     pub finalizer: bool,
     /// Everything is to be uninstalled, in this way.
     pub uninstall: Option<DeletionPolicy>,
+}
+
+/// What goes into the history of the drivers, and how much of it is kept.
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// What is known of the wanted objects of each driver.
+    pub about: BTreeMap<DriverName, About>,
+    /// The changes that are given up.
+    pub failed: BTreeMap<DriverName, RevisionFailure>,
+    /// What of the wanted objects is drawn by chance.
+    pub drawn: Drawn,
+    /// How many revisions of a driver are kept beside the newest and the last good one.
+    pub limit: usize,
+    /// How long a change may take without progress.
+    pub deadline: Duration,
+}
+
+/// For a plan of which nothing goes into a history.
+pub static NO_RECORD: LazyLock<Record> = LazyLock::new(Record::default);
+
+impl Default for Record {
+    fn default() -> Self {
+        Self {
+            about: BTreeMap::new(),
+            failed: BTreeMap::new(),
+            drawn: Drawn::new(),
+            limit: 5,
+            deadline: Duration::from_secs(600),
+        }
+    }
 }
 
 /// The whole way to the wanted state: everything that is to be written, created, recreated, pruned, whatever has to be waited for.
@@ -64,9 +98,9 @@ pub fn plan(input: &Input<'_>) -> Plan {
 
     // Nearly always everything that is listed is wanted.
     let listed = rows.iter().filter(|row| row.entry.is_some()).count();
-    let pruned = match listed < input.inventory.objects.len() {
-        true => prune(&mut plan, input, &wanted(&rows)),
-        false => Vec::new(),
+    let pruned = match listed == input.inventory.objects.len() {
+        true => Vec::new(),
+        false => prune(&mut plan, input, &wanted(&rows)),
     };
     let gates: Vec<Gate> = steps
         .iter()

@@ -1,8 +1,9 @@
 use super::termination::{blocker, waited};
 use super::{Desired, Entry, Gate, Input, Observed, Plan, Skip, Step, Wait};
 use crate::api::Reason;
+use crate::drivers::STORAGE;
 use crate::manifest::{Object, is_owned};
-use crate::types::{ById, CSI, Ids, ObjectId};
+use crate::types::{ById, Ids, ObjectId};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +27,7 @@ pub fn lookups(input: &Input<'_>) -> BTreeSet<Lookup> {
     let unwanted = Unwanted::of(input, &wanted);
     let guarded = unwanted.deleted.iter().filter(|(id, _, live)| is_guarded(id) && !live.is_leaving());
     let mut all: BTreeSet<Lookup> = guarded.map(|(id, ..)| Lookup::HeldBy((*id).clone())).collect();
-    if leaves_as_a_whole(CSI, &unwanted.deleted, &input.inventory.objects, &wanted) {
+    if leaves_as_a_whole(STORAGE.name, &unwanted.deleted, &input.inventory.objects, &wanted) {
         all.insert(Lookup::Volumes);
     }
     all
@@ -102,14 +103,14 @@ pub(super) fn prune(plan: &mut Plan, input: &Input<'_>, wanted: &Ids) -> Vec<(St
         };
         steps.push((step, proven(&entry.driver)));
     }
-    let volumes = leaves_as_a_whole(CSI, &deleted, inventory, wanted)
+    let volumes = leaves_as_a_whole(STORAGE.name, &deleted, inventory, wanted)
         .then(|| in_use(observed))
         .flatten();
     if let Some(Gate::Refused(wait)) = &volumes {
         plan.blocked.push(wait.clone());
     }
     // While volumes of the storage driver are in use, a complete removal does not start: it is one way.
-    let stopped = |driver: &str| volumes.clone().filter(|_| driver == CSI || input.desired.is_empty());
+    let stopped = |driver: &str| volumes.clone().filter(|_| driver == STORAGE.name || input.desired.is_empty());
 
     let stuck = |live: &Object| waited(live, observed.at).is_some_and(|waited| waited > observed.patience);
     let mut deleted = deleted;
@@ -164,7 +165,7 @@ pub(super) fn prune(plan: &mut Plan, input: &Input<'_>, wanted: &Ids) -> Vec<(St
 /// What the removal of the storage driver waits for.
 fn in_use(observed: &Observed) -> Option<Gate> {
     let wait = |reason, message| Wait {
-        driver: CSI.into(),
+        driver: STORAGE.name.into(),
         reason,
         message,
     };
@@ -262,6 +263,7 @@ fn is_guarded(id: &ObjectId) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drivers::CSI;
     use crate::manifest::{Owner, stamp};
     use crate::plan::{Inventory, Last, Volumes, check};
     use k8s_openapi::jiff::Timestamp;
@@ -338,6 +340,7 @@ mod tests {
                 rules: &[],
                 kept,
                 unhealthy: &[],
+                record: &crate::plan::NO_RECORD,
                 store: None,
                 finalizer: true,
                 uninstall: Some(crate::api::DeletionPolicy::Delete),
@@ -371,7 +374,7 @@ mod tests {
     fn both() -> Cluster {
         let none = json!({});
         Cluster::new()
-            .with("DaemonSet", "cpi", (crate::types::CPI, 4), &none, true)
+            .with("DaemonSet", "cpi", (crate::drivers::CPI, 4), &none, true)
             .with("Deployment", "csi", (CSI, 5), &none, true)
             .with("ConfigMap", "settings", (CSI, 2), &none, false)
     }
@@ -457,5 +460,36 @@ mod tests {
                 "{kind}"
             );
         }
+    }
+
+    /// Neither the last second of the patience nor an object of the same wave holds anything up.
+    #[test]
+    fn uninstall_terminating_object_holds_only_lower_waves_and_for_its_time() {
+        for (wave, minutes, expected) in [(6, 5, ""), (5, 1, "delete csi"), (4, 1, "delete csi")] {
+            assert_eq!(both().leaving("a", wave, minutes, &json!([])).plan(), expected, "{wave} {minutes}");
+        }
+    }
+
+    #[test]
+    fn lookups_ask_only_for_what_is_about_to_go() {
+        let leaving = json!({"deletionTimestamp": "2026-01-01T00:00:00Z"});
+        let class = |metadata| Cluster::new().with("StorageClass", "c", (CSI, 2), metadata, false).lookups().len();
+        assert_eq!((class(&json!({})), class(&leaving)), (1, 0));
+        assert!(Cluster::new().leaving("slow", 5, 1, &json!([])).lookups().is_empty());
+        let cpi = Cluster::new().with("DaemonSet", "cpi", (crate::drivers::CPI, 4), &json!({}), true);
+        assert!(cpi.lookups().is_empty(), "another driver has no volumes");
+    }
+
+    #[test]
+    fn deleting_names_what_is_deleted() {
+        let cluster = both();
+        let kept = BTreeSet::new();
+        let input = cluster.input(&kept);
+        let steps = crate::plan::plan(&input).run(&input, &Last::new());
+        let said: Vec<String> = deleting(&steps)
+            .map(|wait| format!("{} {}: {}", wait.driver, wait.reason, wait.message))
+            .collect();
+        assert_eq!(said, ["vsphere-csi Deleting: Deployment csi is being deleted"]);
+        assert_eq!(deleting(&[Step::Finish]).count(), 0);
     }
 }

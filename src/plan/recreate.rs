@@ -76,4 +76,11 @@ mod tests {
             assert_eq!(keeps_pods(&workload(new.clone(), new), &workload(old.clone(), old)), keep);
         }
     }
+
+    #[test]
+    fn recreate_kind_that_holds_nothing_is_allowed() {
+        for (group, kind) in REPLACEABLE {
+            assert!(replaceable(&ObjectId::new(group, kind, "", "x")), "{group} {kind}");
+        }
+    }
 }

@@ -1,7 +1,13 @@
 //! What of a plan may be carried out now.
 
 use super::planner::{Row, rows, step, wanted};
-use super::{Change, Desired, Entry, Gate, Input, Inventory, LastApplied, Plan, Step, applied};
+use super::revision::{push, trim};
+use super::rollback::passed;
+use super::{
+    About, Change, Desired, Entry, Gate, Input, Inventory, Outcome, PackedObjects, Plan, Revision, Step, applied, reopens, target,
+};
+use crate::drivers::STORAGE;
+use crate::manifest::Object;
 use crate::types::{DriverName, ObjectId};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,7 +54,7 @@ impl Plan {
         }
         let recorded = self.recorded(input, &steps, &held);
         if let Cow::Owned(inventory) = recorded
-            && (!steps.is_empty() || held.is_empty() && !input.desired.is_empty())
+            && (!steps.is_empty() || held.is_empty() && !input.desired.is_empty() || !input.record.failed.is_empty())
         {
             steps.insert(0, Step::Record(inventory));
         } else if steps.is_empty()
@@ -102,14 +108,15 @@ impl Plan {
         if inventory.approved.as_deref() != input.approved {
             inventory.to_mut().approved = input.approved.map(str::to_owned);
         }
-        if inventory.cluster_id.is_none() && input.cluster_id.is_some() {
-            inventory.to_mut().cluster_id = input.cluster_id.map(str::to_owned);
-        }
         let (rows, _) = rows(input, input.desired);
         for row in rows
             .iter()
             .filter(|row| !held.contains(&*row.desired.driver) && !self.paused.contains(&*row.desired.driver))
         {
+            // It is fixed by the driver that registers volumes under it, and not before.
+            if *row.desired.driver == *STORAGE.name && inventory.cluster_id.is_none() && input.cluster_id.is_some() {
+                inventory.to_mut().cluster_id = input.cluster_id.map(str::to_owned);
+            }
             if let Some(entry) = row.news() {
                 inventory.to_mut().objects.insert(row.id.clone(), entry);
             }
@@ -133,13 +140,41 @@ impl Plan {
         }
         let changes = steps.iter().filter(|step| step.is_transition() && step.wave().is_some());
         let changing: BTreeSet<&str> = changes.map(Step::driver).collect();
+        self.revised(input, &changing, &mut inventory);
+        inventory
+    }
+
+    /// The history with what is about to be applied of these drivers, and with what is given up.
+    fn revised(&self, input: &Input<'_>, changing: &BTreeSet<&str>, inventory: &mut Cow<'_, Inventory>) {
         for driver in changing {
-            let new = input.desired.iter().filter(|d| *d.driver == *driver).map(|d| &d.object);
-            if let Some(both) = LastApplied::with(input.inventory.last.get(driver), new) {
-                inventory.to_mut().last.insert(driver.to_owned(), both);
+            let revisions = input.inventory.history.get(*driver);
+            let new = || objects_of(input, driver);
+            let about = about(input, driver);
+            match revisions.and_then(|revisions| revisions.last()) {
+                Some(newest) if newest.about.target == about.target && newest.outcome != Outcome::Failed => {
+                    if let Some(both) = PackedObjects::with(Some(&newest.objects), new())
+                        && let Some(newest) = newest_of(inventory.to_mut(), driver)
+                    {
+                        newest.objects = both;
+                    }
+                }
+                _ => add(inventory.to_mut(), driver, about, PackedObjects::of(new()), input),
             }
         }
-        inventory
+        for (driver, failure) in &input.record.failed {
+            if let Some(newest) = newest_of(inventory.to_mut(), driver) {
+                newest.outcome = Outcome::Failed;
+                newest.failure = Some(failure.clone());
+            }
+        }
+        for wait in input.unhealthy {
+            let revisions = input.inventory.history.get(&wait.driver);
+            if revisions.is_some_and(|revisions| reopens(revisions, input.record.deadline, input.observed.at))
+                && let Some(newest) = newest_of(inventory.to_mut(), &wait.driver)
+            {
+                newest.outcome = Outcome::Progressing;
+            }
+        }
     }
 
     /// The inventory without what is gone, with the UIDs of what is there and with what was applied, for every driver that has reached
@@ -149,10 +184,19 @@ impl Plan {
         let finished = |driver: &str| {
             !self.unfinished.contains(driver) && !self.paused.contains(driver) && !held.contains(driver) && !input.kept.contains(driver)
         };
+        // One write for all that come at the same time.
+        if self
+            .unfinished
+            .iter()
+            .any(|driver| !held.contains(driver.as_str()) && self.is_under_way(driver, input))
+        {
+            return None;
+        }
         let (rows, _) = rows(input, input.desired);
         let mut packed: BTreeSet<&str> = BTreeSet::new();
         for row in rows.iter().filter(|row| finished(&row.desired.driver)) {
-            if !input.inventory.last.contains_key(&*row.desired.driver) {
+            let newest = input.inventory.history.get(&*row.desired.driver).and_then(|all| all.last());
+            if newest.is_none_or(|newest| newest.outcome != Outcome::Deployed) {
                 packed.insert(&row.desired.driver);
             }
             let Some(live) = row.live.filter(|live| !live.uid().is_empty()) else {
@@ -160,7 +204,7 @@ impl Plan {
             };
             let digest = applied(&row.desired.object);
             let said = |entry: &Entry| entry.uid.as_deref() == Some(live.uid()) && entry.applied.as_deref() == digest;
-            if inventory.objects.get(row.id).is_some_and(said) {
+            if inventory.objects.get(row.id).is_none_or(said) {
                 continue;
             }
             if let Some(entry) = inventory.to_mut().objects.get_mut(row.id) {
@@ -171,28 +215,86 @@ impl Plan {
                 entry.applied = digest.map(str::to_owned);
             }
         }
-        for driver in packed {
-            let objects = input.desired.iter().filter(|d| *d.driver == *driver).map(|d| &d.object);
-            inventory.to_mut().last.insert(driver.to_owned(), LastApplied::of(objects));
-        }
         let listed = rows.iter().filter(|row| row.entry.is_some()).count();
-        if listed < input.inventory.objects.len() {
+        let mut less: BTreeSet<&str> = BTreeSet::new();
+        if listed != input.inventory.objects.len() {
             let wanted = wanted(&rows);
             let gone =
                 |id: &ObjectId, entry: &Entry| finished(&entry.driver) && !wanted.contains(id) && !input.observed.live.contains_key(id);
-            if inventory.objects.iter().any(|(id, entry)| gone(id, entry)) {
+            let entries = input.inventory.objects.iter().filter(|(id, entry)| gone(id, entry));
+            less.extend(entries.map(|(_, entry)| entry.driver.as_str()));
+            if !less.is_empty() {
                 inventory.to_mut().objects.retain(|id, entry| !gone(id, entry));
             }
+        }
+        // With less objects than before a driver is in another state, though nothing was applied.
+        packed.extend(rows.iter().map(|row| &*row.desired.driver).filter(|driver| less.contains(driver)));
+        for driver in packed {
+            self.deployed(input, driver, inventory.to_mut());
+        }
+        if !less.is_empty() {
             let left: BTreeSet<String> = inventory.objects.values().map(|entry| entry.driver.clone()).collect();
-            if inventory.last.keys().any(|driver| !left.contains(driver)) {
-                inventory.to_mut().last.retain(|driver, _| left.contains(driver));
-            }
+            inventory.to_mut().history.retain(|driver, _| left.contains(driver));
         }
         match inventory {
-            Cow::Owned(changed) => Some(changed),
-            Cow::Borrowed(_) => None,
+            // What was applied of a driver is left out again where nothing of it is listed.
+            Cow::Owned(changed) if changed != *input.inventory => Some(changed),
+            _ => None,
         }
     }
+}
+
+impl Plan {
+    /// Whether a change of a driver is expected to be over soon.
+    fn is_under_way(&self, driver: &str, input: &Input<'_>) -> bool {
+        let newest = input.inventory.history.get(driver).and_then(|revisions| revisions.last());
+        let young =
+            |newest: &Revision| newest.outcome == Outcome::Progressing && passed(newest.time, input.observed.at) < input.record.deadline;
+        !self.paused.contains(driver) && !input.kept.contains(driver) && newest.is_some_and(young)
+    }
+
+    /// A driver is healthy with what is wanted of it: that is in its history, with these very objects.
+    fn deployed(&self, input: &Input<'_>, driver: &str, inventory: &mut Inventory) {
+        let about = about(input, driver);
+        let objects = PackedObjects::of(objects_of(input, driver));
+        // Of a revision of an operator that wrote no history nothing but the objects is known.
+        let is_it = |newest: &mut Revision| newest.about.target == about.target || newest.about.target.is_empty();
+        let known = newest_of(inventory, driver).is_some_and(is_it);
+        if !known {
+            add(inventory, driver, about.clone(), objects.clone(), input);
+        }
+        if let Some(newest) = newest_of(inventory, driver) {
+            if newest.outcome != Outcome::Deployed {
+                newest.outcome = Outcome::Deployed;
+                newest.deployed = Some(input.observed.at);
+            }
+            newest.failure = None;
+            newest.about = about;
+            newest.objects = objects;
+        }
+    }
+}
+
+fn objects_of<'a>(input: &Input<'a>, driver: &str) -> impl Iterator<Item = &'a Object> {
+    input.desired.iter().filter(move |d| *d.driver == *driver).map(|d| &d.object)
+}
+
+fn about(input: &Input<'_>, driver: &str) -> About {
+    let own: Vec<Desired> = input.desired.iter().filter(|d| *d.driver == *driver).cloned().collect();
+    About {
+        target: target(&own, &input.record.drawn),
+        ..input.record.about.get(driver).cloned().unwrap_or_default()
+    }
+}
+
+fn newest_of<'a>(inventory: &'a mut Inventory, driver: &str) -> Option<&'a mut Revision> {
+    inventory.history.get_mut(driver)?.last_mut()
+}
+
+fn add(inventory: &mut Inventory, driver: &str, about: About, objects: PackedObjects, input: &Input<'_>) {
+    let revisions = inventory.history.entry(driver.to_owned()).or_default();
+    push(revisions, about, objects, input.observed.at);
+    trim(revisions, input.record.limit);
 }
 
 impl Row<'_> {

@@ -86,9 +86,10 @@ impl<'a> Schedule<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drivers::{CPI, CSI};
     use crate::manifest::Object;
     use crate::plan::{Change, wave};
-    use crate::types::{CPI, CSI, DriverRole};
+    use crate::types::DriverRole;
     use serde_json::json;
 
     fn create(driver: &str, kind: &str, namespace: &str) -> Step {
@@ -139,5 +140,32 @@ mod tests {
             }
             assert_eq!(started, expected, "{fails:?} fail");
         }
+    }
+
+    /// What most waits for goes first, so that the plan is as short as it can be.
+    #[test]
+    fn schedule_longest_way_starts_first() {
+        let steps = [
+            create(CPI, "ConfigMap", "kube-system"),
+            create(CPI, "DaemonSet", "kube-system"),
+            create(CSI, "ConfigMap", "ns"),
+            create(CSI, "Deployment", "ns"),
+            create(CSI, "ValidatingWebhookConfiguration", ""),
+        ];
+        let mut schedule = Schedule::of(&steps);
+        assert_eq!([schedule.start(), schedule.start(), schedule.start()], [Some(2), Some(0), None]);
+    }
+
+    #[test]
+    fn schedule_lowest_failed_wave_counts() {
+        let steps = [
+            create(CSI, "ConfigMap", "ns"),
+            create(CSI, "ClusterRoleBinding", ""),
+            create(CSI, "RoleBinding", "ns"),
+        ];
+        let mut schedule = Schedule::of(&steps);
+        assert_eq!(schedule.start(), Some(0));
+        schedule.failed(0);
+        assert_eq!(schedule.start(), None, "a binding is of a later wave");
     }
 }

@@ -162,3 +162,35 @@ fn masked(id: &ObjectId, fields: &[Difference]) -> Vec<Difference> {
     }
     fields
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn outline_of_secret_shows_no_content() {
+        let paths = [
+            "data.password",
+            "stringData.password",
+            "metadata.annotations[kubectl.kubernetes.io/last-applied-configuration]",
+            "metadata.labels[a]",
+        ];
+        let shown = |group: &str, kind: &str, found: Value| -> Vec<String> {
+            let difference = |path: &&str| Difference {
+                path: (*path).to_owned(),
+                wanted: "w".into(),
+                found: found.clone(),
+            };
+            let fields: Vec<Difference> = paths.iter().map(difference).collect();
+            let shown = masked(&ObjectId::new(group, kind, "n", "o"), &fields);
+            shown.iter().map(|field| format!("{}->{}", field.found, field.wanted)).collect()
+        };
+        let (open, masked) = ("\"f\"->\"w\"", "\"******\"->\"******\"");
+        assert_eq!(shown("", "Secret", json!("f")), [masked, masked, masked, open]);
+        let absent = "null->\"******\"";
+        assert_eq!(shown("", "Secret", Value::Null), [absent, absent, absent, "null->\"w\""]);
+        assert_eq!(shown("", "ConfigMap", json!("f")), [open; 4]);
+        assert_eq!(shown("example.com", "Secret", json!("f")), [open; 4]);
+    }
+}

@@ -11,7 +11,8 @@ pub(super) fn waited(live: &Object, now: Timestamp) -> Option<Duration> {
 }
 
 /// What keeps an object that is being deleted, and who must act.
-pub(super) fn blocker(live: &Object) -> String {
+#[must_use]
+pub fn blocker(live: &Object) -> String {
     let since = live.text("/metadata/deletionTimestamp");
     let list = |pointer: &str| -> Vec<&str> {
         let all = live.value().pointer(pointer).and_then(serde_json::Value::as_array);
@@ -67,5 +68,62 @@ mod tests {
             blocker(&Object::new(value).expect("an object")),
             "is being deleted since 2026-01-01T00:00:00Z: Some resources are remaining: pods. has 1 resource instances"
         );
+    }
+
+    #[test]
+    fn blocker_names_what_keeps_an_object_and_who_acts() {
+        let say = |since: &str, finalizers: serde_json::Value, conditions: serde_json::Value| {
+            let metadata = json!({"name": "n", "deletionTimestamp": since, "finalizers": finalizers});
+            let value = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata, "status": {"conditions": conditions}});
+            blocker(&Object::new(value).expect("an object"))
+        };
+        let time = "2026-01-01T00:00:00Z";
+        let long = "x".repeat(400);
+        for (what, said, expected) in [
+            ("nothing is known", say("", json!([]), json!([])), "is being deleted".to_owned()),
+            ("it goes", say(time, json!([]), json!([])), format!("is being deleted since {time}")),
+            (
+                "its pods",
+                say(time, json!(["foregroundDeletion"]), json!([])),
+                format!(
+                    "is being deleted since {time}: its pods have to end; look for pods that stay Terminating, mostly on a node that is lost"
+                ),
+            ),
+            (
+                "a finalizer",
+                say(time, json!(["a/b", "c/d"]), json!([])),
+                format!(
+                    "is being deleted since {time}: whoever set its finalizers a/b, c/d must remove them; if that one is gone for good, remove \
+                     them by hand"
+                ),
+            ),
+            (
+                "a condition of something else",
+                say(time, json!([]), json!([{"type": "Ready", "status": "True", "message": "m"}])),
+                format!("is being deleted since {time}"),
+            ),
+            (
+                "a long message",
+                say(
+                    time,
+                    json!([]),
+                    json!([{"type": "NamespaceDeletionContentFailure", "status": "True", "message": long}]),
+                ),
+                format!("is being deleted since {time}: {}", &long[..300]),
+            ),
+        ] {
+            assert_eq!(said, expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn waited_time_counts_from_the_deletion() {
+        let object = |metadata: serde_json::Value| {
+            Object::new(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})).expect("an object")
+        };
+        let now = "2026-01-01T00:10:00Z".parse().expect("a time");
+        let leaving = object(json!({"name": "n", "deletionTimestamp": "2026-01-01T00:08:00Z"}));
+        assert_eq!(waited(&leaving, now), Some(Duration::from_secs(120)));
+        assert_eq!(waited(&object(json!({"name": "n"})), now), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Which volumes and snapshots a storage driver has, from the objects that speak of them.
 
+use crate::drivers::CSI_DRIVER;
 use crate::manifest::Object;
-use crate::types::CSI_DRIVER;
 use std::collections::BTreeMap;
 use std::fmt;
 

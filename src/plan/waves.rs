@@ -25,3 +25,32 @@ pub fn wave(kind: &str, role: DriverRole) -> u8 {
         _ => 2,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wave_each_kind_follows_what_it_may_need() {
+        use DriverRole::{CloudProvider, Network, Other, Storage};
+        let roles = [CloudProvider, Storage, Network, Other];
+        for (kinds, expected) in [
+            (&["CustomResourceDefinition"][..], [0; 4]),
+            (&["Namespace"], [1; 4]),
+            (
+                &["ConfigMap", "Secret", "ServiceAccount", "ClusterRole", "CSIDriver", "Service"],
+                [2; 4],
+            ),
+            (&["ClusterRoleBinding", "RoleBinding"], [3; 4]),
+            (&["Deployment", "DaemonSet", "StatefulSet", "Job", "CronJob", "Pod"], [4, 5, 6, 6]),
+            (
+                &["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "APIService"],
+                [7; 4],
+            ),
+        ] {
+            for kind in kinds {
+                assert_eq!(roles.map(|role| wave(kind, role)), expected, "{kind}");
+            }
+        }
+    }
+}

@@ -149,7 +149,8 @@ mod tests {
     fn admission_policy_is_the_union_of_what_the_workloads_have() {
         let workload = |account: &str, path: &str, privileged: bool| {
             let container = json!({"name": "c", "securityContext": {"privileged": privileged, "capabilities": {"add": ["SYS_ADMIN"]}}});
-            let pod = json!({"serviceAccountName": account, "hostNetwork": true, "containers": [container],
+            let plain = json!({"name": "d", "securityContext": {"privileged": false}});
+            let pod = json!({"serviceAccountName": account, "hostNetwork": true, "containers": [container, plain],
                 "volumes": [{"name": "v", "hostPath": {"path": path}}, {"name": "w", "secret": {"secretName": "s"}}]});
             let value = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "namespace": "n"},
                 "spec": {"template": {"spec": pod}}});
@@ -180,5 +181,22 @@ mod tests {
             "request.userInfo.username == 'me'"
         );
         assert_eq!(binding["spec"]["policyName"], policy["metadata"]["name"]);
+    }
+
+    /// The first expression alone refuses what no driver has. The others would end with an error there, so they let it pass.
+    #[test]
+    fn admission_policy_unknown_workload_is_refused_by_first_expression() {
+        let [policy, _] = policy("me", []);
+        let validations = policy["spec"]["validations"].as_array().expect("a list");
+        let (first, others) = validations.split_first().expect("one at least");
+        assert_eq!(first["expression"], "variables.key in variables.accounts");
+        assert_eq!(first["message"], "the operator may write only the workloads of the drivers");
+        for other in others {
+            let expression = other["expression"].as_str().expect("a text");
+            assert!(
+                expression.starts_with("!(variables.key in variables.accounts) || ("),
+                "{expression}"
+            );
+        }
     }
 }

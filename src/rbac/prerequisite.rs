@@ -1,8 +1,9 @@
 use super::rules::Rules;
 use super::{GROUP, VERSION};
 use crate::manifest::Object;
-use crate::types::ObjectId;
+use crate::types::{ObjectId, Remedy};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether the administrator brings an object of this kind, and the operator only looks at it.
@@ -66,11 +67,17 @@ fn subjects(binding: &Value) -> BTreeSet<Subject> {
 
 /// Two versions bind different roles by one name, so that no binding serves both.
 #[derive(Debug, thiserror::Error)]
-#[error("{object} binds {one} in one version and {other} in another, so nothing can be installed that serves both; name the versions")]
+#[error("{object} binds {one} in one version and {other} in another, so nothing can be installed that serves both")]
 pub struct Mismatch {
     object: ObjectId,
     one: String,
     other: String,
+}
+
+impl Remedy for Mismatch {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some("Name the versions.".into())
+    }
 }
 
 /// What is enough for all of these objects, of which several may have one name: namespaces first, then roles, then bindings.

@@ -10,6 +10,19 @@ pub struct Rules {
     paths: BTreeMap<String, Words>,
 }
 
+/// Verbs on one resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SingleRule<'a> {
+    /// Its API group.
+    pub group: &'a str,
+    /// The resource.
+    pub resource: &'a str,
+    /// The object; `None` for all.
+    pub name: Option<&'a str>,
+    /// The verbs.
+    pub verbs: Vec<&'a str>,
+}
+
 impl Rules {
     /// The rules of a Role or ClusterRole.
     #[must_use]
@@ -46,6 +59,20 @@ impl Rules {
             .extend(owned(verbs));
     }
 
+    /// Each of them about one resource, and one name where they are about names.
+    pub fn single(&self) -> impl Iterator<Item = SingleRule<'_>> {
+        self.resources.iter().flat_map(|((group, resource, names), verbs)| {
+            let rule = move |name| SingleRule {
+                group,
+                resource,
+                name,
+                verbs: verbs.iter().map(String::as_str).collect(),
+            };
+            let any = names.is_empty().then(|| rule(None));
+            any.into_iter().chain(names.iter().map(move |name| rule(Some(name.as_str()))))
+        })
+    }
+
     /// Adds everything that others grant.
     pub fn merge(&mut self, other: &Self) {
         for (about, verbs) in &other.resources {
@@ -54,12 +81,6 @@ impl Rules {
         for (path, verbs) in &other.paths {
             self.paths.entry(path.clone()).or_default().extend(verbs.iter().cloned());
         }
-    }
-
-    /// Whether they grant nothing.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.resources.is_empty() && self.paths.is_empty()
     }
 
     /// As in a role, in a fixed order: resources with the same names and verbs in one rule.

@@ -1,8 +1,9 @@
 //! What the status says of the next Kubernetes minor (pure).
 
 use crate::api::Reason;
+use crate::drivers::short;
 use crate::matrix::{self, Cause, Index, Query};
-use crate::status::{Upgradeable, short};
+use crate::status::Upgradeable;
 
 /// Whether the next minor fits, and where it fits whether the one after it does, which is one more upgrade away.
 pub(super) fn upgradeable(index: &Index, query: &Query<'_>) -> Upgradeable {
@@ -88,9 +89,9 @@ impl Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drivers::{CPI, CSI};
     use crate::fetch::embedded;
     use crate::matrix::{DriverRequest, UpdatePolicy};
-    use crate::types::{CPI, CSI};
     use std::collections::BTreeMap;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::survey::Survey;
 use super::{World, erase, keep};
-use crate::api::{FINALIZER, VDOConfig};
+use crate::api::{API_VERSION, FINALIZER, VDOConfig};
 use crate::cluster::{ClusterError, Writer};
 use crate::manifest::Object;
 use crate::plan::{Change, Schedule, Step};
@@ -22,6 +22,8 @@ pub struct Outcome {
     pub writes: usize,
     /// What went wrong, in the order of the steps.
     pub failures: Vec<ClusterError>,
+    /// The places of the steps that the API server is against.
+    pub refused: Vec<usize>,
 }
 
 /// Where the inventory is kept.
@@ -73,8 +75,10 @@ pub async fn apply(steps: &[Step], world: &World, place: &Place<'_>) -> Outcome 
             None => break,
         }
     }
+    let lasting = failures.iter().filter(|(_, error): &(&usize, &ClusterError)| error.is_lasting());
     Outcome {
         writes,
+        refused: lasting.map(|(step, _)| *step).collect(),
         failures: failures.into_values().collect(),
     }
 }
@@ -123,7 +127,7 @@ pub(super) fn remember(world: &World, wanted: &Object, live: &Object) {
 async fn set_finalizer(config: &VDOConfig, writer: &Writer) -> Result<(), ClusterError> {
     // Applied, not replaced: what the watch shows may be older than our own last report. With the UID nothing is created again.
     let wanted = json!({
-        "apiVersion": "vdo.vmware.com/v1alpha1",
+        "apiVersion": API_VERSION,
         "kind": "VDOConfig",
         "metadata": {"name": config.name_any(), "namespace": config.namespace(), "uid": config.uid(), "finalizers": [FINALIZER]},
     });
@@ -140,6 +144,6 @@ async fn set_finalizer(config: &VDOConfig, writer: &Writer) -> Result<(), Cluste
 async fn remove_finalizer(config: &VDOConfig, writer: &Writer) -> Result<(), ClusterError> {
     let rest: Vec<&String> = config.finalizers().iter().filter(|f| *f != FINALIZER).collect();
     let change = json!({"metadata": {"finalizers": rest, "resourceVersion": config.resource_version()}});
-    writer.merge("vdo.vmware.com/v1alpha1", &super::id(config), &change, false).await?;
+    writer.merge(API_VERSION, &super::id(config), &change, false).await?;
     Ok(())
 }

@@ -3,41 +3,59 @@
 use super::decide::Decision;
 use super::survey::Survey;
 use crate::api::{APPROVE, Approval, PlanStatus, Reason, VDOConfig};
+use crate::drivers::short;
 use crate::plan::{Wait, hash, target};
-use crate::status::Report;
 use kube::ResourceExt;
 
-/// Reports the plan, and closes what a person has to approve. A person approves a plan by its hash once; the state that it leads
+/// The versions that the plan changes, as ` (CSI 3.6.3 → 3.7.3)`.
+fn versions(survey: &Survey, decision: &Decision) -> String {
+    let installed = survey.versions();
+    let changes = decision
+        .resolution
+        .picks
+        .iter()
+        .filter_map(|(driver, pick)| match installed.get(driver) {
+            None => Some(format!("{} {}", short(driver), pick.version)),
+            Some(before) if *before == pick.version => None,
+            Some(before) => Some(format!("{} {before} → {}", short(driver), pick.version)),
+        });
+    let changes: Vec<String> = changes.collect();
+    match changes.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", changes.join(", ")),
+    }
+}
+
+/// The plan as it is reported. Closes what a person has to approve. A person approves a plan by its hash once; the state that it leads
 /// to is kept in the inventory, so that every later step towards it, also after a restart, is approved too.
-pub(super) fn approve(config: &VDOConfig, survey: &Survey, decision: &mut Decision, report: &mut Report) {
-    let Some(hash) = hash(&decision.plan, &decision.drawn) else {
-        return;
-    };
-    let target = target(&decision.desired, &decision.drawn);
+pub(super) fn approve(config: &VDOConfig, survey: &Survey, decision: &mut Decision) -> Option<PlanStatus> {
+    let hash = hash(&decision.plan, &decision.record.drawn)?;
+    let target = target(&decision.desired, &decision.record.drawn);
     let manual = config.spec.approval == Approval::Manual;
     let given = config.annotations().get(APPROVE).is_some_and(|given| given.trim() == hash);
     let approved = !manual || given || survey.inventory.approved.as_deref() == Some(&target);
     let steps = decision.plan.changes();
-    report.plan = Some(PlanStatus {
-        hash: hash.clone(),
-        steps: i64::try_from(steps).unwrap_or(i64::MAX),
-        approved,
-    });
     if approved && manual {
         decision.approved = Some(target);
     }
     if !approved {
         let (namespace, name) = (config.namespace().unwrap_or_default(), config.name_any());
         let message = format!(
-            "plan {hash} of {steps} steps waits for approval, because spec.approval of VDOConfig {name} is Manual; look at it with \
-             vdoctl plan, then run vdoctl approve {hash} or kubectl annotate --overwrite -n {namespace} vdoconfig {name} {APPROVE}={hash}"
+            "plan {hash} of {steps} steps{} waits for approval, because spec.approval of VDOConfig {name} is Manual; look at it with \
+             vdoctl plan, then run vdoctl approve {hash} or kubectl annotate --overwrite -n {namespace} vdoconfig {name} {APPROVE}={hash}",
+            versions(survey, decision)
         );
         let wait = Wait {
             driver: String::new(),
             reason: Reason::ApprovalRequired,
             message,
         };
-        report.waiting.insert(0, wait);
+        decision.plan.waiting.insert(0, wait);
         decision.plan.await_approval();
     }
+    Some(PlanStatus {
+        hash,
+        steps: i64::try_from(steps).unwrap_or(i64::MAX),
+        approved,
+    })
 }

@@ -6,10 +6,11 @@ use super::select::Asked;
 use super::upgrade::SHARED_DETACHED;
 use crate::api::{ConditionType, Reason};
 use crate::cluster::{ClusterError, Reader};
+use crate::drivers::{CSI_DRIVER, STORAGE};
 use crate::manifest::Object;
 use crate::matrix::{DriverRequest, Index, NoFit, Query, Resolution, resolve};
 use crate::status::Precondition;
-use crate::types::{CSI, CSI_DRIVER, DriverName, DriverVersion};
+use crate::types::{DriverName, DriverVersion};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -93,7 +94,7 @@ async fn look(reader: &Reader) -> Precondition {
         Err(error) => Precondition::unknown(
             KIND,
             Reason::NotChecked,
-            format!("the volumes that are attached cannot be read: {error}"),
+            format!("the volumes that are attached cannot be read: {}", crate::api::chain(&error)),
         ),
     }
 }
@@ -123,7 +124,7 @@ pub async fn hold_attached(reader: &Reader, asked: &mut Asked) {
 
 fn hold(drivers: &mut BTreeMap<DriverName, DriverRequest>, judged: &Precondition) {
     if judged.holds != Some(true)
-        && let Some(unmet) = drivers.get_mut(CSI).and_then(|request| request.unmet.as_mut())
+        && let Some(unmet) = drivers.get_mut(STORAGE.name).and_then(|request| request.unmet.as_mut())
     {
         unmet.insert(SHARED_DETACHED.to_owned(), judged.message.clone());
     }
@@ -133,7 +134,7 @@ fn hold(drivers: &mut BTreeMap<DriverName, DriverRequest>, judged: &Precondition
 /// is made once more with what was found.
 pub(super) async fn choose(reader: &Reader, index: &Index, query: &Query<'_>) -> (Precondition, Result<Resolution, Box<NoFit>>) {
     let resolution = resolve(index, query);
-    if !is_at_hand(index, resolution.as_ref().ok(), query.installed.get(CSI)) {
+    if !is_at_hand(index, resolution.as_ref().ok(), query.installed.get(STORAGE.name)) {
         let message = "no upgrade of CSI that asks for it is at hand";
         return (Precondition::unknown(KIND, Reason::NotRequested, message), resolution);
     }
@@ -155,10 +156,10 @@ pub(super) async fn choose(reader: &Reader, index: &Index, query: &Query<'_>) ->
 
 /// Whether the choice upgrades the CSI driver to a version that asks for it.
 fn is_at_hand(index: &Index, resolution: Option<&Resolution>, installed: Option<&DriverVersion>) -> bool {
-    let (Some(pick), Some(installed)) = (resolution.and_then(|resolution| resolution.picks.get(CSI)), installed) else {
+    let (Some(pick), Some(installed)) = (resolution.and_then(|resolution| resolution.picks.get(STORAGE.name)), installed) else {
         return false;
     };
-    let entry = index.drivers.get(CSI).and_then(|driver| driver.entry(&pick.version));
+    let entry = index.drivers.get(STORAGE.name).and_then(|driver| driver.entry(&pick.version));
     let mut named = entry
         .iter()
         .filter_map(|entry| entry.upgrades_from.as_ref())
@@ -169,6 +170,7 @@ fn is_at_hand(index: &Index, resolution: Option<&Resolution>, installed: Option<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drivers::CSI;
     use serde_json::json;
 
     fn object(kind: &str, name: &str, spec: Value) -> Object {

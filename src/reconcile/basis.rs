@@ -3,8 +3,8 @@
 
 use super::error::ReconcileError;
 use super::select::Asked;
-use crate::api::{DriverStatus, VDOConfig, chain};
-use crate::fetch::{Edition, Library, embedded};
+use crate::api::{DriverStatus, VDOConfig};
+use crate::fetch::{Edition, Library, Problem, embedded};
 use crate::matrix::Index;
 use crate::types::{Digest, DriverName, DriverVersion};
 use std::collections::BTreeMap;
@@ -40,7 +40,8 @@ pub(super) async fn basis(
             edition: Edition {
                 digest: Digest::of(embedded::index()),
                 index: Arc::new(index),
-                problem: Some(chain(&error)),
+                signer: None,
+                problem: Some(Problem::from(&error)),
             },
             narrowed: true,
         }),
@@ -64,7 +65,7 @@ fn what_runs(mut index: Index, told: &[DriverStatus], installed: &BTreeMap<Drive
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{CPI, CSI};
+    use crate::drivers::{CPI, CSI};
 
     #[test]
     fn matrix_fallback_uses_only_running_versions() {

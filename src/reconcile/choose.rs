@@ -1,26 +1,27 @@
 //! resolve: which versions, driver by driver (effects: reads only; the choice itself is pure).
 
 use super::error::ReconcileError;
+use super::phase::Phase;
 use super::select::{Asked, Failures};
 use super::survey::Survey;
 use super::{Occasion, World, ahead, attached, basis, gather, preconditions, upgrade};
 use crate::api::{MatrixStatus, UpdatePolicy, VsphereCloudConfig};
 use crate::facts::Connection;
-use crate::matrix::{self, Index, Query, Resolution};
+use crate::matrix::{self, Entry, Index, Query, Resolution};
 use crate::plan::Needs;
 use crate::status::Report;
-use crate::types::{DriverName, VcenterVersion};
+use crate::types::{DriverName, DriverVersion, VcenterVersion};
 use kube::ResourceExt;
+use std::sync::Arc;
 
 /// The connections that some driver uses, with everything that they refer to. One that cannot be read, or is not verified, fails the
 /// drivers that use it.
 pub(super) async fn connections(
     world: &World,
     objects: &[VsphereCloudConfig],
-    asked: &mut Asked,
-    failures: &mut Failures,
-    report: &mut Report,
-) -> Result<Vec<Connection>, ReconcileError> {
+    asked: &Asked,
+) -> Result<(Vec<Connection>, Failures), ReconcileError> {
+    let mut failures = Failures::default();
     let mut connections: Vec<Connection> = Vec::new();
     for object in objects.iter().filter(|o| asked.used().contains(o.name_any().as_str())) {
         let users = asked.users(&object.name_any());
@@ -33,8 +34,7 @@ pub(super) async fn connections(
             Err(error) => failures.of(users, error),
         }
     }
-    report.connections.clone_from(&connections);
-    Ok(connections)
+    Ok((connections, failures))
 }
 
 /// What was chosen.
@@ -42,28 +42,51 @@ pub(super) async fn connections(
 pub(super) struct Chosen {
     pub resolution: Resolution,
     pub needs: Needs,
+    /// The matrix.
+    pub index: Option<Arc<Index>>,
+}
+
+impl Chosen {
+    /// What the matrix says of a version.
+    pub fn entry(&self, driver: &str, version: &DriverVersion) -> Option<&Entry> {
+        self.index.as_ref()?.drivers.get(driver)?.entry(version)
+    }
+
+    /// Whether the chosen version of a driver needs another one, with the feature states that are asked for.
+    pub fn requires(&self, driver: &str, other: &str, asked: &Asked) -> bool {
+        let pick = self.resolution.picks.get(driver);
+        let request = asked.drivers.get(driver);
+        let (Some(pick), Some(request)) = (pick, request) else {
+            return false;
+        };
+        let entry = self.entry(driver, &pick.version);
+        entry.is_some_and(|entry| {
+            entry
+                .requires
+                .iter()
+                .any(|need| need.driver == other && need.counts(&request.states))
+        })
+    }
 }
 
 /// Chooses the versions of all drivers of which everything is known, jointly. A driver that has no version fails; the others are then
 /// chosen without it.
-#[expect(clippy::too_many_arguments, reason = "one phase of a pipeline; each is what another phase found")]
 pub(super) async fn choose(
     occasion: &Occasion<'_>,
     world: &World,
     survey: &Survey,
-    objects: &[VsphereCloudConfig],
-    connections: &[Connection],
+    (objects, connections): (&[VsphereCloudConfig], &[Connection]),
     asked: &mut Asked,
     failures: &mut Failures,
-    report: &mut Report,
-) -> Result<Chosen, ReconcileError> {
+) -> Phase<Chosen> {
+    let mut report = Report::default();
     let config = occasion.config;
     let installed = survey.versions();
     let basis = match basis::basis(&world.library, config, &installed, asked).await {
         Ok(basis) => basis,
         Err(error) => {
             failures.of(asked.drivers.keys().cloned(), error);
-            return Ok(Chosen::default());
+            return Ok((Chosen::default(), report));
         }
     };
     let index: &Index = &basis.edition.index;
@@ -73,6 +96,7 @@ pub(super) async fn choose(
         source: world.library.to_string(),
         version: i64::try_from(index.version).unwrap_or(i64::MAX),
         digest: basis.edition.digest.to_string(),
+        signer: basis.edition.signer.as_ref().map(ToString::to_string),
     });
     report
         .preconditions
@@ -93,7 +117,7 @@ pub(super) async fn choose(
             policy,
         };
         report.preconditions.extend(preconditions::supported(index, &query, None));
-        return Ok(Chosen::default());
+        return Ok((Chosen::default(), report));
     }
     let mut told = false;
     loop {
@@ -115,17 +139,16 @@ pub(super) async fn choose(
         }
         match resolution {
             Ok(resolution) => {
-                return Ok(Chosen {
-                    needs: matrix::apart(index, &query, &resolution),
-                    resolution,
-                });
+                let needs = matrix::apart(index, &query, &resolution);
+                let index = Some(basis.edition.index.clone());
+                return Ok((Chosen { resolution, needs, index }, report));
             }
             Err(error) => {
                 let unfit: Vec<DriverName> = error.all().map(|unfit| unfit.driver.clone()).collect();
                 failures.of(unfit.iter().cloned(), error.into());
                 drivers.retain(|driver, _| !unfit.contains(driver));
                 if drivers.is_empty() {
-                    return Ok(Chosen::default());
+                    return Ok((Chosen::default(), report));
                 }
             }
         }

@@ -11,10 +11,12 @@
 //!
 //! The operator walks this road with sessions that it keeps; [`examine`] walks it once, without any object in a cluster.
 
+mod claim;
 mod collect;
 mod one_shot;
 mod requirements;
 
+pub use claim::{claim, claimed_id};
 pub use collect::collect;
 use one_shot::collect_once;
 pub use one_shot::{Permission, inspect};
@@ -29,7 +31,7 @@ use crate::fetch::Library;
 use crate::matrix::Index;
 use crate::types::Trust;
 use crate::vcenter::{self, Budget, Endpoint};
-use crate::vsphere::{ConnectionReport, Inspection, InspectionRequest, LoginOutcome, ProbeOutcome, report};
+use crate::vsphere::{ConnectionReport, Finding, Inspection, InspectionRequest, LoginOutcome, ProbeOutcome, report};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use std::sync::Arc;
@@ -59,8 +61,8 @@ pub async fn known_index(library: &Library) -> Option<Arc<Index>> {
 pub async fn probe(object: &VsphereCloudConfig, inputs: &Inputs, budget: &Budget) -> ProbeOutcome {
     match (endpoint(object, inputs), &inputs.trust) {
         (Some(endpoint), _) => ProbeOutcome::Asked(Box::new(vcenter::facts(&endpoint, budget).await)),
-        (None, Err(error)) => ProbeOutcome::NotAsked(crate::api::chain(error), crate::api::Failure::reason(error)),
-        (None, Ok(_)) => ProbeOutcome::NotAsked(String::new(), crate::api::Reason::NotChecked),
+        (None, Err(error)) => ProbeOutcome::NotAsked(Finding::of(error)),
+        (None, Ok(_)) => ProbeOutcome::NotAsked(Finding::new(crate::api::Reason::NotChecked, "", "")),
     }
 }
 

@@ -3,24 +3,24 @@
 //! What goes wrong with one driver is a failure of that driver. It is left at what was applied of it last, and the others go on.
 
 use super::choose::{choose, connections};
+use super::cluster_id::{agreed, claimed, cluster_id, hold};
 use super::desired::{Wanted, drawn, last_configuration, render};
 use super::error::ReconcileError;
 use super::foreign::foreign_drivers;
 use super::gates::{self, Hold};
 use super::look_up::look_up;
+use super::phase::{Collect, Phase};
+use super::record::record;
 use super::stopwatch::Stopwatch;
 use super::survey::{Survey, watches};
-use super::{Mode, Occasion, World, gather, preconditions, prerequisites, select, snapshots, webhook};
-use crate::api::{Approval, Class, ConflictRule};
-use crate::cluster::{Select, Watch, list};
-use crate::driverconfig::csi;
+use super::{Mode, Occasion, World, gather, preconditions, prerequisites, rights, rollback, select, snapshots, webhook};
+use crate::api::{Approval, Class, ConflictRule, VsphereCloudConfig};
+use crate::drivers::{self, CLOUD_PROVIDER, STORAGE};
 use crate::manifest::{Object, is_owned, remember_configuration};
 use crate::matrix::Resolution;
-use crate::plan::{self, Desired, Drawn, Held, Input, Last, Needs, Observed, Plan, Step};
+use crate::plan::{self, Desired, Gate, Held, Input, Last, Needs, Observed, Plan, Record, RevisionFailure, Step, Wait};
 use crate::status::{DriverReport, Report, Trouble};
-use crate::types::{CPI, CSI, DriverName};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use crate::types::{DriverName, ObjectId};
 use kube::ResourceExt;
 use select::Failures;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,8 +34,12 @@ pub struct Decision {
     pub desired: Vec<Desired>,
     /// What was found of them.
     pub observed: Observed,
-    /// What of the wanted objects is drawn by chance, for the hash of the plan.
-    pub drawn: Drawn,
+    /// What goes into the history.
+    pub record: Record,
+    /// Under which specification, matrix and platform all this was decided, where that is known.
+    pub(super) basis: Option<String>,
+    /// The drivers that nothing leads back for, because the matrix has withdrawn the version, and why it has.
+    pub(super) withdrawn: BTreeMap<DriverName, String>,
     /// The whole way.
     pub plan: Plan,
     /// What went wrong with single drivers.
@@ -49,7 +53,7 @@ pub struct Decision {
     /// Secrets as they may have been applied last, by which what is not kept of them is known again.
     secrets: Vec<Object>,
     /// The identity under which volumes are registered.
-    cluster_id: Option<String>,
+    cluster_id: String,
     /// The state that a person has approved, where approval is asked for.
     pub(super) approved: Option<String>,
     rules: Vec<ConflictRule>,
@@ -60,7 +64,7 @@ pub struct Decision {
     unhealthy: Vec<plan::Wait>,
     /// Which driver must not go on while which other one is left as it is.
     pub(super) needs: Needs,
-    /// The drivers for which the administrator has not brought everything.
+    /// The drivers for which the administrator has not brought everything, or whose cluster id may be that of another cluster.
     missing: Held,
 }
 
@@ -68,6 +72,7 @@ impl Decision {
     /// Plans the whole way, with the gates that are known before the server is asked: prerequisites, privileges, health.
     pub(super) fn replan(&mut self, survey: &Survey) {
         let mut plan = plan::plan(&self.input(survey));
+        tracing::debug!(steps = plan.steps.len(), "planned");
         plan.hold_all(self.missing.clone(), &self.needs);
         for driver in &self.paused {
             plan.pause(driver);
@@ -90,17 +95,36 @@ impl Decision {
         self.plan.run(&self.input(survey), &last)
     }
 
+    /// Whether nothing but what was applied last is known, or written, of a driver.
+    pub(super) fn is_apart(&self, driver: &str) -> bool {
+        self.kept.contains(driver) || self.paused.contains(driver)
+    }
+
+    /// Whether an object of this driver is to be written.
+    pub(super) fn writes(&self, driver: &str, id: &ObjectId) -> bool {
+        self.plan
+            .writes()
+            .any(|step| step.driver() == driver && step.id().as_ref() == Some(id))
+    }
+
+    /// Gives up the change of a driver: nothing more of it is written in this run, and its failure is recorded.
+    pub(super) fn give_up(&mut self, driver: &str, failure: RevisionFailure, wait: Wait) {
+        self.plan.hold(driver, &Gate::Waits(wait));
+        self.record.failed.insert(driver.to_owned(), failure);
+    }
+
     fn input<'a>(&'a self, survey: &'a Survey) -> Input<'a> {
         Input {
             apply_set: &survey.apply_set,
             desired: &self.desired,
             observed: &self.observed,
             inventory: &survey.inventory,
-            cluster_id: self.cluster_id.as_deref(),
+            cluster_id: Some(&self.cluster_id),
             approved: self.approved.as_deref(),
             rules: &self.rules,
             kept: &self.kept,
             unhealthy: &self.unhealthy,
+            record: &self.record,
             store: self.store.as_ref(),
             finalizer: self.finalizer,
             uninstall: None,
@@ -111,45 +135,62 @@ impl Decision {
 /// Decides what should exist, without writing anything.
 ///
 /// # Errors
-/// With what concerns all drivers; the report holds what was found out until then.
-pub async fn decide(occasion: &Occasion<'_>, world: &World, survey: &Survey, report: &mut Report) -> Result<Decision, ReconcileError> {
+/// With what concerns all drivers, and what was found until then.
+pub async fn decide(occasion: &Occasion<'_>, world: &World, survey: &Survey) -> Phase<Decision> {
     let config = occasion.config;
+    let mut found = Report::default();
     let mut watch = Stopwatch::start();
     let namespace = config.namespace().unwrap_or_default();
-    let objects = gather::connection_objects(&world.reader, &namespace).await?;
+    let objects = found.check(gather::connection_objects(&world.reader, &namespace).await)?;
     let names: BTreeSet<String> = objects.iter().map(ResourceExt::name_any).collect();
     let (mut asked, mut failures) = select::requests(&config.spec, &namespace, &names);
-    let connections = connections(world, &objects, &mut asked, &mut failures, report).await?;
-    report.preconditions.push(preconditions::trust(&connections));
-    report.preconditions.push(snapshots::survey(&world.reader, &config.spec).await);
-    let cluster_id = fixed_cluster_id(occasion, world, survey, &mut failures).await?;
+    let (connections, unusable) = found.check(connections(world, &objects, &asked).await)?;
+    failures.join(unusable);
+    found.connections.clone_from(&connections);
+    found.preconditions.push(preconditions::trust(&connections));
+    found.preconditions.push(snapshots::survey(&world.reader, &config.spec).await);
+    let cluster_id = found.check(cluster_id(occasion, world, survey, &asked).await)?;
+    if let Err(error) = agreed(config, &cluster_id) {
+        failures.of([STORAGE.name.to_owned()], error);
+    }
 
-    let chosen = choose(occasion, world, survey, &objects, &connections, &mut asked, &mut failures, report).await?;
-    watch.lap(report, "resolve");
+    let sound: BTreeSet<DriverName> = asked.drivers.keys().filter(|driver| !failures.names(driver)).cloned().collect();
+    let mut chosen = found.take(choose(occasion, world, survey, (&objects, &connections), &mut asked, &mut failures).await)?;
+    let basis = rollback::basis(config, found.matrix.as_ref(), occasion.kubernetes.raw(), &connections);
+    let mut backs = rollback::backs(config, survey, &asked, basis.as_deref(), &mut failures);
+    backs.retain(|driver, _| sound.contains(driver));
+    // What is brought back needs neither a matrix nor a chart.
+    failures.forgive(|driver| backs.contains_key(driver));
+    found.troubles.extend(rollback::left_to_people(config, survey));
+    for (driver, back) in &backs {
+        found.troubles.extend(back.trouble(driver, survey.unpullable.get(driver)));
+        back.picked(driver, &mut chosen.resolution);
+    }
+    found.stages.push(watch.lap("resolve"));
     let mut charts = BTreeMap::new();
-    for (driver, pick) in &chosen.resolution.picks {
+    for (driver, pick) in chosen.resolution.picks.iter().filter(|(driver, _)| !backs.contains_key(*driver)) {
         match world.library.chart(&pick.chart).await {
             Ok(chart) => drop(charts.insert(driver.clone(), chart)),
             Err(error) => failures.of([driver.clone()], error.into()),
         }
     }
-    watch.lap(report, "fetch");
+    found.stages.push(watch.lap("fetch"));
     let mut store = None;
-    let webhook = match webhook::wanted(occasion, charts.get(CSI).map(AsRef::as_ref)) {
+    let webhook = match webhook::wanted(occasion, charts.get(STORAGE.name).map(AsRef::as_ref), backs.get(STORAGE.name)) {
         Some(place) => match webhook::material(occasion, world, survey, &place).await {
             Ok((material, write, told)) => {
-                report.preconditions.push(told);
+                found.preconditions.push(told);
                 store = write;
                 Some(material)
             }
             Err(error) => {
-                charts.remove(CSI);
-                failures.of([CSI.to_owned()], error);
+                charts.remove(STORAGE.name);
+                failures.of([STORAGE.name.to_owned()], error);
                 None
             }
         },
         None => {
-            report.preconditions.push(webhook::not_asked_for());
+            found.preconditions.push(webhook::not_asked_for());
             None
         }
     };
@@ -160,26 +201,48 @@ pub async fn decide(occasion: &Occasion<'_>, world: &World, survey: &Survey, rep
         cluster: &survey.cluster,
         connections: &connections,
         charts: &charts,
-        cluster_id: cluster_id.as_deref().unwrap_or_default(),
+        cluster_id: &cluster_id.id,
         apply_set: &survey.apply_set,
         namespace: &namespace,
     };
     let mut desired = Vec::new();
+    found.ignored = Some(charts.values().flat_map(|chart| drivers::ignored(&config.spec, chart)).collect());
     for driver in charts.keys() {
         match render(&wanted, driver, &world.renders) {
             Ok(objects) => desired.extend(objects),
             Err(error) => failures.of([driver.clone()], error),
         }
     }
-    let drawn = drawn(&wanted, &desired)?;
-    watch.lap(report, "render");
-    let missing = prerequisites::missing(world, &mut desired).await?;
-    report.troubles.extend(missing.values().map(|wait| Trouble {
+    for (driver, back) in &backs {
+        match rollback::objects(&wanted, driver, back) {
+            Ok(objects) => desired.extend(objects),
+            Err(error) => failures.of([driver.clone()], error),
+        }
+    }
+    let drawn = found.check(drawn(&wanted, &desired))?;
+    found.stages.push(watch.lap("render"));
+    failures.join(found.check(rights::permitted(world, &chosen.resolution, &desired).await)?);
+    desired.retain(|d| !failures.names(&d.driver));
+    let mut missing = found.check(prerequisites::missing(world, &mut desired).await)?;
+    let trouble = |wait: &Wait, class| Trouble {
         reason: wait.reason,
-        class: Class::Wait,
+        class,
         message: wait.message.clone(),
-    }));
-    foreign_drivers(world, survey, &desired, &mut failures, report).await?;
+    };
+    found.troubles.extend(missing.values().map(|wait| trouble(wait, Class::Wait)));
+    let of_storage = asked.connections.get(STORAGE.name);
+    let uses = |object: &VsphereCloudConfig| of_storage.is_some_and(|names| names.contains(&object.name_any()));
+    if !cluster_id.used
+        && let Some(id) = claimed(config, &survey.cluster.uid)
+        && desired.iter().any(|d| *d.driver == *STORAGE.name)
+        && let Some((wait, class)) = hold(&id, objects.iter().filter(|o| uses(o)))
+    {
+        found.troubles.push(trouble(&wait, class));
+        missing.entry(STORAGE.name.to_owned()).or_insert(wait);
+    }
+    let (alone, displaced) = found.check(foreign_drivers(world, survey, &desired).await)?;
+    found.preconditions.push(alone);
+    failures.join(displaced);
     desired.retain(|d| !failures.names(&d.driver));
 
     // What is kept is known by what was applied last.
@@ -188,7 +251,7 @@ pub async fn decide(occasion: &Occasion<'_>, world: &World, survey: &Survey, rep
     let listed = survey.inventory.drivers();
     let kept: BTreeSet<DriverName> = listed
         .into_iter()
-        .filter(|driver| !requested.contains(driver) && !removed.contains(driver.as_str()))
+        .filter(|driver| !requested.contains(driver) && !removed.contains(driver))
         .collect();
     let secrets = match kept.is_empty() {
         true => Vec::new(),
@@ -201,7 +264,7 @@ pub async fn decide(occasion: &Occasion<'_>, world: &World, survey: &Survey, rep
     }
     // The few that most questions are about.
     let workloads: Vec<Desired> = desired.iter().filter(|d| d.object.pod_spec().is_some()).cloned().collect();
-    report
+    found
         .preconditions
         .push(preconditions::control_plane(&workloads, &survey.cluster.nodes));
     // What is in the inventory was looked at already.
@@ -212,35 +275,43 @@ pub async fn decide(occasion: &Occasion<'_>, world: &World, survey: &Survey, rep
         .filter(|o| !known.contains_key(o.identity()))
         .cloned()
         .collect();
-    tell(report, survey, &chosen.resolution, &desired, new.len(), &failures);
-    report.troubles.splice(0..0, failures.troubles());
-    report.unrequested = kept.iter().filter(|driver| !asked.wants(driver)).cloned().collect();
-    report.removing = removed.iter().map(|driver| (*driver).to_owned()).collect();
+    found.drivers = reports(survey, &chosen.resolution, &desired, &failures);
+    found.inventory = Some((survey.inventory_name.clone(), survey.inventory.objects.len() + new.len()));
+    found.troubles.splice(0..0, failures.troubles());
+    found.unrequested = kept.iter().filter(|driver| !asked.wants(driver)).cloned().collect();
+    found.removing = removed.into_iter().collect();
 
     let observed = Observed {
         suspect: occasion.suspect.clone(),
         at: occasion.now,
         patience: occasion.patience,
-        ..observe(world, survey, &mut desired, &new).await?
+        ..found.check(observe(world, survey, &mut desired, &new).await)?
     };
+    let record = record(config, &chosen, (&wanted, &world.renders), &backs, &desired, drawn);
+    let withdrawn = rollback::withdrawn(survey, &chosen);
+    // A version that knows the machine of a node by another way is there as soon as the nodes are.
+    let after_nodes = chosen.requires(STORAGE.name, CLOUD_PROVIDER.name, &asked);
     let mut needs = chosen.needs;
     needs.extend(gates::needs(&workloads, &survey.running));
     let mut holds = gates::hold_lamed(&workloads, &asked, &connections, &survey.running);
-    let nodes = gates::hold(&workloads, &survey.cluster, &survey.running, survey.age(CPI, occasion.now));
-    let first = holds.is_empty().then_some(nodes).flatten();
+    let age = survey.age(CLOUD_PROVIDER.name, occasion.now);
+    let nodes = after_nodes.then(|| gates::hold(&workloads, &survey.cluster, &survey.running, age));
+    let first = nodes.flatten().filter(|_| holds.is_empty());
     holds.extend(first.or_else(|| gates::hold_webhook(&desired, &survey.live).filter(|_| holds.is_empty())));
     let mut decision = Decision {
         resolution: chosen.resolution,
         desired,
         observed,
-        drawn,
+        record,
+        basis,
+        withdrawn,
         plan: Plan::default(),
         failures,
         requested: asked.drivers.keys().cloned().collect(),
         paused: select::paused(&config.spec),
         kept,
         secrets,
-        cluster_id: cluster_id.clone(),
+        cluster_id: cluster_id.id.clone(),
         approved: survey
             .inventory
             .approved
@@ -255,81 +326,33 @@ pub async fn decide(occasion: &Occasion<'_>, world: &World, survey: &Survey, rep
         missing,
     };
     let lookups = plan::lookups(&decision.input(survey));
-    look_up(world, config, lookups, &mut decision.observed).await?;
+    found.check(look_up(world, config, lookups, &mut decision.observed).await)?;
     decision.replan(survey);
     // A driver that turns out to be held is repaired to what was applied of it last.
     if decision.kept.is_empty() && decision.plan.is_transition() {
         decision.secrets = last_configuration(&wanted, survey);
     }
-    report.waiting.clone_from(&decision.plan.waiting);
-    report.skipped.clone_from(&decision.plan.skipped);
-    report.cluster_id.clone_from(&decision.cluster_id);
-    watch.lap(report, "plan");
-    Ok(decision)
+    found.skipped.clone_from(&decision.plan.skipped);
+    found.cluster_id = Some(cluster_id.id).filter(|_| cluster_id.used);
+    found.stages.push(watch.lap("plan"));
+    Ok((decision, found))
 }
 
-/// The identity of the cluster. One that contradicts the specification fails the storage driver.
-async fn fixed_cluster_id(
-    occasion: &Occasion<'_>,
-    world: &World,
-    survey: &Survey,
-    failures: &mut Failures,
-) -> Result<Option<String>, ReconcileError> {
-    let known = match &survey.inventory.cluster_id {
-        Some(fixed) => Some(fixed.clone()),
-        None => registered(world).await?,
-    };
-    match cluster_id(occasion, survey, known.clone()) {
-        Ok(id) => Ok(Some(id)),
-        Err(error) => {
-            failures.of([CSI.to_owned()], error);
-            Ok(known)
-        }
-    }
-}
-
-/// The identity under which volumes are registered: fixed by the first installation, ours or somebody else's, given by the
-/// specification, or that of the cluster.
-fn cluster_id(occasion: &Occasion<'_>, survey: &Survey, known: Option<String>) -> Result<String, ReconcileError> {
-    let given = occasion.config.spec.storage_provider.as_ref().and_then(|s| s.cluster_id.clone());
-    match (known, given) {
-        (Some(fixed), Some(given)) if fixed != given => Err(ReconcileError::InvalidSpec {
-            object: format!("VDOConfig {}", occasion.config.name_any()),
-            field: "spec.storageProvider.clusterId".into(),
-            problem: format!("volumes are registered in vCenter under {fixed}; write that, or leave the field out"),
-        }),
-        (Some(fixed), _) => Ok(fixed),
-        (None, given) => Ok(given.unwrap_or_else(|| survey.cluster.uid.clone())),
-    }
-}
-
-/// The identity under which a driver that somebody installed before us, or whose inventory is lost, registers its volumes: in its
-/// configuration, or where the driver keeps the one that it made up.
-async fn registered(world: &World) -> Result<Option<String>, ReconcileError> {
-    const NAMESPACE: &str = "vmware-system-csi";
-    let named = |kind: &str, name: &str| Watch::new("v1", kind, NAMESPACE, Select::Name(name.to_owned()));
-    let secret = list(&world.client, &named("Secret", "vsphere-config-secret")).await?.pop();
-    let file = secret.and_then(|secret| STANDARD.decode(secret.text(&format!("/data/{}", csi::FILE))).ok());
-    if let Some(id) = file.and_then(|file| csi::cluster_id(&String::from_utf8_lossy(&file))) {
-        return Ok(Some(id));
-    }
-    let map = list(&world.client, &named("ConfigMap", "vsphere-csi-cluster-id")).await?.pop();
-    Ok(map.map(|map| map.text("/data/clusterID").to_owned()).filter(|id| !id.is_empty()))
-}
-
-fn tell(report: &mut Report, survey: &Survey, resolution: &Resolution, desired: &[Desired], new: usize, failures: &Failures) {
+/// Every driver that is chosen, or installed.
+fn reports(survey: &Survey, resolution: &Resolution, desired: &[Desired], failures: &Failures) -> Vec<DriverReport> {
     // They come driver by driver.
     let counts: BTreeMap<&str, usize> = desired
         .chunk_by(|one, other| Arc::ptr_eq(&one.driver, &other.driver))
         .map(|all| (&*all[0].driver, all.len()))
         .collect();
-    report.drivers = resolution
+    let mut reports: Vec<DriverReport> = resolution
         .picks
         .iter()
         .map(|(name, pick)| DriverReport {
             name: name.clone(),
             version: pick.version.to_string(),
             installed: survey.installed.get(name).cloned(),
+            revision: survey.revision(name),
             available: pick.newest.as_ref().map(ToString::to_string).unwrap_or_default(),
             chart: pick.chart.digest.to_string(),
             because: match &pick.waits {
@@ -337,15 +360,15 @@ fn tell(report: &mut Report, survey: &Survey, resolution: &Resolution, desired: 
                 None => pick.because.clone(),
             },
             objects: counts.get(name.as_str()).copied().unwrap_or_default(),
-            health: survey.running.get(name).cloned(),
+            health: survey.health(name),
         })
         .collect();
-    report.drivers.retain(|driver| !failures.names(&driver.name));
-    let others = |driver: &DriverReport| !report.drivers.iter().any(|known| known.name == driver.name);
+    reports.retain(|driver| !failures.names(&driver.name));
+    let others = |driver: &DriverReport| !reports.iter().any(|known| known.name == driver.name);
     let others: Vec<DriverReport> = survey.reports().into_iter().filter(others).collect();
-    report.drivers.extend(others);
-    report.drivers.sort_by(|one, other| one.name.cmp(&other.name));
-    report.inventory = Some((survey.inventory_name.clone(), survey.inventory.objects.len() + new));
+    reports.extend(others);
+    reports.sort_by(|one, other| one.name.cmp(&other.name));
+    reports
 }
 
 /// The live objects of everything that is wanted or in the inventory. What is wanted of a workload depends on them in one thing:

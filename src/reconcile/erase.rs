@@ -1,8 +1,8 @@
 //! The last look before something goes (effect).
 
 use super::World;
-use crate::api::{Reason, VDOConfig};
-use crate::cluster::{ClusterError, Said, Select, Watch, list};
+use crate::api::{API_VERSION, Reason, VDOConfig};
+use crate::cluster::{ApiMessage, ClusterError, Select, Watch, list};
 use crate::manifest::Object;
 use crate::plan::{Wait, may_go};
 use crate::types::ObjectId;
@@ -60,7 +60,7 @@ pub(super) async fn delete_if(
     }
     Err(ClusterError::Refused {
         id: id.clone(),
-        source: Said {
+        source: ApiMessage {
             code: 409,
             message: format!("it changed {TRIES} times while it was to be deleted"),
         },
@@ -70,7 +70,7 @@ pub(super) async fn delete_if(
 /// Whether the VDOConfig is still what this run was given. A watch may be behind, most of all after a restart; what it shows
 /// may be used to make things, but nothing is removed because of a specification that nobody wants any more.
 pub(super) async fn is_current(config: &VDOConfig, world: &World) -> Result<bool, ClusterError> {
-    let live = fresh(world, "vdo.vmware.com/v1alpha1", &super::id(config)).await?;
+    let live = fresh(world, API_VERSION, &super::id(config)).await?;
     let generation = |live: &Object| live.value().pointer("/metadata/generation").and_then(Value::as_i64);
     Ok(live.is_some_and(|live| config.uid().as_deref() == Some(live.uid()) && config.metadata.generation == generation(&live)))
 }

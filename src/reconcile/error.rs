@@ -1,13 +1,16 @@
 use crate::api::{Class, Failure, Reason};
 use crate::cluster::ClusterError;
+use crate::drivers::SetupError;
 use crate::fetch::LibraryError;
 use crate::plan::{InventoryError, InventoryTooLarge, PlanRejected};
+use crate::types::{Remedy, shell_word};
+use std::borrow::Cow;
 
 /// Why a reconcile did not come through. Errors of other rooms are passed on as they are: each says its own sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconcileError {
     /// There is nothing to connect to.
-    #[error("there is no vSphere connection in namespace {namespace}; create a VsphereCloudConfig there")]
+    #[error("there is no vSphere connection in namespace {namespace}")]
     NoConnections {
         /// The namespace of the VDOConfig.
         namespace: String,
@@ -16,7 +19,7 @@ pub enum ReconcileError {
     #[error("{field} names vSphere connection {name}, which does not exist; there are: {known}")]
     ConnectionNotFound {
         /// Where the name stands.
-        field: &'static str,
+        field: String,
         /// The name.
         name: String,
         /// The names that exist.
@@ -31,9 +34,7 @@ pub enum ReconcileError {
         message: String,
     },
     /// The Secret is not there.
-    #[error(
-        "vSphere connection {connection} needs Secret {name}, which is not in namespace {places}; create it with type kubernetes.io/basic-auth and the keys username and password"
-    )]
+    #[error("vSphere connection {connection} needs Secret {name}, which is not in namespace {places}")]
     SecretNotFound {
         /// The connection.
         connection: String,
@@ -46,9 +47,7 @@ pub enum ReconcileError {
         source: Option<ClusterError>,
     },
     /// The Secret is in a namespace from which none is read.
-    #[error(
-        "vSphere connection {connection} names Secret {secret}, and Secrets are read in namespace {namespace} and in kube-system only; make the Secret there"
-    )]
+    #[error("vSphere connection {connection} names Secret {secret}, and Secrets are read in namespace {namespace} and in kube-system only")]
     SecretElsewhere {
         /// The connection.
         connection: String,
@@ -59,7 +58,7 @@ pub enum ReconcileError {
     },
     /// The Secret is for other servers.
     #[error(
-        "vSphere connection {connection} leads to {server}, and Secret {secret} may be sent to {servers:?} only, as its annotation vdo.vmware.com/servers says; correct the address, or add it to the annotation. Nothing was sent"
+        "vSphere connection {connection} leads to {server}, and Secret {secret} may be sent to {servers:?} only, as its annotation vdo.vmware.com/servers says"
     )]
     ServerNotNamed {
         /// The connection.
@@ -72,9 +71,7 @@ pub enum ReconcileError {
         servers: String,
     },
     /// The Secret is of another type.
-    #[error(
-        "vSphere connection {connection} names Secret {secret}, which is of type {found:?}; make it anew with type kubernetes.io/basic-auth"
-    )]
+    #[error("vSphere connection {connection} names Secret {secret}, which is of type {found:?}")]
     SecretWrongType {
         /// The connection.
         connection: String,
@@ -84,7 +81,7 @@ pub enum ReconcileError {
         found: String,
     },
     /// A part of the Secret is missing.
-    #[error("vSphere connection {connection} names Secret {secret}, whose key {key} is missing or empty; set it")]
+    #[error("vSphere connection {connection} names Secret {secret}, whose key {key} is missing or empty")]
     SecretIncomplete {
         /// The connection.
         connection: String,
@@ -94,9 +91,7 @@ pub enum ReconcileError {
         key: &'static str,
     },
     /// The certificate authorities cannot be read.
-    #[error(
-        "vSphere connection {connection} takes its certificate authorities from key {key} of {place}, where there are none; put PEM certificates there"
-    )]
+    #[error("vSphere connection {connection} takes its certificate authorities from key {key} of {place}, where there are none")]
     CaBundle {
         /// The connection.
         connection: String,
@@ -106,9 +101,7 @@ pub enum ReconcileError {
         key: String,
     },
     /// The certificate authorities cannot be used.
-    #[error(
-        "vSphere connection {connection} takes its certificate authorities from key {key} of {place}, {found}; put PEM certificates there, and nothing else"
-    )]
+    #[error("vSphere connection {connection} takes its certificate authorities from key {key} of {place}, {found}")]
     CaBundleContent {
         /// The connection.
         connection: String,
@@ -118,6 +111,16 @@ pub enum ReconcileError {
         key: String,
         /// What was there instead.
         found: String,
+    },
+    /// A revision that a driver is to be at cannot be had.
+    #[error("{driver} cannot be brought back to revision {revision}: {problem}")]
+    RevisionUnusable {
+        /// The driver.
+        driver: String,
+        /// The revision, as it is named.
+        revision: String,
+        /// Why not.
+        problem: String,
     },
     /// A field makes no sense.
     #[error("{field} of {object}: {problem}")]
@@ -136,7 +139,7 @@ pub enum ReconcileError {
         message: String,
     },
     /// kube-system cannot be seen.
-    #[error("namespace kube-system cannot be seen, and its UID is the identity of the cluster; let the operator get it")]
+    #[error("namespace kube-system cannot be seen, and its UID is the identity of the cluster")]
     NoClusterId,
     /// The matrix has nothing that fits.
     #[error(transparent)]
@@ -144,6 +147,9 @@ pub enum ReconcileError {
     /// The matrix cannot be read.
     #[error(transparent)]
     Matrix(#[from] crate::matrix::IndexError),
+    /// No trusted key has signed the matrix.
+    #[error("the matrix index is not trusted")]
+    Signature(#[from] crate::signature::SignatureError),
     /// The chart cannot be had.
     #[error(transparent)]
     Fetch(#[from] crate::fetch::FetchError),
@@ -153,12 +159,34 @@ pub enum ReconcileError {
     /// The chart cannot be rendered.
     #[error(transparent)]
     Render(#[from] crate::chart::RenderError),
+    /// The operator may not manage what the chart of a driver contains.
+    #[error("{driver} {version} waits, because the operator lacks rights for it: {lacking}")]
+    RightsMissing {
+        /// The driver.
+        driver: String,
+        /// Its version.
+        version: String,
+        /// What is not allowed.
+        lacking: String,
+        /// Where the chart is from.
+        matrix: String,
+    },
     /// The configuration cannot be written.
     #[error(transparent)]
-    Config(#[from] crate::driverconfig::ConfigError),
+    Setup(#[from] SetupError),
     /// A rendered document is no object.
     #[error(transparent)]
     Manifest(#[from] crate::manifest::ManifestError),
+    /// The definition of one of our kinds is newer than this operator.
+    #[error(
+        "CustomResourceDefinition {definition} has objects of version {versions}, which this operator does not know; nothing is changed"
+    )]
+    NewerDefinition {
+        /// The definition.
+        definition: String,
+        /// The versions.
+        versions: String,
+    },
     /// The inventory is damaged.
     #[error(transparent)]
     Inventory(#[from] InventoryError),
@@ -176,6 +204,51 @@ pub enum ReconcileError {
     Cluster(#[from] ClusterError),
 }
 
+impl Remedy for ReconcileError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        let own = match self {
+            Self::NoConnections { .. } => "Create a VsphereCloudConfig there.",
+            Self::ConnectionNotFound { .. } => "Correct the name, or create that VsphereCloudConfig.",
+            Self::SecretNotFound { source, .. } => {
+                let own = "Create it with type kubernetes.io/basic-auth and the keys username and password.";
+                let more = source.as_ref().and_then(Remedy::remedy);
+                return Some(more.map_or(own.into(), |more| format!("{own} {more}").into()));
+            }
+            Self::SecretElsewhere { .. } => "Create the Secret there.",
+            Self::ServerNotNamed { .. } => "Nothing was sent: correct the address, or add it to the annotation.",
+            Self::SecretWrongType { .. } => "Recreate it with type kubernetes.io/basic-auth.",
+            Self::SecretIncomplete { .. } => "Set it.",
+            Self::CaBundle { .. } => "Put PEM certificates there.",
+            Self::CaBundleContent { .. } => "Put PEM certificates there, and nothing else.",
+            Self::NoClusterId => "Let the operator get it.",
+            Self::RevisionUnusable { .. } => "Look at vdoctl history, and name another one with vdoctl rollback, or lift it with --lift.",
+            Self::NewerDefinition { .. } => "Run the operator that brought this version, or a newer one.",
+            // What is wrong says what to write; so does the status of a connection, and what tells a foreign driver.
+            Self::InvalidSpec { .. } | Self::ConnectionNotReady { .. } | Self::ForeignDriver { .. } => return None,
+            Self::NoFit(error) => return error.remedy(),
+            Self::Matrix(error) => return error.remedy(),
+            Self::Signature(error) => return error.remedy(),
+            Self::Fetch(error) => return error.remedy(),
+            Self::Archive(error) => return error.remedy(),
+            Self::Render(error) => return error.remedy(),
+            Self::RightsMissing { matrix, .. } => {
+                let command = format!("vdoctl rights --missing --matrix {}", shell_word(matrix));
+                let apply = "kubectl apply --server-side --force-conflicts -f -";
+                return Some(format!("As administrator, run {command} | {apply} to add them.").into());
+            }
+            Self::Setup(error) => return error.remedy(),
+            Self::Manifest(error) => return error.remedy(),
+            Self::Inventory(error) => return error.remedy(),
+            Self::InventoryTooLarge(error) => return error.remedy(),
+            Self::Plan(error) => return error.remedy(),
+            Self::Cluster(error) => return error.remedy(),
+            // No keys: nothing that a person can do.
+            Self::Certificate(_) => return None,
+        };
+        Some(own.into())
+    }
+}
+
 impl Failure for ReconcileError {
     fn reason(&self) -> Reason {
         match self {
@@ -190,14 +263,19 @@ impl Failure for ReconcileError {
             Self::CaBundle { .. } | Self::CaBundleContent { .. } => Reason::CaBundleInvalid,
             Self::InvalidSpec { .. } => Reason::InvalidSpec,
             Self::ForeignDriver { .. } => Reason::NotOurs,
+            Self::RightsMissing { .. } => Reason::RightsMissing,
             Self::NoClusterId => Reason::Forbidden,
+            Self::RevisionUnusable { .. } => Reason::RevisionUnusable,
             Self::NoFit(error) => no_fit(error),
             Self::Matrix(_) => Reason::MatrixInvalid,
+            Self::Signature(_) => Reason::MatrixNotTrusted,
             Self::Fetch(error) => fetch(error),
             Self::Archive(_) => Reason::ChartUnavailable,
             Self::Render(error) => render(error),
-            Self::Config(_) => Reason::ConfigurationInvalid,
-            Self::Manifest(_) => Reason::RenderFailed,
+            Self::Setup(SetupError::Config(_)) => Reason::ConfigurationInvalid,
+            Self::Setup(SetupError::Manifest(_)) | Self::Manifest(_) => Reason::RenderFailed,
+            Self::NewerDefinition { .. } => Reason::NewerOperator,
+            Self::Inventory(error) if error.is_newer() => Reason::NewerOperator,
             Self::Inventory(_) => Reason::InvalidSpec,
             Self::InventoryTooLarge(_) => Reason::RenderFailed,
             Self::Plan(_) => Reason::PlanRejected,
@@ -217,16 +295,19 @@ impl Failure for ReconcileError {
             | Self::ServerNotNamed { .. }
             | Self::SecretWrongType { .. }
             | Self::SecretIncomplete { .. }
+            | Self::NewerDefinition { .. }
             | Self::ForeignDriver { .. } => Class::Wait,
-            Self::NoClusterId | Self::Fetch(_) | Self::Certificate(_) => Class::Retry,
+            Self::NoClusterId | Self::RightsMissing { .. } | Self::Fetch(_) | Self::Certificate(_) => Class::Retry,
             Self::Cluster(error) => error.class(),
             Self::ConnectionNotFound { .. }
             | Self::InvalidSpec { .. }
+            | Self::RevisionUnusable { .. }
             | Self::NoFit(_)
             | Self::Matrix(_)
+            | Self::Signature(_)
             | Self::Archive(_)
             | Self::Render(_)
-            | Self::Config(_)
+            | Self::Setup(_)
             | Self::Manifest(_)
             | Self::Inventory(_)
             | Self::InventoryTooLarge(_)
@@ -241,6 +322,7 @@ impl From<LibraryError> for ReconcileError {
             LibraryError::Fetch(error) => Self::Fetch(error),
             LibraryError::Index(error) => Self::Matrix(error),
             LibraryError::Chart(error) => Self::Archive(error),
+            LibraryError::Signature(error) => Self::Signature(error),
         }
     }
 }

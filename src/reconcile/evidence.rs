@@ -17,8 +17,8 @@ type End = (String, String, i64);
 #[derive(Debug, Default)]
 pub struct Evidence(Mutex<BTreeMap<End, Option<String>>>);
 
-/// Adds the last words of the container that fails to what the report says of its driver.
-pub(super) async fn add(world: &World, report: &mut Report) {
+/// The report, with the last words of the container that fails in what it says of its driver.
+pub(super) async fn added(world: &World, mut report: Report) -> Report {
     let secrets: Vec<String> = report
         .connections
         .iter()
@@ -34,6 +34,7 @@ pub(super) async fn add(world: &World, report: &mut Report) {
         }
         driver.health = Some(told);
     }
+    report
 }
 
 async fn tell(world: &World, health: DriverHealth, secrets: &[&str]) -> DriverHealth {

@@ -6,13 +6,13 @@ use super::select::Failures;
 use super::survey::Survey;
 use crate::api::{ConditionType, Reason};
 use crate::cluster::{Select, Watch};
+use crate::drivers;
 use crate::manifest::Object;
 use crate::plan::{Desired, ORIGINAL_OPERATOR, foreigners};
-use crate::status::{Precondition, Report};
-use crate::types::{CPI, CSI_DRIVER};
+use crate::status::Precondition;
 use std::collections::BTreeSet;
 
-/// Reports the condition. A driver that does not run yet is not installed against another one; one that runs is kept, because to stop
+/// The condition, and whom it concerns. A driver that does not run yet is not installed against another one; one that runs is kept, because to stop
 /// repairing it would help no one.
 ///
 /// # Errors
@@ -21,19 +21,16 @@ pub(super) async fn foreign_drivers(
     world: &World,
     survey: &Survey,
     desired: &[Desired],
-    failures: &mut Failures,
-    report: &mut Report,
-) -> Result<(), ReconcileError> {
+) -> Result<(Precondition, Failures), ReconcileError> {
+    let mut failures = Failures::default();
     let watches = watches(desired);
     let view = world.reader.load(watches.clone()).await?;
     let found: Vec<Object> = watches.iter().flat_map(|watch| view.list(watch)).collect();
     let all = foreigners(desired, &found, &survey.apply_set);
     let kind = ConditionType::NoForeignDriver;
     let Some(first) = all.first() else {
-        report
-            .preconditions
-            .push(Precondition::holds(kind, "nobody else runs a vSphere driver in this cluster"));
-        return Ok(());
+        let holds = Precondition::holds(kind, "nobody else runs a vSphere driver in this cluster");
+        return Ok((holds, failures));
     };
     let more = if all.len() > 1 {
         format!("; {} more objects are in the way", all.len() - 1)
@@ -41,9 +38,7 @@ pub(super) async fn foreign_drivers(
         String::new()
     };
     let message = format!("{}{more}", first.message);
-    report
-        .preconditions
-        .push(Precondition::fails(kind, Reason::NotOurs, message.clone()));
+    let precondition = Precondition::fails(kind, Reason::NotOurs, message.clone());
     let new = |driver: &str| !survey.running.contains_key(driver);
     // Another tool manages vSphere drivers here, so none is installed beside it.
     let concerned: BTreeSet<String> = match all.iter().any(|foreigner| new(&foreigner.driver)) {
@@ -53,11 +48,10 @@ pub(super) async fn foreign_drivers(
     if !concerned.is_empty() {
         failures.of(concerned, ReconcileError::ForeignDriver { message });
     }
-    Ok(())
+    Ok((precondition, failures))
 }
 
-/// The CSIDriver, the workloads of ours by name in all namespaces, and the original operator. OpenShift runs the cloud
-/// provider as a Deployment.
+/// The CSIDriver, the workloads of ours by name in all namespaces, and the original operator.
 pub(super) fn watches(desired: &[Desired]) -> BTreeSet<Watch> {
     let named = |api_version: &str, kind: &str, name: &str| Watch::new(api_version, kind, "", Select::Name(name.to_owned()));
     let mut all = BTreeSet::from([named("apps/v1", "Deployment", ORIGINAL_OPERATOR)]);
@@ -65,11 +59,10 @@ pub(super) fn watches(desired: &[Desired]) -> BTreeSet<Watch> {
         let object = &d.object;
         if object.pod_spec().is_some() {
             all.insert(named(object.api_version(), object.kind(), object.name()));
-            if *d.driver == *CPI {
-                all.insert(named("apps/v1", "Deployment", object.name()));
-            }
-        } else if object.name() == CSI_DRIVER {
-            all.insert(named(object.api_version(), object.kind(), CSI_DRIVER));
+            let others = drivers::known(&d.driver).map_or(&[][..], |known| known.also_runs_as);
+            all.extend(others.iter().map(|(api_version, kind)| named(api_version, kind, object.name())));
+        } else if object.kind() == "CSIDriver" {
+            all.insert(named(object.api_version(), object.kind(), object.name()));
         }
     }
     all

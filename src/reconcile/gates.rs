@@ -2,11 +2,12 @@
 
 use super::select::Asked;
 use crate::api::Reason;
+use crate::drivers::{CLOUD_PROVIDER, STORAGE};
 use crate::facts::{Cluster, Connection};
 use crate::health::{DriverHealth, Verdict, assess};
 use crate::manifest::Object;
 use crate::plan::{Desired, Needs, Wait};
-use crate::types::{ById, CPI, CSI, DriverName};
+use crate::types::{ById, DriverName};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -21,14 +22,14 @@ const PATIENCE: i64 = 300;
 /// its node plugin could not be matched to a machine. A driver that runs already is never held back.
 #[must_use]
 pub fn hold(desired: &[Desired], cluster: &Cluster, running: &BTreeMap<DriverName, DriverHealth>, cpi_age: Option<i64>) -> Option<Hold> {
-    let with_cpi = desired.iter().any(|d| *d.driver == *CPI);
-    if !with_cpi || running.contains_key(CSI) {
+    let with_cpi = desired.iter().any(|d| *d.driver == *CLOUD_PROVIDER.name);
+    if !with_cpi || running.contains_key(STORAGE.name) {
         return None;
     }
     let lacking: Vec<_> = cluster.nodes.iter().filter(|n| n.lacks().is_some()).collect();
     let from = desired
         .iter()
-        .filter(|d| *d.driver == *CSI && d.object.pod_spec().is_some())
+        .filter(|d| *d.driver == *STORAGE.name && d.object.pod_spec().is_some())
         .map(|d| d.wave)
         .min()?;
     let usable = cluster.nodes.iter().any(|n| n.control_plane && n.lacks().is_none());
@@ -45,7 +46,7 @@ pub fn hold(desired: &[Desired], cluster: &Cluster, running: &BTreeMap<DriverNam
         cluster.nodes.len()
     );
     let wait = Wait {
-        driver: CSI.into(),
+        driver: STORAGE.name.into(),
         reason: if lacking.is_empty() {
             Reason::WaitingForDriver
         } else {
@@ -61,9 +62,12 @@ pub fn hold(desired: &[Desired], cluster: &Cluster, running: &BTreeMap<DriverNam
 #[must_use]
 pub fn needs(desired: &[Desired], running: &BTreeMap<DriverName, DriverHealth>) -> Needs {
     let new = |driver: &str| desired.iter().any(|d| *d.driver == *driver) && !running.contains_key(driver);
-    let pair = (CSI.to_owned(), CPI.to_owned());
+    let pair = (STORAGE.name.to_owned(), CLOUD_PROVIDER.name.to_owned());
     let why = "it is not there yet, and the nodes are initialised by it";
-    (new(CSI) && new(CPI)).then(|| (pair, why.to_owned())).into_iter().collect()
+    (new(STORAGE.name) && new(CLOUD_PROVIDER.name))
+        .then(|| (pair, why.to_owned()))
+        .into_iter()
+        .collect()
 }
 
 /// Holds back the workloads of a driver that is not installed yet and could not do its work, because the account of a connection
@@ -161,6 +165,7 @@ pub fn unproven(running: &BTreeMap<DriverName, DriverHealth>) -> Vec<Wait> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drivers::{CPI, CSI};
     use crate::facts::Node;
     use crate::health::Pods;
     use serde_json::json;

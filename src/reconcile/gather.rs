@@ -4,7 +4,9 @@ mod ca_bundle;
 
 use super::error::ReconcileError;
 use super::node::{node, registers};
-use crate::api::{CertificateStatus, ConditionType, Conditions, SERVERS, VDOConfig, VsphereCloudConfig, VsphereCloudConfigStatus};
+use crate::api::{
+    API_VERSION, CertificateStatus, ConditionType, Conditions, SERVERS, VDOConfig, VsphereCloudConfig, VsphereCloudConfigStatus,
+};
 use crate::cluster::{ClusterError, Reader, Select, View, Watch};
 use crate::facts::{Cluster, Connection, Credentials, Node, StoredCredentials};
 use crate::manifest::Object;
@@ -45,7 +47,7 @@ pub fn inventory_name(config: &VDOConfig) -> String {
 /// The connections of a namespace.
 #[must_use]
 pub fn connections_watch(namespace: &str) -> Watch {
-    Watch::new("vdo.vmware.com/v1alpha1", "VsphereCloudConfig", namespace, Select::All)
+    Watch::new(API_VERSION, "VsphereCloudConfig", namespace, Select::All)
 }
 
 /// The cluster: version, identity, nodes.
@@ -54,10 +56,7 @@ pub fn connections_watch(namespace: &str) -> Watch {
 /// When a watch cannot be started, or kube-system is not there.
 pub async fn cluster(reader: &Reader, version: KubernetesVersion) -> Result<Cluster, ReconcileError> {
     let view = reader.load([nodes_watch(), csi_nodes_watch(), kube_system_watch()]).await?;
-    let uid = view
-        .one(&kube_system_watch())
-        .map(|o| o.uid().to_owned())
-        .ok_or(ReconcileError::NoClusterId)?;
+    let uid = uid(&view)?;
     let csi_nodes = view.facts(&csi_nodes_watch(), always, |o| registers(o).then(|| o.name().to_owned()));
     let registered: HashSet<&str> = csi_nodes.iter().filter_map(|name| name.as_deref()).collect();
     let nodes = view.facts(
@@ -66,6 +65,19 @@ pub async fn cluster(reader: &Reader, version: KubernetesVersion) -> Result<Clus
         |o| node(o, registered.contains(o.name())),
     );
     Ok(Cluster { version, uid, nodes })
+}
+
+/// The identity of the cluster.
+///
+/// # Errors
+/// When kube-system is not there, or cannot be read.
+pub(super) async fn cluster_uid(reader: &Reader) -> Result<String, ReconcileError> {
+    uid(&reader.load([kube_system_watch()]).await?)
+}
+
+fn uid(view: &View) -> Result<String, ReconcileError> {
+    let found = view.one(&kube_system_watch());
+    found.map(|o| o.uid().to_owned()).ok_or(ReconcileError::NoClusterId)
 }
 
 /// Of what the object alone decides.
@@ -93,7 +105,7 @@ pub async fn nodes(reader: &Reader) -> Result<Vec<Arc<Node>>, ReconcileError> {
 /// # Errors
 /// When they cannot be read.
 pub async fn configs(reader: &Reader, namespace: &str) -> Result<Vec<Arc<VDOConfig>>, ClusterError> {
-    objects(reader, &Watch::new("vdo.vmware.com/v1alpha1", "VDOConfig", namespace, Select::All)).await
+    objects(reader, &Watch::new(API_VERSION, "VDOConfig", namespace, Select::All)).await
 }
 
 /// All connection objects of a namespace.

@@ -39,6 +39,14 @@ pub(super) async fn find(reader: &Reader, config: &VDOConfig, expected: bool) ->
     }))
 }
 
+/// The inventory of a VDOConfig as it is stored; `None` when it is not.
+///
+/// # Errors
+/// When it cannot be read.
+pub async fn inventory(reader: &Reader, config: &VDOConfig) -> Result<Option<Arc<Inventory>>, ReconcileError> {
+    find(reader, config, false).await
+}
+
 /// Stores the inventory.
 pub(super) async fn store(inventory: &Inventory, world: &World, place: &Place<'_>) -> Result<(), ClusterError> {
     let wanted = stored(inventory, place);

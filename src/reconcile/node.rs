@@ -1,8 +1,9 @@
 //! A Node object as a fact (pure).
 
+use crate::drivers::CSI_DRIVER;
 use crate::facts::{Node, Place};
 use crate::manifest::Object;
-use crate::types::CSI_DRIVER;
+use crate::types::shared;
 use serde_json::Value;
 
 /// Whether our CSI driver is registered on the node of a CSINode.
@@ -28,6 +29,9 @@ pub(super) fn node(object: &Object, csi_registered: bool) -> Node {
         linux: object.label("kubernetes.io/os").is_none_or(|os| os == "linux"),
         csi_registered,
         system_uuid: object.text("/status/nodeInfo/systemUUID").to_owned(),
+        kubelet: Some(object.text("/status/nodeInfo/kubeletVersion"))
+            .filter(|version| !version.is_empty())
+            .map(shared),
         addresses: addresses(object),
         network: network(object),
         place: place(object),

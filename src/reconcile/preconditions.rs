@@ -1,15 +1,16 @@
 //! What must hold before the drivers can work, from the matrix, the choice and the rendered workloads (pure).
 
 use super::basis::Basis;
-use super::desired::connection;
 use crate::api::{ConditionType, Reason};
 use crate::driverconfig::csi;
+use crate::drivers::{self, STORAGE, short};
 use crate::facts::{Connection, Node};
+use crate::fetch::Store;
 use crate::health::{Placement, placement};
 use crate::matrix::{Entry, Index, Query, Resolution, State};
 use crate::plan::Desired;
-use crate::status::{Precondition, short};
-use crate::types::{CSI, count};
+use crate::status::Precondition;
+use crate::types::count;
 use jiff::Timestamp;
 use std::sync::Arc;
 
@@ -17,16 +18,14 @@ use std::sync::Arc;
 pub(super) fn matrix(basis: &Basis, source: &str, now: Timestamp) -> Precondition {
     let (kind, index) = (ConditionType::MatrixFresh, &basis.edition.index);
     if let Some(problem) = &basis.edition.problem {
+        let why = &problem.message;
         let message = match basis.narrowed {
             true => format!(
-                "{source} cannot be used, so nothing is chosen; the drivers that run are kept with the same charts, which this operator has built in: {problem}"
+                "{source} cannot be used, so nothing is chosen; the drivers that run are kept with the same charts, which this operator has built in: {why}"
             ),
-            false => format!(
-                "{source} cannot be used, so its version {} from before is: {problem}",
-                index.version
-            ),
+            false => format!("{source} cannot be used, so its version {} from before is: {why}", index.version),
         };
-        return Precondition::fails(kind, Reason::MatrixInvalid, message);
+        return Precondition::fails(kind, problem.reason, message);
     }
     match index.expires {
         Some(expires) if index.is_stale(now) => Precondition::fails(
@@ -37,8 +36,23 @@ pub(super) fn matrix(basis: &Basis, source: &str, now: Timestamp) -> Preconditio
                 index.version
             ),
         ),
-        Some(expires) => Precondition::holds(kind, format!("{source}, version {}, good until {expires}", index.version)),
-        None => Precondition::holds(kind, format!("{source}, version {}, without an expiry", index.version)),
+        Some(expires) => Precondition::holds(
+            kind,
+            format!("{source}, version {}, good until {expires}{}", index.version, signed(basis, source)),
+        ),
+        None => Precondition::holds(
+            kind,
+            format!("{source}, version {}, without an expiry{}", index.version, signed(basis, source)),
+        ),
+    }
+}
+
+/// Who has signed it. What is in the binary needs no signature.
+fn signed(basis: &Basis, source: &str) -> String {
+    match &basis.edition.signer {
+        Some(key) => format!(", signed by the key {key}"),
+        None if source == Store::Embedded.to_string() => String::new(),
+        None => ", not checked for a signature: no keys are trusted".into(),
     }
 }
 
@@ -58,7 +72,7 @@ pub(super) fn supported(index: &Index, query: &Query<'_>, choice: Option<&Resolu
             ConditionType::KubernetesSupported,
             format!("Kubernetes {} is supported by {names}", query.kubernetes),
         ),
-        Err(why) => Precondition::fails(ConditionType::KubernetesSupported, Reason::KubernetesNotSupported, why),
+        Err(misfit) => misfit.precondition(ConditionType::KubernetesSupported, Reason::KubernetesNotSupported),
     }];
     if query.vcenters.is_empty() {
         return all;
@@ -78,9 +92,26 @@ pub(super) fn supported(index: &Index, query: &Query<'_>, choice: Option<&Resolu
                 format!("vCenter {} is supported by {names}", versions.join(", ")),
             )
         }
-        Err(why) => Precondition::fails(ConditionType::VSphereSupported, Reason::VSphereNotSupported, why),
+        Err(misfit) => misfit.precondition(ConditionType::VSphereSupported, Reason::VSphereNotSupported),
     });
     all
+}
+
+/// Why a driver does not fit.
+enum Misfit {
+    /// By what the matrix says of its version.
+    Known(String),
+    /// Its version is not in the matrix, which is a failure of its own: nothing is known of what it supports.
+    NotListed(String),
+}
+
+impl Misfit {
+    fn precondition(self, kind: ConditionType, reason: Reason) -> Precondition {
+        match self {
+            Self::Known(why) => Precondition::fails(kind, reason, why),
+            Self::NotListed(why) => Precondition::unknown(kind, Reason::NotChecked, why),
+        }
+    }
 }
 
 /// The names of drivers of which every one fits, or why the first one that does not does not.
@@ -89,7 +120,7 @@ fn judge(
     query: &Query<'_>,
     choice: Option<&Resolution>,
     misfit: impl Fn(&Entry) -> Option<String>,
-) -> Result<String, String> {
+) -> Result<String, Misfit> {
     let mut names = Vec::new();
     for (name, request) in query.drivers {
         let version = choice
@@ -113,11 +144,14 @@ fn judge(
             Some(_) => names.push(told),
             // The closest is the newest, unless the platform is older than everything.
             None => match entries.first().and_then(|entry| Some((entry, misfit(entry)?))) {
-                Some((entry, why)) if version.is_some() => return Err(format!("{} {} {why}", short(name), entry.version)),
-                Some((entry, why)) => {
-                    return Err(format!("no version of {} fits; the newest, {}, {why}", short(name), entry.version));
+                Some((entry, why)) if version.is_some() => {
+                    return Err(Misfit::Known(format!("{} {} {why}", short(name), entry.version)));
                 }
-                None => return Err(format!("{told} is not in the matrix")),
+                Some((entry, why)) => {
+                    let message = format!("no version of {} fits; the newest, {}, {why}", short(name), entry.version);
+                    return Err(Misfit::Known(message));
+                }
+                None => return Err(Misfit::NotListed(format!("{told} is not in the matrix"))),
             },
         }
     }
@@ -129,8 +163,8 @@ pub(super) fn trust(connections: &[Connection]) -> Precondition {
     let kind = ConditionType::TrustConsistent;
     let used: Vec<_> = connections
         .iter()
-        .filter(|c| c.drivers.iter().any(|driver| driver == CSI))
-        .map(connection)
+        .filter(|c| c.drivers.iter().any(|driver| driver == STORAGE.name))
+        .map(drivers::connection)
         .collect();
     if used.is_empty() {
         return Precondition::unknown(kind, Reason::NotRequested, "CSI is not asked for");
@@ -183,11 +217,12 @@ pub(super) fn control_plane(desired: &[Desired], nodes: &[Arc<Node>]) -> Precond
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drivers::{CPI, CSI};
     use crate::facts::{Credentials, Place};
-    use crate::fetch::{Edition, embedded};
+    use crate::fetch::{Edition, Problem, embedded};
     use crate::manifest::Object;
     use crate::matrix::{self, DriverRequest, UpdatePolicy};
-    use crate::types::{CPI, Digest, Secret, Trust};
+    use crate::types::{Digest, Secret, Trust};
     use serde_json::json;
     use std::collections::BTreeMap;
     use std::sync::Arc;
@@ -276,6 +311,14 @@ mod tests {
             ("a pin that does not fit", say("v1.34.4", Some("8.0.3"), Some(("3.0.0", false)))),
             ("the same, by force", say("v1.34.4", Some("8.0.3"), Some(("3.0.0", true)))),
         ]));
+        // What it supports is not known; that it is not listed is reported once, by the choice.
+        assert_eq!(
+            say("v1.34.4", Some("8.0.3"), Some(("3.9.9", false))),
+            [
+                "KubernetesSupported None NotChecked: CSI 3.9.9 is not in the matrix",
+                "VSphereSupported None NotChecked: CSI 3.9.9 is not in the matrix"
+            ]
+        );
     }
 
     #[test]
@@ -287,7 +330,11 @@ mod tests {
             Edition {
                 digest: Digest::of(b""),
                 index: index.into(),
-                problem: problem.map(str::to_owned),
+                signer: None,
+                problem: problem.map(|message| Problem {
+                    reason: Reason::MatrixInvalid,
+                    message: message.into(),
+                }),
             }
         };
         let end = Some("2027-01-01T00:00:00Z");

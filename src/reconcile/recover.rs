@@ -4,41 +4,16 @@ use super::World;
 use super::apply::{Place, apply};
 use super::erase::{is_current, outdated};
 use super::error::ReconcileError;
+use super::phase::Phase;
 use super::survey::Survey;
 use crate::api::{DRIVER_LABEL, FINALIZER, PART_OF_LABEL, Reason, VDOConfig};
-use crate::cluster::{Reader, Select, Watch};
+use crate::cluster::{ClusterError, Reader, Select, Watch};
+use crate::drivers;
 use crate::manifest::{Object, is_owned};
 use crate::plan::{Entry, Inventory, Step, Wait, wave};
 use crate::status::{Report, Trouble};
-use crate::types::{CPI, CSI, DriverRole};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use kube::ResourceExt;
-
-/// Where objects are that a chart or the operator itself brings, by kind and namespace. Their lists are a right of the operator, see
-/// deploy/rbac.yaml.
-const LABELLED: [(&str, &str, &str); 11] = [
-    ("v1", "ConfigMap", KUBE_SYSTEM),
-    ("v1", "ConfigMap", CSI_NAMESPACE),
-    ("v1", "Service", CSI_NAMESPACE),
-    ("v1", "ServiceAccount", KUBE_SYSTEM),
-    ("v1", "ServiceAccount", CSI_NAMESPACE),
-    ("apps/v1", "Deployment", CSI_NAMESPACE),
-    ("apps/v1", "DaemonSet", KUBE_SYSTEM),
-    ("apps/v1", "DaemonSet", CSI_NAMESPACE),
-    ("storage.k8s.io/v1", "CSIDriver", ""),
-    ("storage.k8s.io/v1", "StorageClass", ""),
-    ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", ""),
-];
-
-/// What the operator may read by its name only.
-const NAMED: [(&str, &str); 3] = [
-    (KUBE_SYSTEM, "vsphere-cloud-secret"),
-    (CSI_NAMESPACE, "vsphere-config-secret"),
-    (CSI_NAMESPACE, "vsphere-webhook-certs"),
-];
-
-const KUBE_SYSTEM: &str = "kube-system";
-const CSI_NAMESPACE: &str = "vmware-system-csi";
 
 /// Requests that are under way at the same time.
 const CONCURRENCY: usize = 4;
@@ -63,27 +38,30 @@ pub(super) async fn scan(reader: &Reader, config: &VDOConfig, apply_set: &str) -
     Ok(rebuilt(found.into_iter().flatten(), apply_set, cluster_id))
 }
 
-/// Where something of ours can be.
+/// Where something of ours can be. Their lists are a right of the operator, see deploy/rbac.yaml.
 fn places(apply_set: &str) -> Vec<Watch> {
     let labels = format!("{PART_OF_LABEL}={apply_set}");
-    let labelled = |(version, kind, namespace)| Watch::new(version, kind, namespace, Select::Labels(labels.clone()));
-    let named = |(namespace, name): (&str, &str)| Watch::new("v1", "Secret", namespace, Select::Name(name.into()));
-    LABELLED.into_iter().map(labelled).chain(NAMED.into_iter().map(named)).collect()
+    let mut all = Vec::new();
+    for driver in drivers::KNOWN {
+        for &(version, kind, namespace) in driver.places {
+            all.push(Watch::new(version, kind, namespace, Select::Labels(labels.clone())));
+        }
+        // The operator may read Secrets by their name only.
+        for &(kind, name) in driver.written.iter().filter(|(kind, _)| *kind == "Secret") {
+            all.push(Watch::new("v1", kind, driver.namespace, Select::Name(name.to_owned())));
+        }
+    }
+    all
 }
 
 /// The inventory of these objects, as far as they are ours. Who made a namespace is not known any more, so it stays.
 fn rebuilt(found: impl Iterator<Item = Object>, apply_set: &str, cluster_id: Option<String>) -> Inventory {
     let entry = |object: &Object| {
         let driver = object.label(DRIVER_LABEL).unwrap_or_default();
-        let role = match driver {
-            CPI => DriverRole::CloudProvider,
-            CSI => DriverRole::Storage,
-            _ => DriverRole::Other,
-        };
         Entry {
             api_version: object.api_version().to_owned(),
             driver: driver.to_owned(),
-            wave: wave(object.kind(), role),
+            wave: wave(object.kind(), drivers::role(driver)),
             uid: Some(object.uid().to_owned()),
             applied: None,
         }
@@ -98,11 +76,21 @@ fn rebuilt(found: impl Iterator<Item = Object>, apply_set: &str, cluster_id: Opt
     }
 }
 
+/// What became of an inventory that was found again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Recorded {
+    /// It is stored, or will be in the next run.
+    Stored,
+    /// Its namespace is being deleted and takes nothing new.
+    Terminating,
+}
+
 /// Stores what was found, and does nothing else in this run.
-pub(super) async fn record(config: &VDOConfig, world: &World, survey: &Survey, report: &mut Report) -> Result<(), ReconcileError> {
+pub(super) async fn record(config: &VDOConfig, world: &World, survey: &Survey) -> Phase<Recorded> {
+    let mut found = Report::default();
     if !is_current(config, world).await? {
-        report.waiting.push(outdated(config));
-        return Ok(());
+        found.waiting.push(outdated(config));
+        return Ok((Recorded::Stored, found));
     }
     let objects = survey.inventory.objects.len();
     let message = format!(
@@ -115,13 +103,17 @@ pub(super) async fn record(config: &VDOConfig, world: &World, survey: &Survey, r
     let finalizer = config.finalizers().iter().any(|f| f == FINALIZER);
     let steps = if finalizer { &steps[1..] } else { &steps[..] };
     let outcome = apply(steps, world, &Place::of(survey, config)).await;
-    report.troubles.extend(outcome.failures.iter().map(Trouble::from));
-    report.waiting.push(Wait {
+    let recorded = match outcome.failures.iter().any(ClusterError::is_terminating) {
+        true => Recorded::Terminating,
+        false => Recorded::Stored,
+    };
+    found.troubles.extend(outcome.failures.iter().map(Trouble::from));
+    found.waiting.push(Wait {
         driver: String::new(),
         reason: Reason::Progressing,
         message,
     });
-    Ok(())
+    Ok((recorded, found))
 }
 
 #[cfg(test)]
@@ -129,6 +121,7 @@ mod tests {
     use super::*;
     use crate::api::{InventoryStatus, VDOConfigStatus};
     use crate::chart::{self, Context};
+    use crate::drivers::{CPI, CSI};
     use crate::manifest::{Owner, stamp};
     use crate::rbac::is_prerequisite;
     use serde_json::json;

@@ -2,7 +2,7 @@
 
 use super::id;
 use crate::api::VDOConfig;
-use crate::api::{Class, ConditionType, Reason, VDOConfigStatus};
+use crate::api::{API_VERSION, Class, ConditionType, Reason, VDOConfigStatus};
 use crate::cluster::{ClusterError, Writer};
 use crate::manifest::merge_patch;
 use crate::status::{Precondition, Report, pace};
@@ -76,9 +76,7 @@ pub async fn publish(
     }
     let json = |status: &VDOConfigStatus| serde_json::to_value(status).unwrap_or_default();
     let change = merge_patch(&json(old), &json(new));
-    writer
-        .merge("vdo.vmware.com/v1alpha1", &id(config), &json!({"status": change}), true)
-        .await
+    writer.merge(API_VERSION, &id(config), &json!({"status": change}), true).await
 }
 
 #[cfg(test)]

@@ -1,18 +1,23 @@
 //! What has to be granted before the operator starts: to the drivers, which the administrator brings, and to the operator itself.
 
-use super::{foreign, prerequisites, snapshots};
+use super::error::ReconcileError;
+use super::select::Failures;
+use super::{World, definitions, foreign, prerequisites, snapshots};
 use crate::certificate;
 use crate::chart::{self, Context, RenderError};
-use crate::cluster::{Select, Watch};
+use crate::cluster::{self, Select, Watch};
+use crate::drivers;
 use crate::fetch::{Library, LibraryError};
 use crate::manifest::{ManifestError, Object};
-use crate::matrix::{Index, IndexError};
+use crate::matrix::{Index, IndexError, Resolution};
 use crate::plan::Desired;
 use crate::rbac::{self, Mismatch, Rules, is_prerequisite};
-use crate::types::DriverVersion;
+use crate::types::{Digest, DriverName, DriverVersion, Remedy};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::btree_map::Entry;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The namespace that the operator is installed in.
 const NAMESPACE: &str = "vmware-system-vdo";
@@ -37,6 +42,18 @@ pub enum RightsError {
     /// Versions that contradict each other.
     #[error(transparent)]
     Mismatch(#[from] Mismatch),
+}
+
+impl Remedy for RightsError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::Index(error) => error.remedy(),
+            Self::Library(error) => error.remedy(),
+            Self::Render(error) => error.remedy(),
+            Self::Manifest(error) => error.remedy(),
+            Self::Mismatch(error) => error.remedy(),
+        }
+    }
 }
 
 /// Objects for the administrator to apply.
@@ -85,12 +102,7 @@ type Places = BTreeMap<String, Rules>;
 fn account(all: &[Desired]) -> Vec<Value> {
     let mut places = Places::new();
     own(&mut places);
-    for watch in foreign::watches(all).iter().chain(&prerequisites::watches(all)) {
-        see(&mut places, watch);
-    }
-    for d in all.iter().filter(|d| !is_prerequisite(d.object.identity())) {
-        write(&mut places, &d.object);
-    }
+    manage(&mut places, all);
     configuration(&mut places);
     let mut documents = vec![json!({
         "apiVersion": "v1", "kind": "ServiceAccount",
@@ -117,6 +129,75 @@ fn place<'a>(places: &'a mut Places, namespace: &str) -> &'a mut Rules {
     places.entry(namespace.to_owned()).or_default()
 }
 
+/// What the operator needs to manage the objects of charts.
+fn manage(places: &mut Places, all: &[Desired]) {
+    for watch in foreign::watches(all).iter().chain(&prerequisites::watches(all)) {
+        see(places, watch);
+    }
+    for d in all.iter().filter(|d| !is_prerequisite(d.object.identity())) {
+        write(places, &d.object);
+    }
+}
+
+/// The charts of which it is known that the operator may manage their objects, by driver.
+#[derive(Default)]
+pub struct Permitted(Mutex<BTreeMap<DriverName, Digest>>);
+
+/// Fails every driver whose objects the operator may not manage, before it reads them. The charts of the binary are installed together
+/// with their rights, so only charts from elsewhere are asked about, once each.
+///
+/// # Errors
+/// When the rights cannot be asked for.
+pub(super) async fn permitted(world: &World, resolution: &Resolution, desired: &[Desired]) -> Result<Failures, ReconcileError> {
+    let mut failures = Failures::default();
+    if world.library.is_embedded() {
+        return Ok(failures);
+    }
+    let known = || world.permitted.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut granted: BTreeMap<String, cluster::Rights> = BTreeMap::new();
+    for (driver, pick) in &resolution.picks {
+        if known().get(driver) == Some(&pick.chart.digest) {
+            continue;
+        }
+        let own: Vec<Desired> = desired.iter().filter(|d| *d.driver == **driver).cloned().collect();
+        let mut places = Places::new();
+        manage(&mut places, &own);
+        let mut lacking = Vec::new();
+        for (namespace, rules) in &places {
+            let granted = match granted.entry(namespace.clone()) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unknown) => unknown.insert(cluster::rights(&world.client, namespace).await?),
+            };
+            lacking.extend(rules.single().filter_map(|rule| {
+                let refused = granted.refused(&rule.verbs, rule.group, rule.resource, rule.name)?;
+                let place = if namespace.is_empty() {
+                    String::new()
+                } else {
+                    format!(" in namespace {namespace}")
+                };
+                Some(format!("{refused}{place}"))
+            }));
+        }
+        match lacking.first() {
+            None => drop(known().insert(driver.clone(), pick.chart.digest.clone())),
+            Some(first) => {
+                let more = match lacking.len() - 1 {
+                    0 => String::new(),
+                    more => format!(", and {more} more"),
+                };
+                let error = ReconcileError::RightsMissing {
+                    driver: driver.clone(),
+                    version: pick.version.to_string(),
+                    lacking: format!("{first}{more}"),
+                    matrix: world.library.to_string(),
+                };
+                failures.of([driver.clone()], error);
+            }
+        }
+    }
+    Ok(failures)
+}
+
 /// What the operator needs for itself, whatever the charts contain.
 fn own(places: &mut Places) {
     let cluster = place(places, "");
@@ -129,6 +210,9 @@ fn own(places: &mut Places) {
         &snapshots::DEFINITIONS,
         &["list", "watch"],
     );
+    // Is this operator older than what is stored?
+    let own = &definitions::DEFINITIONS;
+    cluster.add("apiextensions.k8s.io", "customresourcedefinitions", own, &["list", "watch"]);
     // Those of the snapshot controller may be anywhere.
     cluster.add("", "pods", &[], &["list", "watch"]);
     // Asked before the storage driver or a storage class is removed: are there volumes or snapshots?
@@ -175,10 +259,14 @@ fn see(places: &mut Places, watch: &Watch) {
 
 /// What the operator writes.
 fn write(places: &mut Places, object: &Object) {
-    let (group, resource) = (object.identity().group(), plural(object.kind()));
     let home = place(places, object.namespace());
-    home.add(group, &resource, &[object.name()], &["create", "delete", "patch"]);
-    home.add(group, &resource, &[], &["list", "watch"]);
+    self::object(home, object.identity().group(), object.kind(), object.name());
+    // Asked before a definition is deleted: are there objects of it?
+    if object.kind() == "CustomResourceDefinition" {
+        let cluster = place(places, "");
+        cluster.add(object.text("/spec/group"), object.text("/spec/names/plural"), &[], &["list"]);
+        return;
+    }
     // The last words of a container that fails, and whether a webhook is served.
     if object.pod_spec().is_some() {
         home.add("", "pods/log", &[], &["get"]);
@@ -187,17 +275,19 @@ fn write(places: &mut Places, object: &Object) {
     }
 }
 
-/// The driver configuration, which is in no chart.
+/// The configuration of the drivers, which is in no chart.
 fn configuration(places: &mut Places) {
-    for (kind, namespace, name) in [
-        ("secrets", KUBE_SYSTEM, "vsphere-cloud-secret"),
-        ("configmaps", KUBE_SYSTEM, "vsphere-cloud-config"),
-        ("secrets", "vmware-system-csi", "vsphere-config-secret"),
-        ("secrets", "vmware-system-csi", "vsphere-webhook-certs"),
-    ] {
-        let home = place(places, namespace);
-        home.add("", kind, &[name], &["create", "delete", "patch"]);
-        let names: &[&str] = if kind == "secrets" { &[name] } else { &[] };
-        home.add("", kind, names, &["list", "watch"]);
+    for driver in drivers::KNOWN {
+        for (kind, name) in driver.written {
+            object(place(places, driver.namespace), "", kind, name);
+        }
     }
+}
+
+/// What it takes to manage an object. Secrets are read by their names only.
+fn object(home: &mut Rules, group: &str, kind: &str, name: &str) {
+    let resource = plural(kind);
+    home.add(group, &resource, &[name], &["create", "delete", "patch"]);
+    let names: &[&str] = if kind == "Secret" { &[name] } else { &[] };
+    home.add(group, &resource, names, &["list", "watch"]);
 }

@@ -1,10 +1,11 @@
 //! What a VDOConfig asks for, resolved to names that exist (pure).
 
 use super::error::ReconcileError;
-use crate::api::{ManagementState, StorageProvider, VDOConfigSpec};
-use crate::matrix::{DriverRequest, Index, MULTI_VCENTER};
+use crate::api::{ManagementState, VDOConfigSpec};
+use crate::drivers::{self, Request, Uses};
+use crate::matrix::{DriverRequest, Index};
 use crate::status::Trouble;
-use crate::types::{CPI, CSI, DriverName, DriverVersion};
+use crate::types::{DriverName, DriverVersion};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The drivers that are asked for, each with the connections it uses.
@@ -33,27 +34,6 @@ impl Asked {
         self.connections.values().flatten().map(String::as_str).collect()
     }
 
-    fn insert(
-        &mut self,
-        driver: &str,
-        pin: Option<DriverVersion>,
-        allow_incompatible: bool,
-        features: BTreeMap<String, String>,
-        states: BTreeMap<String, bool>,
-        connections: Vec<String>,
-    ) {
-        let request = DriverRequest {
-            pin,
-            allow_incompatible,
-            features,
-            states,
-            connections: Some(connections.clone()),
-            ..DriverRequest::default()
-        };
-        self.drivers.insert(driver.to_owned(), request);
-        self.connections.insert(driver.to_owned(), connections);
-    }
-
     /// Leaves out features of which a matrix says nothing in any version of the driver: it does not know them, which is no no.
     pub fn leave_to(&mut self, index: &Index) {
         for (name, request) in &mut self.drivers {
@@ -63,36 +43,6 @@ impl Asked {
                 .retain(|feature, _| versions().any(|entry| entry.features.contains_key(feature)));
         }
     }
-}
-
-/// What a version of the CSI driver must be able to do, by the names of features in a matrix, each with the field that asks for it.
-fn features(csi: &StorageProvider) -> BTreeMap<String, String> {
-    /// Feature states of the driver that are of no use where the vCenter cannot do what they switch on.
-    const STATES: [(&str, &str); 6] = [
-        ("block-volume-snapshot", "snapshots"),
-        ("csi-migration", "inTreeMigration"),
-        ("csi-transaction-support", "transactions"),
-        ("high-pv-node-density", "manyVolumesPerNode"),
-        ("multi-vcenter-csi-topology", MULTI_VCENTER),
-        ("online-volume-extend", "onlineExpansion"),
-    ];
-    let mut asked = BTreeMap::new();
-    for (state, feature) in STATES {
-        if csi.features.get(state) == Some(&true) {
-            asked.insert(feature.to_owned(), format!("spec.storageProvider.features[{state}]"));
-        }
-    }
-    if let Some(class) = csi.storage_classes.iter().find(|class| class.file_share == Some(true)) {
-        let by = format!("spec.storageProvider.storageClasses[{}].fileShare", class.name);
-        asked.insert("fileVolumes".to_owned(), by);
-    }
-    if csi.file_volumes.is_some() {
-        asked.insert("fileVolumes".to_owned(), "spec.storageProvider.fileVolumes".to_owned());
-    }
-    if csi.snapshots.is_some() {
-        asked.insert("snapshots".to_owned(), "spec.storageProvider.snapshots".to_owned());
-    }
-    asked
 }
 
 /// What is wrong with drivers, each with those that it concerns.
@@ -115,6 +65,19 @@ impl Failures {
             drivers: drivers.into_iter().collect(),
             error,
         });
+    }
+
+    /// Adds others.
+    pub(super) fn join(&mut self, later: Self) {
+        self.0.extend(later.0);
+    }
+
+    /// Leaves out what is wrong with these drivers.
+    pub(super) fn forgive(&mut self, drivers: impl Fn(&DriverName) -> bool) {
+        for failure in &mut self.0 {
+            failure.drivers.retain(|driver| !drivers(driver));
+        }
+        self.0.retain(|failure| !failure.drivers.is_empty());
     }
 
     /// Whether something is wrong with this driver.
@@ -154,65 +117,54 @@ impl Failures {
     }
 }
 
-/// Whether a driver is asked for.
-fn is_named(state: Option<ManagementState>) -> bool {
-    state.is_some_and(|state| state != ManagementState::Removed)
-}
-
-fn states(spec: &VDOConfigSpec) -> [(&'static str, Option<ManagementState>); 2] {
-    [
-        (CPI, spec.cloud_provider.as_ref().map(|cpi| cpi.management_state)),
-        (CSI, spec.storage_provider.as_ref().map(|csi| csi.management_state)),
-    ]
+/// The drivers in a state.
+fn in_state(spec: &VDOConfigSpec, state: ManagementState) -> impl Iterator<Item = DriverName> {
+    let all = drivers::requests(spec).into_iter();
+    all.filter(move |request| request.state == state).map(|request| request.driver)
 }
 
 /// The drivers that are to be removed.
 #[must_use]
-pub(super) fn removed(spec: &VDOConfigSpec) -> BTreeSet<&'static str> {
-    let removed = states(spec)
-        .into_iter()
-        .filter(|(_, state)| *state == Some(ManagementState::Removed));
-    removed.map(|(driver, _)| driver).collect()
+pub(super) fn removed(spec: &VDOConfigSpec) -> BTreeSet<DriverName> {
+    in_state(spec, ManagementState::Removed).collect()
 }
 
 /// The drivers of which nothing is written.
 #[must_use]
 pub(super) fn paused(spec: &VDOConfigSpec) -> BTreeSet<DriverName> {
-    let paused = states(spec)
-        .into_iter()
-        .filter(|(_, state)| *state == Some(ManagementState::Paused));
-    paused.map(|(driver, _)| driver.to_owned()).collect()
+    in_state(spec, ManagementState::Paused).collect()
 }
 
-/// Reads the specification against the connections that exist. Where no driver is named, both are asked for; one that is to be removed
-/// is not.
+/// Reads the specification against the connections that exist. A driver that is to be removed is not asked for.
 #[must_use]
 pub fn requests(spec: &VDOConfigSpec, namespace: &str, existing: &BTreeSet<String>) -> (Asked, Failures) {
     let (mut asked, mut failures) = (Asked::default(), Failures::default());
-    let states = states(spec);
-    let none = !states.iter().any(|(_, state)| is_named(*state));
-    for (driver, state) in states {
-        if !is_named(state) && (!none || state == Some(ManagementState::Removed)) {
+    let mut unconnected = BTreeSet::new();
+    for request in drivers::requests(spec) {
+        if request.state == ManagementState::Removed {
             continue;
         }
-        if let Err(error) = asked.request(driver, spec, existing) {
-            asked.insert(
-                driver,
-                None,
-                false,
-                BTreeMap::new(),
-                BTreeMap::new(),
-                existing.iter().cloned().collect(),
-            );
-            failures.of([driver.to_owned()], error);
+        let driver = request.driver.clone();
+        if existing.is_empty() && request.uses != Uses::These(Vec::new()) {
+            unconnected.insert(driver.clone());
+        } else if let Err(error) = asked.insert(&request, existing) {
+            failures.of([driver.clone()], error);
+        } else {
+            continue;
         }
+        let connections: Vec<String> = existing.iter().cloned().collect();
+        let wanted = DriverRequest {
+            connections: Some(connections.clone()),
+            ..DriverRequest::default()
+        };
+        asked.drivers.insert(driver.clone(), wanted);
+        asked.connections.insert(driver, connections);
     }
-    if existing.is_empty() {
-        failures = Failures::default();
+    if !unconnected.is_empty() {
         let error = ReconcileError::NoConnections {
             namespace: namespace.into(),
         };
-        failures.of(asked.drivers.keys().cloned(), error);
+        failures.of(unconnected, error);
     }
     (asked, failures)
 }
@@ -236,57 +188,54 @@ impl Asked {
         self.drivers.contains_key(driver)
     }
 
-    fn request(&mut self, driver: &str, spec: &VDOConfigSpec, existing: &BTreeSet<String>) -> Result<(), ReconcileError> {
-        if driver == CPI {
-            let cpi = spec.cloud_provider.clone().unwrap_or_default();
-            let names = connections("spec.cloudProvider.vsphereCloudConfigs", cpi.vsphere_cloud_configs, existing)?;
-            let pin = pin("cloudProvider", cpi.version.as_deref())?;
-            self.insert(CPI, pin, cpi.allow_incompatible, BTreeMap::new(), BTreeMap::new(), names);
-            return Ok(());
-        }
-        let csi = spec.storage_provider.clone().unwrap_or_default();
-        let (features, states) = (features(&csi), csi.features.clone());
-        let mut names = csi.vsphere_cloud_configs;
-        names.extend(csi.vsphere_cloud_config);
-        let names = connections("spec.storageProvider.vsphereCloudConfigs", names, existing)?;
-        let pin = pin("storageProvider", csi.version.as_deref())?;
-        self.insert(CSI, pin, csi.allow_incompatible, features, states, names);
+    fn insert(&mut self, request: &Request, existing: &BTreeSet<String>) -> Result<(), ReconcileError> {
+        let connections = connections(request, existing)?;
+        let pin = pin(request)?;
+        let wanted = DriverRequest {
+            pin,
+            allow_incompatible: request.allow_incompatible,
+            features: request.features.clone(),
+            states: request.states.clone(),
+            connections: Some(connections.clone()),
+            ..DriverRequest::default()
+        };
+        self.drivers.insert(request.driver.clone(), wanted);
+        self.connections.insert(request.driver.clone(), connections);
         Ok(())
     }
 }
 
-fn pin(field: &str, version: Option<&str>) -> Result<Option<DriverVersion>, ReconcileError> {
+fn pin(request: &Request) -> Result<Option<DriverVersion>, ReconcileError> {
+    let version = request.version.as_deref().filter(|text| !text.is_empty());
     version
-        .filter(|text| !text.is_empty())
         .map(str::parse::<DriverVersion>)
         .transpose()
         .map_err(|error| ReconcileError::InvalidSpec {
             object: "VDOConfig".into(),
-            field: format!("spec.{field}.version"),
+            field: format!("{}.version", drivers::field(&request.driver)),
             problem: error.to_string(),
         })
 }
 
-fn connections(field: &'static str, mut names: Vec<String>, existing: &BTreeSet<String>) -> Result<Vec<String>, ReconcileError> {
-    if names.is_empty() {
+fn connections(request: &Request, existing: &BTreeSet<String>) -> Result<Vec<String>, ReconcileError> {
+    let Uses::These(names) = &request.uses else {
         return Ok(existing.iter().cloned().collect());
-    }
-    names.sort();
-    names.dedup();
-    if let Some(name) = names.iter().find(|name| !existing.contains(*name)) {
-        let known = existing.iter().cloned().collect::<Vec<_>>().join(", ");
+    };
+    let names: BTreeSet<&String> = names.iter().collect();
+    if let Some(name) = names.iter().find(|name| !existing.contains(**name)) {
         return Err(ReconcileError::ConnectionNotFound {
-            field,
-            name: name.clone(),
-            known,
+            field: format!("{}.vsphereCloudConfigs", drivers::field(&request.driver)),
+            name: (*name).clone(),
+            known: existing.iter().cloned().collect::<Vec<_>>().join(", "),
         });
     }
-    Ok(names)
+    Ok(names.into_iter().cloned().collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drivers::CSI;
     use serde_json::json;
 
     fn ask(spec: serde_json::Value, existing: &[&str]) -> String {
@@ -371,11 +320,7 @@ mod tests {
                 &["a", "b"],
                 "vsphere-cpi=b vsphere-csi=a+b",
             ),
-            (
-                json!({}),
-                &[],
-                "there is no vSphere connection in namespace ns; create a VsphereCloudConfig there",
-            ),
+            (json!({}), &[], "there is no vSphere connection in namespace ns"),
             (
                 json!({"storageProvider": {"vsphereCloudConfigs": ["c"]}}),
                 &["a", "b"],

@@ -2,8 +2,9 @@
 
 use super::error::ReconcileError;
 use super::gather;
-use crate::api::{ConditionType, Reason, VDOConfigSpec};
+use crate::api::{ConditionType, ManagementState, Reason, VDOConfigSpec};
 use crate::cluster::{Reader, Select, View, Watch};
+use crate::drivers::{self, Request, STORAGE};
 use crate::facts::SnapshotSupport;
 use crate::manifest::Object;
 use crate::status::Precondition;
@@ -37,11 +38,12 @@ pub(super) enum Wish {
 
 /// Reads the specification.
 pub(super) fn wish(spec: &VDOConfigSpec) -> Wish {
+    let requested = |request: &Request| request.driver == STORAGE.name && request.state != ManagementState::Removed;
+    if !drivers::requests(spec).iter().any(requested) {
+        return Wish::Off("CSI is not asked for");
+    }
     let Some(csi) = &spec.storage_provider else {
-        return match &spec.cloud_provider {
-            Some(_) => Wish::Off("CSI is not asked for"),
-            None => Wish::Shipped,
-        };
+        return Wish::Shipped;
     };
     match csi.values.get("snapshots").and_then(|snapshots| snapshots.get("enabled")) {
         Some(Value::Bool(false)) => Wish::Off("spec.storageProvider.values.snapshots.enabled is false"),
@@ -98,11 +100,15 @@ fn precondition(wish: Wish, found: &Result<SnapshotSupport, ReconcileError>) -> 
 fn judge(found: &Result<SnapshotSupport, ReconcileError>) -> Precondition {
     let found = match found {
         Ok(found) => found,
-        Err(error) => return Precondition::unknown(KIND, Reason::NotChecked, format!("what snapshots need cannot be read: {error}")),
+        Err(error) => {
+            let why = crate::api::chain(error);
+            return Precondition::unknown(KIND, Reason::NotChecked, format!("what snapshots need cannot be read: {why}"));
+        }
     };
     let install = |what: &str| {
         format!(
-            "install {what} from the release of kubernetes-csi/external-snapshotter that the driver was tested with, or set \
+            "add snapshot-controller to spec.drivers where the matrix has it, install {what} from the release of \
+             kubernetes-csi/external-snapshotter that the driver was tested with, or set \
              spec.storageProvider.values.snapshots.enabled to false"
         )
     };

@@ -5,9 +5,9 @@ use super::{gather, keep, recover};
 use crate::api::VDOConfig;
 use crate::cluster::{Reader, Select, Watch};
 use crate::facts::Cluster;
-use crate::health::{DriverHealth, driver_health, is_judged, slices_of};
+use crate::health::{DriverHealth, MissingWorkload, driver_health, is_judged, slices_of, without};
 use crate::manifest::{Object, apply_set_id, is_owned};
-use crate::plan::Inventory;
+use crate::plan::{Inventory, unpullable};
 use crate::status::{DriverReport, Report};
 use crate::types::{ById, DriverName, DriverVersion, KubernetesVersion, ObjectId};
 use k8s_openapi::jiff::Timestamp;
@@ -34,6 +34,10 @@ pub struct Survey {
     pub running: BTreeMap<DriverName, DriverHealth>,
     /// Their versions.
     pub installed: BTreeMap<DriverName, String>,
+    /// When the newest of their ready pods was created.
+    pub progress: BTreeMap<DriverName, Timestamp>,
+    /// The images that pods of a driver wait for in vain, each with one of the pods.
+    pub unpullable: BTreeMap<DriverName, BTreeMap<String, ObjectId>>,
 }
 
 /// Looks at the cluster and at everything in the inventory.
@@ -67,6 +71,8 @@ pub async fn survey(reader: &Reader, config: &VDOConfig, version: KubernetesVers
         live,
         running: BTreeMap::new(),
         installed: BTreeMap::new(),
+        progress: BTreeMap::new(),
+        unpullable: BTreeMap::new(),
     };
     survey.assess(reader).await?;
     Ok(survey)
@@ -95,6 +101,9 @@ impl Survey {
             let view = reader.load(watches.clone()).await?;
             let slices: Vec<Object> = watches.iter().flat_map(|watch| view.list(watch)).collect();
             let (pods, slices): (Vec<&Object>, Vec<&Object>) = (pods.iter().collect(), slices.iter().collect());
+            let newest = pods.iter().filter(|pod| is_ready(pod)).filter_map(created).max();
+            self.progress.extend(newest.map(|newest| (driver.to_owned(), newest)));
+            self.unpullable.insert(driver.to_owned(), unpullable(pods.iter().copied()));
             let health = driver_health(driver, &objects, &pods, &slices, &self.cluster.nodes);
             self.running.insert(driver.to_owned(), health);
             self.installed.insert(driver.to_owned(), version);
@@ -111,22 +120,59 @@ impl Survey {
             .collect()
     }
 
-    /// Puts what was found into the report; what is decided later replaces parts of it.
-    pub(super) fn tell(&self, report: &mut Report) {
-        report.cluster = Some(self.cluster.clone());
-        report.cluster_id.clone_from(&self.inventory.cluster_id);
-        if !self.inventory.objects.is_empty() {
-            report.inventory = Some((self.inventory_name.clone(), self.inventory.objects.len()));
+    /// What there is to report; what is decided later replaces parts of it.
+    pub(super) fn findings(&self) -> Report {
+        let objects = self.inventory.objects.len();
+        Report {
+            cluster: Some(self.cluster.clone()),
+            cluster_id: self.inventory.cluster_id.clone(),
+            inventory: (objects > 0).then(|| (self.inventory_name.clone(), objects)),
+            drivers: self.present(),
+            ..Report::default()
         }
-        report.drivers = self.reports();
     }
 
-    /// Every installed driver as it is.
+    /// How a driver is. Workloads that were there and are not any more count: they are repaired, and until then their pods are missing.
+    pub(super) fn health(&self, driver: &str) -> Option<DriverHealth> {
+        let is_workload = |id: &ObjectId| matches!(id.kind(), "Deployment" | "DaemonSet" | "StatefulSet");
+        let of_driver = self
+            .inventory
+            .objects
+            .iter()
+            .filter(|(id, entry)| entry.driver == driver && is_workload(id));
+        let gone = of_driver.filter(|(id, entry)| (entry.uid.is_some() || entry.applied.is_some()) && !self.live.contains_key(*id));
+        let mut missing: Vec<MissingWorkload> = gone
+            .map(|(id, _)| MissingWorkload {
+                id: id.clone(),
+                applied: None,
+            })
+            .collect();
+        if !missing.is_empty() {
+            let last = self.inventory.last_applied(driver, |id| self.live.get(id), &[]).unwrap_or_default();
+            for workload in &mut missing {
+                let found = last.iter().find(|desired| *desired.object.identity() == workload.id);
+                workload.applied = found.map(|desired| desired.object.clone());
+            }
+        }
+        without(self.running.get(driver).cloned(), &missing, &self.cluster.nodes)
+    }
+
+    /// Every installed driver as it is, with what is missing of it.
     pub(super) fn reports(&self) -> Vec<DriverReport> {
+        let mut reports = self.present();
+        for report in &mut reports {
+            report.health = self.health(&report.name);
+        }
+        reports
+    }
+
+    /// Every installed driver, judged by those of its objects that are there.
+    fn present(&self) -> Vec<DriverReport> {
         let report = |(name, version): (&DriverName, &String)| DriverReport {
             name: name.clone(),
             version: version.clone(),
             installed: Some(version.clone()),
+            revision: self.revision(name),
             available: String::new(),
             chart: String::new(),
             because: "installed".into(),
@@ -134,6 +180,11 @@ impl Survey {
             health: self.running.get(name).cloned(),
         };
         self.installed.iter().map(report).collect()
+    }
+
+    /// The number of what was applied last of a driver.
+    pub(super) fn revision(&self, driver: &str) -> Option<u64> {
+        Some(self.inventory.history.get(driver)?.last()?.number)
     }
 
     /// How many objects of a driver are in the inventory.
@@ -183,6 +234,18 @@ pub(super) fn watches(ids: &[(&ObjectId, &str)], apply_set: &str) -> BTreeSet<Wa
             Watch::new(api_version, kind, namespace, select)
         })
         .collect()
+}
+
+fn is_ready(pod: &Object) -> bool {
+    let conditions = pod.value().pointer("/status/conditions").and_then(Value::as_array);
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|c| c["type"] == "Ready" && c["status"] == "True")
+}
+
+fn created(object: &&Object) -> Option<Timestamp> {
+    object.text("/metadata/creationTimestamp").parse().ok()
 }
 
 /// The pods of a workload.

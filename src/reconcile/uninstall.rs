@@ -5,62 +5,73 @@ use super::dry_run::rightless;
 use super::erase::{is_current, outdated};
 use super::error::ReconcileError;
 use super::look_up::look_up;
+use super::phase::{Collect, Phase};
+use super::recover::Recorded;
 use super::survey::{Survey, survey};
 use super::{Occasion, World, blocked, recover};
 use crate::api::{DeletionPolicy, FINALIZER};
-use crate::plan::{self, Input, Last, Observed, Plan, Step};
-use crate::status::{Report, Trouble};
+use crate::plan::{self, Input, Last, NO_RECORD, Observed, Plan, Step};
+use crate::status::Trouble;
 use kube::ResourceExt;
 use std::collections::BTreeSet;
 
 /// Deletes one more wave, or lets the VDOConfig go.
-pub(super) async fn uninstall(occasion: &Occasion<'_>, world: &World, report: &mut Report) -> Result<(), ReconcileError> {
+pub(super) async fn uninstall(occasion: &Occasion<'_>, world: &World) -> Phase<()> {
     let config = occasion.config;
     let survey = survey(&world.reader, config, occasion.kubernetes.clone()).await?;
-    survey.tell(report);
+    let mut found = survey.findings();
     if !config.finalizers().iter().any(|f| f == FINALIZER) {
-        report.gone = true;
-        report.removed = true;
-        return Ok(());
+        found.gone = true;
+        found.removed = true;
+        return Ok(((), found));
     }
-    report.deleting = true;
+    found.deleting = true;
     let orphans = policy(occasion) == DeletionPolicy::Orphan;
     if survey.recovered && !orphans {
-        return recover::record(config, world, &survey, report).await;
+        let recorded = recover::record(config, world, &survey).await;
+        // Where nothing can be stored any more, what is left is found by its labels in each run.
+        if !matches!(recorded, Ok((Recorded::Terminating, _))) {
+            found.take(recorded)?;
+            return Ok(((), found));
+        }
     }
     let none = BTreeSet::new();
-    let observed = observe(occasion, world, &survey, &none).await?;
+    let observed = found.check(observe(occasion, world, &survey, &none).await)?;
     let input = input(occasion, &survey, &observed, &none);
     let plan = plan::plan(&input);
     let steps = plan.run(&input, &Last::new());
-    plan::check(&steps, &[], &survey.inventory)?;
-    report.waiting.clone_from(&plan.waiting);
-    report.waiting.extend(plan::deleting(&steps));
-    report.skipped.clone_from(&plan.skipped);
-    report.troubles.extend(blocked(&plan));
+    found.check(plan::check(&steps, &[], &survey.inventory))?;
+    found.waiting.clone_from(&plan.waiting);
+    found.waiting.extend(plan::deleting(&steps));
+    found.skipped.clone_from(&plan.skipped);
+    found.troubles.extend(blocked(&plan));
     for skip in &plan.skipped {
         tracing::info!(object = %skip.id, "{}", skip.message);
     }
     if steps.is_empty() {
-        return Ok(());
+        return Ok(((), found));
     }
-    if !is_current(config, world).await? {
-        report.waiting.push(outdated(config));
-        return Ok(());
+    if !found.check(is_current(config, world).await)? {
+        found.waiting.push(outdated(config));
+        return Ok(((), found));
     }
     let finishes = steps.iter().any(|step| matches!(step, Step::Finish));
     if orphans {
         tracing::info!(objects = survey.inventory.objects.len(), "the drivers stay, as deletionPolicy says");
-    } else if !finishes && !may_delete(world, &plan, report).await? {
-        return Ok(());
+    } else if !finishes {
+        let missing = found.check(missing_rights(world, &plan).await)?;
+        if !missing.is_empty() {
+            found.troubles.extend(missing);
+            return Ok(((), found));
+        }
     }
     let outcome = apply(&steps, world, &Place::of(&survey, config)).await;
-    report.troubles.extend(outcome.failures.iter().map(Trouble::from));
+    found.troubles.extend(outcome.failures.iter().map(Trouble::from));
     if finishes && outcome.failures.is_empty() {
-        report.gone = true;
-        report.removed = true;
+        found.gone = true;
+        found.removed = true;
     }
-    Ok(())
+    Ok(((), found))
 }
 
 /// What becomes of the drivers.
@@ -81,6 +92,7 @@ fn input<'a>(occasion: &Occasion<'_>, survey: &'a Survey, observed: &'a Observed
         approved: None,
         rules: &[],
         kept: none,
+        record: &NO_RECORD,
         unhealthy: &[],
         store: None,
         finalizer: true,
@@ -115,15 +127,16 @@ pub async fn uninstallation(occasion: &Occasion<'_>, world: &World) -> Result<(S
     Ok((survey, plan))
 }
 
-/// Whether everything that is going to be deleted may be deleted: the first object is not deleted while the right for the last is
+/// What of everything that is going to be deleted may not be deleted: the first object is not deleted while the right for the last is
 /// missing. Asked once for each uninstallation.
-async fn may_delete(world: &World, plan: &Plan, report: &mut Report) -> Result<bool, ReconcileError> {
-    let Some(memory) = &world.rehearsals else { return Ok(true) };
+async fn missing_rights(world: &World, plan: &Plan) -> Result<Vec<Trouble>, ReconcileError> {
+    let Some(memory) = &world.rehearsals else {
+        return Ok(Vec::new());
+    };
     let missing = rightless(world, memory, &plan.writes().collect::<Vec<_>>()).await?;
     if !missing.is_empty() {
         // Nothing is deleted, so the next attempt begins before the first step again.
         memory.retain(&Plan::default());
     }
-    report.troubles.extend(missing.iter().map(|(_, error)| Trouble::from(error)));
-    Ok(missing.is_empty())
+    Ok(missing.iter().map(|(_, error)| Trouble::from(error)).collect())
 }

@@ -6,9 +6,9 @@ use super::select::Asked;
 use super::survey::Survey;
 use crate::api::{MachinesStatus, VsphereCloudConfig};
 use crate::cluster::Reader;
+use crate::drivers::{CSI_DRIVER, STORAGE};
 use crate::manifest::Object;
 use crate::matrix::Index;
-use crate::types::{CSI, CSI_DRIVER};
 use kube::ResourceExt;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -43,7 +43,11 @@ pub async fn hold_upgrades(
     index: &Index,
     asked: &mut Asked,
 ) -> Result<(), ReconcileError> {
-    let Some(request) = asked.drivers.get_mut(CSI).filter(|_| survey.installed.contains_key(CSI)) else {
+    let Some(request) = asked
+        .drivers
+        .get_mut(STORAGE.name)
+        .filter(|_| survey.installed.contains_key(STORAGE.name))
+    else {
         return Ok(());
     };
     let watch = csi_nodes_watch();
@@ -54,7 +58,7 @@ pub async fn hold_upgrades(
         .iter()
         .filter_map(registration)
         .collect();
-    let used = asked.connections.get(CSI);
+    let used = asked.connections.get(STORAGE.name);
     let machines: Vec<_> = connections
         .iter()
         .filter(|object| used.is_some_and(|used| used.contains(&object.name_any())))

@@ -7,15 +7,16 @@ use crate::certificate::{Action, Known, Pair, SECRET, State, decide, issue, veri
 
 use super::error::ReconcileError;
 use super::gather::by_name;
+use super::rollback::Back;
 use super::survey::Survey;
 use super::{Mode, Occasion, World};
-use crate::api::{ConditionType, ManagementState, Reason};
+use crate::api::{API_VERSION, ConditionType, ManagementState, Reason};
 use crate::chart::Chart;
+use crate::drivers::{Material, SERVED, STORAGE};
 use crate::health::DriverHealth;
 use crate::manifest::Object;
 use crate::plan::Step;
 use crate::status::Precondition;
-use crate::types::{CSI, Secret};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
@@ -25,21 +26,7 @@ use serde_json::json;
 /// The Service that the chart puts before the webhook.
 const SERVICE: &str = "vsphere-webhook-svc";
 
-/// The Secret that the chart mounts.
-pub(super) const SERVED: &str = "vsphere-webhook-certs";
-
 const CONDITION: ConditionType = ConditionType::WebhookCertificateValid;
-
-/// What is rendered.
-#[derive(Debug, Clone)]
-pub struct Material {
-    /// The authorities that the API server trusts, PEM.
-    pub bundle: String,
-    /// What the webhook serves with, PEM.
-    pub certificate: String,
-    /// Its key, PEM.
-    pub key: Secret,
-}
 
 /// The webhook is not asked for, or the chart has none.
 pub(super) fn not_asked_for() -> Precondition {
@@ -52,7 +39,17 @@ pub(super) fn not_asked_for() -> Precondition {
 }
 
 /// Whether the webhook is asked for and the chart has one; if so, the namespace that it will be in.
-pub(super) fn wanted(occasion: &Occasion<'_>, chart: Option<&Chart>) -> Option<String> {
+pub(super) fn wanted(occasion: &Occasion<'_>, chart: Option<&Chart>, back: Option<&Back>) -> Option<String> {
+    if let Some(back) = back {
+        return back.webhook().filter(|_| {
+            occasion
+                .config
+                .spec
+                .storage_provider
+                .as_ref()
+                .is_some_and(|storage| storage.webhook)
+        });
+    }
     let storage = occasion.config.spec.storage_provider.as_ref()?;
     let chart = chart.filter(|chart| storage.webhook && chart.values.get("webhook").is_some())?;
     let namespace = storage.values.get("namespace").or_else(|| chart.values.get("namespace"))?;
@@ -84,7 +81,7 @@ pub(super) async fn material(
             next_trusted: state.next.as_ref().is_some_and(trusted),
             previous: state.previous.is_some(),
             since: state.since,
-            rolled_out: survey.running.get(CSI).is_some_and(|health: &DriverHealth| health.ready),
+            rolled_out: survey.running.get(STORAGE.name).is_some_and(|health: &DriverHealth| health.ready),
         }
     });
     let action = decide(known.as_ref(), occasion.now);
@@ -97,10 +94,11 @@ pub(super) async fn material(
     };
     let store = match acts && action != Action::Keep {
         true => {
-            let owner = json!({"apiVersion": "vdo.vmware.com/v1alpha1", "kind": "VDOConfig", "name": occasion.config.name_any(), "uid": occasion.config.uid()});
+            let owner =
+                json!({"apiVersion": API_VERSION, "kind": "VDOConfig", "name": occasion.config.name_any(), "uid": occasion.config.uid()});
             Some(Step::Store {
                 object: Object::new(state.write(&own, &owner))?,
-                driver: CSI.to_owned(),
+                driver: STORAGE.name.to_owned(),
                 first,
             })
         }

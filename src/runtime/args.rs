@@ -39,6 +39,11 @@ pub struct Args {
     #[arg(long, env = "VDO_MATRIX", value_name = "PATH")]
     pub matrix: Option<PathBuf>,
 
+    /// A file with public keys (PEM), or a folder of such files. Of a matrix that is not in this program, only one is used that one of them
+    /// has signed: index.yaml.sig or index.yaml.sigstore.json beside it
+    #[arg(long, env = "VDO_MATRIX_KEYS", value_name = "PATH")]
+    pub matrix_keys: Option<PathBuf>,
+
     /// How often everything is looked at again although nothing seems to have changed, for example 10m
     #[arg(long, env = "VDO_RESYNC_INTERVAL", default_value = "10m", value_parser = interval)]
     pub resync_interval: Duration,

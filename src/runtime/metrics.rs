@@ -37,7 +37,7 @@ pub enum ReconcileResult {
     Error,
 }
 
-/// What a condition says.
+/// The state of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConditionValue {
     /// `True`
@@ -143,7 +143,7 @@ impl Metrics {
         let mut registry = Registry::with_prefix("vdo");
         let metrics = Self {
             reconciles: Family::default(),
-            // From 5 ms, a pass that finds nothing to do, to 40 s, the patience of one pass.
+            // From 5 ms, a reconcile that finds nothing to do, to 40 s, the timeout of one reconcile.
             durations: Family::new_with_constructor(|| Histogram::new([0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 40.0])),
             drivers: Family::default(),
             shown: Mutex::default(),

@@ -1,4 +1,4 @@
-//! Who may read `/metrics`: anyone, or who the API server says may.
+//! Who may read `/metrics`: anyone, or the users that the API server allows.
 //!
 //! The second is what controller-runtime's `WithAuthenticationAndAuthorization` does: a TokenReview says whose bearer token it is, and
 //! a SubjectAccessReview whether that user may `get` the path.
@@ -37,7 +37,7 @@ pub enum MetricsAccess {
 /// Why `/metrics` is not shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// There is no bearer token, or nobody's.
+    /// There is no bearer token, or one that is no user's.
     Unauthenticated,
     /// The user may not read it.
     Forbidden,
@@ -175,7 +175,7 @@ impl Reviewer {
     }
 }
 
-/// What the API server says within the deadline. What is missing is told in the log; the reader could not change it.
+/// What the API server says within the deadline. What is missing is logged; the reader could not change it.
 async fn answered<T>(resource: &str, request: impl Future<Output = Result<T, Error>>) -> Result<T, Refusal> {
     match tokio::time::timeout(DEADLINE, request).await {
         Ok(Ok(answer)) => return Ok(answer),

@@ -12,7 +12,7 @@ pub fn keep_memory_private() {
     if let Err(error) = setrlimit(Resource::Core, none) {
         tracing::warn!(%error, "core dumps cannot be switched off; a crash may write passwords to a file");
     }
-    // A pipe to a program that collects core dumps ignores the limit, so the kernel is told as well that there is nothing to dump.
+    // A pipe to a program that collects core dumps ignores the limit, so the process is marked as not dumpable as well.
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable) {
         tracing::warn!(%error, "the memory of this process cannot be closed to other processes of the same user");

@@ -1,6 +1,6 @@
-use super::{DriverReport, Report, short};
+use super::{DriverReport, Report};
 use crate::api::{ConditionType, Conditions, Reason};
-use crate::types::{CPI, CSI};
+use crate::drivers::{self, short};
 
 pub(super) fn connections(conditions: &mut Conditions, report: &Report) -> Option<bool> {
     let all = &report.connections;
@@ -55,45 +55,48 @@ pub(super) fn connections(conditions: &mut Conditions, report: &Report) -> Optio
     }
 }
 
-/// One condition for each driver.
+/// One condition for each driver of the table.
 pub(super) fn drivers(conditions: &mut Conditions, report: &Report) {
-    for (kind, name) in [(ConditionType::CloudProviderReady, CPI), (ConditionType::StorageReady, CSI)] {
-        let wait = report.waiting.iter().find(|w| w.driver == name);
-        match report.drivers.iter().find(|d| d.name == name) {
-            None if report.leaving() => conditions.set(kind, Some(false), Reason::Deleting, format!("{} is removed", short(name))),
-            None if report.removing.iter().any(|removing| removing == name) => {
-                let message = format!("{} is removed, as its managementState says", short(name));
-                conditions.set(kind, None, Reason::Removed, message);
-            }
-            None if report.drivers.is_empty() => conditions.keep(kind, Reason::NotChecked, "not looked at yet"),
-            None => conditions.set(kind, None, Reason::NotRequested, format!("{} is not asked for", short(name))),
-            Some(_) if report.removing.iter().any(|removing| removing == name) => {
-                let message = wait.map_or_else(|| format!("{} is being removed", short(name)), |wait| wait.message.clone());
-                conditions.set(kind, Some(false), Reason::Deleting, message);
-            }
-            Some(d) if report.unrequested.iter().any(|kept| kept == name) => {
-                let (_, message) = state(d);
-                let ready = d.health.as_ref().is_some_and(|h| h.ready);
-                conditions.set(kind, Some(ready), Reason::NotRequested, format!("{message}; {}", unrequested(name)));
-            }
-            Some(d) => match (&d.health, wait) {
-                (None, Some(wait)) => conditions.set(kind, Some(false), wait.reason, wait.message.clone()),
-                _ => {
-                    let (reason, message) = state(d);
-                    conditions.set(kind, Some(d.health.as_ref().is_some_and(|h| h.ready)), reason, message);
-                }
-            },
+    for known in drivers::KNOWN {
+        match driver(known.name, report) {
+            Some((holds, reason, message)) => conditions.set(known.condition, holds, reason, message),
+            None => conditions.keep(known.condition, Reason::NotChecked, "not looked at yet"),
         }
     }
 }
 
+/// How a driver is; `None` when that was not found out.
+pub(super) fn driver(name: &str, report: &Report) -> Option<(Option<bool>, Reason, String)> {
+    let short = short(name);
+    let wait = report.waiting.iter().find(|w| w.driver == name);
+    let removing = report.removing.iter().any(|removing| removing == name);
+    let ready = |d: &DriverReport| d.health.as_ref().is_some_and(|h| h.ready);
+    Some(match report.drivers.iter().find(|d| d.name == name) {
+        None if report.leaving() => (Some(false), Reason::Deleting, format!("{short} is removed")),
+        None if removing => (None, Reason::Removed, format!("{short} is removed, as its managementState says")),
+        None if report.drivers.is_empty() => return None,
+        None => (None, Reason::NotRequested, format!("{short} is not asked for")),
+        Some(_) if removing => {
+            let message = wait.map_or_else(|| format!("{short} is being removed"), |wait| wait.message.clone());
+            (Some(false), Reason::Deleting, message)
+        }
+        Some(d) if report.unrequested.iter().any(|kept| kept == name) => {
+            let (_, message) = state(d);
+            (Some(ready(d)), Reason::NotRequested, format!("{message}; {}", unrequested(name)))
+        }
+        Some(d) => match (&d.health, wait) {
+            (None, Some(wait)) => (Some(false), wait.reason, wait.message.clone()),
+            _ => {
+                let (reason, message) = state(d);
+                (Some(ready(d)), reason, message)
+            }
+        },
+    })
+}
+
 /// What there is to do about a driver that is installed and not asked for.
 pub(super) fn unrequested(driver: &str) -> String {
-    let field = match driver {
-        CPI => "spec.cloudProvider",
-        CSI => "spec.storageProvider",
-        _ => "spec.drivers",
-    };
+    let field = drivers::field(driver);
     format!("it is not requested and stays as it is: name {field} to manage it, or set {field}.managementState to Removed to remove it")
 }
 

@@ -1,4 +1,5 @@
 use super::conditions::{connections, drivers};
+use super::confirmed::last_confirmed;
 use super::parts::{count, driver, nodes, vcenter};
 use super::preconditions::preconditions;
 use super::progress::{is_over, waiting_since};
@@ -8,7 +9,6 @@ use crate::api::{
     Class, ConditionType, Conditions, DriftStatus, Health, InventoryStatus, KubernetesStatus, NextAttempt, Reason, VDOConfigStatus,
 };
 use crate::plan::Wait;
-use crate::types::CSI;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 /// The next status. Parts that this reconcile did not reach keep what the last one knew.
@@ -22,6 +22,16 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
     match &report.upgradeable {
         Some(next) => conditions.set(ConditionType::Upgradeable, Some(next.fits), next.reason, next.message.clone()),
         None => conditions.keep(ConditionType::Upgradeable, Reason::NotChecked, "not looked at yet"),
+    }
+    if let Some(back) = report.troubles.iter().find(|trouble| trouble.reason == Reason::RolledBack) {
+        conditions.set(ConditionType::RolledBack, Some(true), back.reason, back.message.clone());
+    }
+    const OPTIONS: ConditionType = ConditionType::OptionsSupported;
+    match &report.ignored {
+        Some(ignored) if ignored.is_empty() => {}
+        Some(ignored) => conditions.set(OPTIONS, Some(false), Reason::OptionNotSupported, ignored.join("; ")),
+        None if Conditions::find(&old.conditions, OPTIONS).is_none() => {}
+        None => conditions.keep(OPTIONS, Reason::NotChecked, "not looked at yet"),
     }
     let mut next = VDOConfigStatus {
         observed_generation: report.generation,
@@ -41,12 +51,12 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
         drivers: if report.drivers.is_empty() && !report.leaving() {
             old.drivers.clone()
         } else {
-            report.drivers.iter().map(|d| driver(d, old)).collect()
+            report.drivers.iter().map(|d| driver(d, report, old)).collect()
         },
         nodes: report
             .cluster
             .as_ref()
-            .map(|c| nodes(&c.nodes, report.drivers.iter().any(|d| d.name == CSI)))
+            .map(|c| nodes(&c.nodes, &report.drivers))
             .or_else(|| old.nodes.clone()),
         plan: report.plan.clone().or_else(|| old.plan.clone().filter(|_| trouble.is_some())),
         inventory: report
@@ -57,7 +67,10 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
                 objects: count(objects),
             })
             .or_else(|| old.inventory.clone().filter(|_| !report.removed)),
-        cluster_id: report.cluster_id.clone().or_else(|| old.cluster_id.clone()),
+        cluster_id: report
+            .cluster_id
+            .clone()
+            .or_else(|| old.cluster_id.clone().filter(|_| !report.removed)),
         drift: drift(old, report, now),
         next_attempt: trouble.filter(|t| t.class == Class::Retry).and_then(|t| {
             Some(NextAttempt {
@@ -83,6 +96,7 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
     activity(&mut conditions, report, (trouble, approval), &summary, over.as_ref());
     next.health = Some(summary.health);
     next.conditions = conditions.finish();
+    next.last_confirmed = last_confirmed(old, &next, now);
     next
 }
 

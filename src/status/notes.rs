@@ -86,7 +86,8 @@ fn ready(old: &[Condition], new: &[Condition]) -> Option<Note> {
     let working = Conditions::is_true(new, ConditionType::Reconciling) && before.is_none_or(|b| b.status != "True");
     let waits = Reason::PROGRESS.iter().any(|r| r.as_str() == after.reason);
     (changed && !(working && waits)).then(|| Note {
-        warning: after.status != "True",
+        // Paused is what was asked for.
+        warning: after.status != "True" && after.reason != Reason::Paused.as_str(),
         reason: after.reason.clone(),
         message: after.message.clone(),
     })
@@ -224,6 +225,123 @@ mod tests {
             ),
         ] {
             assert_eq!(pace(&old, &new), expected, "{what}");
+        }
+    }
+
+    fn condition(kind: ConditionType, status: &str, reason: Reason) -> Condition {
+        Condition {
+            type_: kind.to_string(),
+            status: status.into(),
+            reason: reason.to_string(),
+            message: format!("{kind} is {status}"),
+            last_transition_time: Time(Timestamp::UNIX_EPOCH),
+            observed_generation: None,
+        }
+    }
+
+    fn said(old: &[Condition], new: &[Condition]) -> Vec<String> {
+        let word = |note: &Note| {
+            format!(
+                "{} {}: {}",
+                if note.warning { "Warning" } else { "Normal" },
+                note.reason,
+                note.message
+            )
+        };
+        notes(old, new).iter().map(word).collect()
+    }
+
+    /// Becoming ready, ceasing to be, and another trouble are events; how far a work has come is none.
+    #[test]
+    fn notes_of_ready_tell_transitions_and_no_progress() {
+        use Reason::{ApplyFailed, Healthy, PodsFailing, WaitingForNodes, WaitingForPods};
+        let of = |told: Option<(&str, Reason)>| told.map(|(status, reason)| condition(ConditionType::Ready, status, reason));
+        for (old, new, reconciling, expected) in [
+            (None, None, false, None),
+            (None, Some(("True", Healthy)), false, Some("Normal Healthy: Ready is True")),
+            (None, Some(("False", WaitingForPods)), true, None),
+            (
+                None,
+                Some(("False", WaitingForPods)),
+                false,
+                Some("Warning WaitingForPods: Ready is False"),
+            ),
+            (
+                None,
+                Some(("False", ApplyFailed)),
+                true,
+                Some("Warning ApplyFailed: Ready is False"),
+            ),
+            (Some(("True", Healthy)), Some(("True", Healthy)), false, None),
+            (Some(("False", ApplyFailed)), Some(("False", ApplyFailed)), false, None),
+            (
+                Some(("False", ApplyFailed)),
+                Some(("False", PodsFailing)),
+                false,
+                Some("Warning PodsFailing: Ready is False"),
+            ),
+            (
+                Some(("Unknown", ApplyFailed)),
+                Some(("False", ApplyFailed)),
+                false,
+                Some("Warning ApplyFailed: Ready is False"),
+            ),
+            (Some(("False", WaitingForNodes)), Some(("False", WaitingForPods)), true, None),
+            (
+                Some(("True", Healthy)),
+                Some(("False", WaitingForPods)),
+                true,
+                Some("Warning WaitingForPods: Ready is False"),
+            ),
+            (
+                Some(("False", WaitingForPods)),
+                Some(("True", Healthy)),
+                false,
+                Some("Normal Healthy: Ready is True"),
+            ),
+        ] {
+            let working = condition(
+                ConditionType::Reconciling,
+                if reconciling { "True" } else { "False" },
+                WaitingForPods,
+            );
+            let old_conditions: Vec<Condition> = of(old).into_iter().collect();
+            let new_conditions: Vec<Condition> = of(new).into_iter().chain([working]).collect();
+            let expected: Vec<String> = expected.map(str::to_owned).into_iter().collect();
+            assert_eq!(said(&old_conditions, &new_conditions), expected, "{old:?} {new:?} {reconciling}");
+        }
+    }
+
+    #[test]
+    fn notes_of_drivers_tell_when_one_is_removed_or_no_longer_requested() {
+        use ConditionType::{CloudProviderReady, StorageReady};
+        use Reason::{Deleting, Healthy, NotRequested, Removed, WaitingForPods};
+        for (kind, old, new, expected) in [
+            (
+                CloudProviderReady,
+                ("True", Healthy),
+                ("False", Deleting),
+                Some("Warning Deleting: CloudProviderReady is False"),
+            ),
+            (
+                StorageReady,
+                ("True", Healthy),
+                ("True", NotRequested),
+                Some("Warning NotRequested: StorageReady is True"),
+            ),
+            (
+                StorageReady,
+                ("False", Deleting),
+                ("Unknown", Removed),
+                Some("Normal Removed: StorageReady is Unknown"),
+            ),
+            (StorageReady, ("False", Deleting), ("False", Deleting), None),
+            (StorageReady, ("Unknown", Removed), ("Unknown", NotRequested), None),
+            (StorageReady, ("True", Healthy), ("False", WaitingForPods), None),
+        ] {
+            let of = |(status, reason): (&str, Reason)| [condition(kind, status, reason)];
+            let expected: Vec<String> = expected.map(str::to_owned).into_iter().collect();
+            assert_eq!(said(&of(old), &of(new)), expected, "{kind} {old:?} {new:?}");
         }
     }
 }

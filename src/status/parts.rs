@@ -1,18 +1,9 @@
-use super::DriverReport;
+use super::{DriverReport, Report, conditions};
 use crate::api::{DriverStatus, NodesStatus, VDOConfigStatus, VcenterStatus, WaitingNode};
+use crate::drivers::{Driver, KNOWN, known};
 use crate::facts::{Connection, Node};
-use crate::types::{CPI, CSI};
+use crate::types::DriverRole;
 use std::sync::Arc;
-
-/// What people call a driver.
-#[must_use]
-pub fn short(driver: &str) -> &str {
-    match driver {
-        CPI => "CPI",
-        CSI => "CSI",
-        other => other,
-    }
-}
 
 pub(super) fn vcenter(connection: &Connection) -> VcenterStatus {
     VcenterStatus {
@@ -34,33 +25,45 @@ pub(super) fn tri(value: Option<bool>) -> &'static str {
 /// Why a version, where nothing was chosen.
 pub(crate) const INSTALLED: &str = "installed";
 
-pub(super) fn driver(report: &DriverReport, old: &VDOConfigStatus) -> DriverStatus {
-    let known = old.drivers.iter().find(|d| d.name == report.name && d.version == report.version);
+pub(super) fn driver(report: &DriverReport, all: &Report, old: &VDOConfigStatus) -> DriverStatus {
+    let same = old.drivers.iter().find(|d| d.name == report.name && d.version == report.version);
     // A report that ended before the choice does not know these; they belong to the version and are still true.
-    let (available, chart, because) = match known.filter(|_| report.chart.is_empty() && report.because == INSTALLED) {
+    let (available, chart, because) = match same.filter(|_| report.chart.is_empty() && report.because == INSTALLED) {
         Some(old) => (&old.available, &old.chart, &old.because),
         None => (&report.available, &report.chart, &report.because),
     };
     let works = report.health.as_ref().is_some_and(|health| health.ready);
     let before = || old.drivers.iter().find(|d| d.name == report.name).map(|d| d.running.clone());
+    // The drivers of the table have a condition that says it.
+    let said = known(&report.name)
+        .is_none()
+        .then(|| conditions::driver(&report.name, all))
+        .flatten();
     DriverStatus {
         name: report.name.clone(),
         version: report.version.clone(),
         running: report.installed.clone().filter(|_| works).or_else(before).unwrap_or_default(),
+        revision: report.revision.and_then(|number| i64::try_from(number).ok()),
         available: available.clone(),
         chart: chart.clone(),
         objects: count(report.objects),
         pods: report.health.as_ref().map(|h| h.pods.to_string()).unwrap_or_default(),
+        updated: report.health.as_ref().and_then(|h| h.pods.rollout()).unwrap_or_default(),
         ready: tri(report.health.as_ref().map(|h| h.ready)).into(),
         because: because.clone(),
+        reason: said.as_ref().map(|(_, reason, _)| reason.as_str().to_owned()).unwrap_or_default(),
+        message: said.map(|(_, _, message)| message).unwrap_or_default(),
     }
 }
 
-pub(super) fn nodes(nodes: &[Arc<Node>], with_csi: bool) -> NodesStatus {
-    let lacking = |n: &Node| {
-        n.lacks()
-            .or((with_csi && n.linux && !n.csi_registered).then_some("CSI registration"))
-    };
+/// The nodes, and what those wait for that these drivers have not done yet.
+pub(super) fn nodes(nodes: &[Arc<Node>], drivers: &[DriverReport]) -> NodesStatus {
+    let is_there = |driver: &&Driver| drivers.iter().any(|report| report.name == driver.name);
+    let counted: Vec<&Driver> = KNOWN
+        .into_iter()
+        .filter(|driver| driver.role == DriverRole::CloudProvider || is_there(driver))
+        .collect();
+    let lacking = |n: &Node| counted.iter().find_map(|driver| (driver.on_nodes.waits_for)(n));
     NodesStatus {
         total: count(nodes.len()),
         initialized: count(nodes.iter().filter(|n| n.lacks().is_none()).count()),

@@ -3,6 +3,7 @@ use crate::facts::{Cluster, Connection};
 use crate::health::DriverHealth;
 use crate::plan::{Drift, Fight, Skip, Wait};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
 use std::time::Duration;
 
 /// A failure, reduced to what is published of it.
@@ -35,6 +36,8 @@ pub struct DriverReport {
     pub version: String,
     /// The version of the workloads that are there, if any are.
     pub installed: Option<String>,
+    /// The number of the state that was applied last, if any was.
+    pub revision: Option<u64>,
     /// The newest version that would fit.
     pub available: String,
     /// The digest of its chart.
@@ -125,6 +128,8 @@ pub struct Report {
     pub unrequested: Vec<String>,
     /// The drivers that are to be removed, as the specification says.
     pub removing: Vec<String>,
+    /// The options that are set and that the chosen versions cannot use, where that is known.
+    pub ignored: Option<Vec<String>>,
     /// What is waited for.
     pub waiting: Vec<Wait>,
     /// What was left alone.
@@ -155,9 +160,72 @@ pub struct Report {
     pub stages: Vec<(&'static str, Duration)>,
     /// When the next attempt is made, where that is known.
     pub next_attempt: Option<Time>,
+    /// When something has to be decided although nothing happens.
+    pub look_again: Option<Timestamp>,
 }
 
 impl Report {
+    /// Adds what was found later. What can be said once only is what was said last.
+    pub fn join(&mut self, later: Self) {
+        fn newest<T>(old: &mut Option<T>, new: Option<T>) {
+            *old = new.or_else(|| old.take());
+        }
+        let Self {
+            generation,
+            cluster,
+            connections,
+            matrix,
+            upgradeable,
+            drivers,
+            unrequested,
+            removing,
+            ignored,
+            waiting,
+            skipped,
+            plan,
+            inventory,
+            cluster_id,
+            preconditions,
+            drift,
+            fights,
+            troubles,
+            deleting,
+            paused,
+            removed,
+            gone,
+            stages,
+            next_attempt,
+            look_again,
+        } = later;
+        newest(&mut self.generation, generation);
+        newest(&mut self.cluster, cluster);
+        newest(&mut self.matrix, matrix);
+        newest(&mut self.upgradeable, upgradeable);
+        newest(&mut self.plan, plan);
+        newest(&mut self.inventory, inventory);
+        newest(&mut self.cluster_id, cluster_id);
+        newest(&mut self.ignored, ignored);
+        newest(&mut self.paused, paused);
+        newest(&mut self.next_attempt, next_attempt);
+        newest(&mut self.look_again, look_again);
+        if !drivers.is_empty() {
+            self.drivers = drivers;
+        }
+        self.connections.extend(connections);
+        self.unrequested.extend(unrequested);
+        self.removing.extend(removing);
+        self.waiting.extend(waiting);
+        self.skipped.extend(skipped);
+        self.preconditions.extend(preconditions);
+        self.drift.extend(drift);
+        self.fights.extend(fights);
+        self.troubles.extend(troubles);
+        self.stages.extend(stages);
+        self.deleting |= deleting;
+        self.removed |= removed;
+        self.gone |= gone;
+    }
+
     /// Whether the drivers go, or are gone, because that is what is asked for.
     pub(super) fn leaving(&self) -> bool {
         self.deleting || self.removed

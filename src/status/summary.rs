@@ -1,8 +1,9 @@
 use super::conditions::state;
 use super::parts::tri;
 use super::preconditions::hindrance;
-use super::{Report, Trouble, short};
+use super::{Report, Trouble};
 use crate::api::{Class, Health, Reason, VDOConfigStatus};
+use crate::drivers::short;
 
 /// The Ready condition and the one word.
 pub(super) struct Summary {
@@ -43,10 +44,16 @@ pub(super) fn summary(report: &Report, trouble: Option<&Trouble>, connections: O
             message: "the drivers are removed, as managementState says".into(),
         };
     }
+    if report.paused.is_some()
+        && let Some((reason, message)) = report.drivers.iter().map(state).find(|(reason, _)| is_fault(*reason))
+    {
+        let message = format!("{message}; management is paused, so it is not repaired");
+        return not_ready(Health::Degraded, reason, message);
+    }
     if let Some(writes) = report.paused.filter(|writes| *writes > 0) {
-        let message =
-            format!("management is paused, and {writes} writes would be made; see vdoctl diff, and set managementState to Managed");
-        return not_ready(Health::Blocked, Reason::Paused, message);
+        let changes = crate::types::count(writes, "change");
+        let message = format!("management is paused, and {changes} would be made; see vdoctl diff, and set managementState to Managed");
+        return not_ready(Health::Paused, Reason::Paused, message);
     }
     if report.deleting {
         let message = report
@@ -82,11 +89,7 @@ pub(super) fn summary(report: &Report, trouble: Option<&Trouble>, connections: O
         if let Some(cause) = hindered(reason) {
             return not_ready(Health::Progressing, cause.reason, cause.message);
         }
-        let health = if reason == Reason::PodsFailing {
-            Health::Degraded
-        } else {
-            Health::Progressing
-        };
+        let health = if is_fault(reason) { Health::Degraded } else { Health::Progressing };
         return not_ready(health, reason, message);
     }
     if report.drivers.is_empty() {
@@ -95,10 +98,15 @@ pub(super) fn summary(report: &Report, trouble: Option<&Trouble>, connections: O
     let names: Vec<String> = report.drivers.iter().map(|d| format!("{} {}", short(&d.name), d.version)).collect();
     Summary {
         ready: Some(true),
-        health: Health::Healthy,
+        health: if report.paused.is_some() { Health::Paused } else { Health::Healthy },
         reason: Reason::Healthy,
         message: format!("{} installed and healthy", names.join(" and ")),
     }
+}
+
+/// Whether a driver with this reason fails, and does not only come up.
+fn is_fault(reason: Reason) -> bool {
+    matches!(reason, Reason::PodsFailing | Reason::WorkloadMissing)
 }
 
 /// Whether all drivers work, as far as that is known: a reconcile that failed before it looked changes nothing about it.

@@ -9,6 +9,23 @@ use std::str::FromStr;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
+/// Computes the digest of bytes that come in pieces.
+#[derive(Debug, Clone, Default)]
+pub struct Hasher(Sha256);
+
+impl Hasher {
+    /// Adds the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The digest of all bytes so far.
+    #[must_use]
+    pub fn finish(self) -> Digest {
+        Digest(self.0.finalize().into())
+    }
+}
+
 /// The text is not a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a digest; write sha256: and 64 lower-case hex digits")]
@@ -76,6 +93,20 @@ impl<'de> Deserialize<'de> for Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn digest_short_is_the_first_twelve_digits() {
+        let digest = Digest::of(b"vdo");
+        assert_eq!(digest.short(), digest.hex()[..12]);
+    }
+
+    #[test]
+    fn hasher_bytes_in_pieces_have_the_digest_of_the_whole() {
+        let mut hasher = Hasher::default();
+        hasher.update(b"v");
+        hasher.update(b"do");
+        assert_eq!(hasher.finish(), Digest::of(b"vdo"));
+    }
 
     #[test]
     fn digest_text_round_trips_and_other_spelling_is_rejected() {

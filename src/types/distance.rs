@@ -8,3 +8,26 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .min()
         .map(|(_, other)| other)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A third of the letters of the word that may be meant may be wrong, and one of a short word.
+    #[test]
+    fn nearest_word_has_two_thirds_of_its_letters_right() {
+        let known = ["min", "vsphere", "connections"];
+        for (word, expected) in [
+            ("max", None),
+            ("mix", Some("min")),
+            ("vsqhera", Some("vsphere")),
+            ("vsqharo", None),
+            ("konnektionz", Some("connections")),
+            ("konnektiomz", None),
+        ] {
+            assert_eq!(nearest(word, known), expected, "{word}");
+        }
+        assert_eq!(nearest("ac", ["ab", "aa"]), Some("aa"), "of equals the first by name");
+        assert_eq!(nearest("a", []), None);
+    }
+}

@@ -30,7 +30,7 @@ impl fmt::Display for GroupKind {
 
 /// What an object is called in the cluster: group, kind, namespace (empty when cluster-scoped) and name.
 ///
-/// Thousands of them are compared and looked up in every pass, so a copy shares its texts, all of one kind share that, and two are told
+/// Thousands of them are compared and looked up in every reconcile, so a copy shares its texts, all of one kind share that, and two are told
 /// apart by a digest of their texts. Their order is that of the texts.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(from = "Written", into = "Written")]
@@ -40,7 +40,7 @@ pub struct ObjectId {
     name: Arc<Name>,
 }
 
-/// What an [`ObjectId`] says besides its kind.
+/// What an [`ObjectId`] holds besides its kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name {
     /// The namespace; empty for objects that have none.
@@ -132,7 +132,7 @@ impl From<ObjectId> for Written {
     }
 }
 
-/// Half of the digest of these texts: nobody can name two objects so that they are taken for one.
+/// Half of the digest of these texts: no two objects can be named so that they are taken for one.
 fn key(texts: [&str; 4]) -> u128 {
     let mut digest = Sha256::new();
     for text in texts {
@@ -253,5 +253,32 @@ mod tests {
         }
         let set: Ids = all.iter().chain(&all).map(|(_, id)| id.clone()).collect();
         assert_eq!(set.len(), all.len());
+    }
+    #[test]
+    fn object_id_is_beside_those_of_its_kind_and_namespace() {
+        let id = ObjectId::new("apps", "Deployment", "n", "a");
+        for (other, beside) in [
+            (ObjectId::new("apps", "Deployment", "n", "b"), true),
+            (ObjectId::new("apps", "Deployment", "m", "a"), false),
+            (ObjectId::new("apps", "DaemonSet", "n", "a"), false),
+            (ObjectId::new("example.com", "Deployment", "n", "a"), false),
+        ] {
+            assert_eq!(id.is_beside(&other), beside, "{other:?}");
+        }
+    }
+    /// Many of them are in one table, so few may fall into one place of it.
+    #[test]
+    fn object_id_hashes_differ() {
+        use std::hash::BuildHasher;
+        let state = BuildHasherDefault::<OfKey>::default();
+        let ids = (0..100).map(|n| ObjectId::new("", "ConfigMap", "n", n.to_string()));
+        let hashes: BTreeSet<u64> = ids.map(|id| state.hash_one(id)).collect();
+        assert_eq!(hashes.len(), 100);
+        let mixed = |bytes: &[u8]| {
+            let mut hasher = OfKey::default();
+            hasher.write(bytes);
+            hasher.finish()
+        };
+        assert_eq!((mixed(&[1, 2]), mixed(&[3, 0, 0, 0, 0, 0, 0, 0, 1])), (0x0102, 2));
     }
 }

@@ -21,7 +21,7 @@ impl Secret {
         &self.0
     }
 
-    /// A text of somebody else's, without this value: a server may repeat what it was sent.
+    /// A foreign text without this value: a server may repeat what it was sent.
     #[must_use]
     pub fn hidden_in(&self, text: &str) -> String {
         let parts = [self.expose(), self.expose().trim()];

@@ -1,7 +1,7 @@
 use super::Thumbprint;
 
 /// Whether a list of servers (host names, addresses with or without a port, thumbprints of certificates; separated by commas or spaces)
-/// names this one. A thumbprint names whoever proves it, so it counts only where the connection asks for that proof.
+/// names this one. A thumbprint names any server that proves it, so it counts only where the connection asks for that proof.
 #[must_use]
 pub fn names_server(list: &str, host: &str, port: u16, proven: Option<&Thumbprint>) -> bool {
     let bare = |text: &str| text.trim_matches(['[', ']']).trim_end_matches('.').to_ascii_lowercase();

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// How the certificate of a vCenter is checked.
 ///
-/// There is no "nothing was said" here: an absent thumbprint is [`Trust::SystemRoots`], never [`Trust::Insecure`].
+/// There is no "not specified" here: an absent thumbprint is [`Trust::SystemRoots`], never [`Trust::Insecure`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trust {
     /// By the certificate authorities of the machine.
@@ -15,7 +15,7 @@ pub enum Trust {
     CaBundle(String),
     /// The certificate itself is known.
     Thumbprint(Thumbprint),
-    /// Not at all, because the user said so.
+    /// Not at all, because the user asked for it.
     Insecure,
 }
 

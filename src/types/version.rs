@@ -19,7 +19,7 @@ fn numbers(text: &str) -> Option<Vec<u64>> {
     let core = text.trim().strip_prefix(['v', 'V']).unwrap_or(text.trim());
     let core = core.split(['-', '+', ' ', '_']).next()?;
     let parts = core.split('.').map(|part| part.parse().ok()).collect::<Option<Vec<u64>>>()?;
-    (!parts.is_empty() && parts.len() <= 5).then_some(parts)
+    (parts.len() <= 5).then_some(parts)
 }
 
 fn compare(left: &[u64], right: &[u64]) -> Ordering {
@@ -271,6 +271,7 @@ mod tests {
             ("v1.33.1+rke2r1", "1.33"),
             ("v1.36.0-rc.0", "1.36"),
             ("1.35", "1.35"),
+            ("1.2.3.4.5", "1.2"),
         ] {
             assert_eq!(text.parse::<KubernetesVersion>().expect(text).minor(), minor);
         }
@@ -278,7 +279,7 @@ mod tests {
 
     #[test]
     fn kubernetes_version_malformed_text_is_rejected() {
-        for text in ["", "v", "latest", "1..2", "1.x", "one"] {
+        for text in ["", "v", "latest", "1..2", "1.x", "one", "1.2.3.4.5.6"] {
             assert!(text.parse::<KubernetesVersion>().is_err(), "{text:?} was accepted");
         }
     }

@@ -43,7 +43,7 @@ impl Default for Limits {
 /// The memory for what vCenters send, shared by all inspections of a process.
 ///
 /// None may hold more than what is still free. So one alone may hold half of it, twenty may hold a twenty-first part each, and there is
-/// always as much left for one that begins. Nobody waits for memory, so nobody who holds some can make others wait.
+/// always as much left for one that begins. No inspection waits for memory, so none that holds some can make others wait.
 #[derive(Debug, Clone)]
 pub struct Pool(Arc<Shared>);
 

@@ -46,6 +46,7 @@ impl Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::Remedy as _;
 
     #[test]
     fn login_fault_rejection_names_cause() {
@@ -64,7 +65,7 @@ mod tests {
             let text = text.to_owned();
             let error = Fault { kind: kind.into(), text }.of_login("vc:443".into(), "u");
             assert!(error.to_string().contains(expected), "{error} does not say {expected:?}");
-            assert!(error.is_rejection() && error.remedy().ends_with('.'));
+            assert!(error.is_rejection() && error.remedy().is_some_and(|remedy| remedy.ends_with('.')));
         }
     }
 

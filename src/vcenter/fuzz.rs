@@ -1,12 +1,12 @@
 //! The readers of answers, for the fuzzer and for tests: with any bytes they end, and within the memory that they may have.
 
 use super::budget::{Budget, Limits, Pool};
-use super::gathered::{Gathered, Item};
+use super::collect::{Gathered, Item};
 use super::offload::{Unread, Work};
 use super::{tags, xml};
 use crate::vsphere::ManagedObject;
 
-/// Reads an answer as a document, as a page of an inventory, and as JSON. The texts say how each ended.
+/// Reads an answer as a document, as a page of an inventory, and as JSON. The texts tell how each ended.
 pub fn answer(bytes: &[u8]) -> [Result<(), String>; 3] {
     let pool = Pool::new(8 << 20);
     let work = Work::with(Budget::new(Limits::default(), &pool));

@@ -1,4 +1,4 @@
-//! Who may be inspected when.
+//! How many vCenters are inspected at the same time.
 
 use super::{Budget, Limits, Pool};
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 /// Inspections at the same time. Each costs some hundred kilobytes besides what the pool counts: TLS, a connection, a task.
 const MANY: usize = 64;
 
-/// The inspections of a process: one for each server at a time, and slow servers delay nobody but themselves.
+/// The inspections of a process: one for each server at a time, and slow servers delay only themselves.
 #[derive(Debug)]
 pub struct Inspections {
     limits: Limits,
@@ -35,7 +35,7 @@ impl Inspections {
         }
     }
 
-    /// Waits until nobody inspects this server, and begins. The inspection ends when the last clone of its budget is dropped.
+    /// Waits until no other inspection of this server runs, and begins. The inspection ends when the last clone of its budget is dropped.
     pub async fn begin(&self, server: &str) -> Budget {
         // First the server: who waits for it takes no place from others.
         let own = self.server(&server.to_ascii_lowercase()).lock_owned().await;

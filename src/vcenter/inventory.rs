@@ -1,11 +1,11 @@
 //! What is in a vCenter, read with one paged query.
 
 use super::budget::Held;
-use super::caller::Caller;
-use super::echo::{identifier, reference};
-use super::gathered::{COST, Gathered, Item};
-use super::method::{Method, element, refer};
+use super::call::Caller;
+use super::collect::{COST, Gathered, Item};
+use super::identifiers::{identifier, reference};
 use super::offload::Unread;
+use super::requests::{Method, element, refer};
 use super::xml::Element;
 use crate::vsphere::{Inventory, ManagedObject, SessionError};
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ const KINDS: [(&str, &[&str]); 7] = [
     ),
 ];
 
-/// Whether an object of an answer says that the session is gone: vCenter answers with a fault, the simulator with this.
+/// Whether an object of an answer means that the session has ended: vCenter answers with a fault, the simulator with this.
 fn is_lost(object: &Element) -> bool {
     let faults = object
         .all("missingSet")

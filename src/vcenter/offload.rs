@@ -13,7 +13,7 @@ pub(super) enum Unread {
     Malformed(String),
     /// It is too much.
     Excess(Excess),
-    /// Nobody waits for it any more.
+    /// No caller waits for it any more.
     Abandoned,
 }
 
@@ -70,7 +70,7 @@ impl Work {
         self.budget.hold()
     }
 
-    /// Work that somebody waits for.
+    /// Work that a caller waits for.
     pub(super) fn with(budget: Budget) -> Self {
         Self {
             budget,
@@ -79,7 +79,7 @@ impl Work {
     }
 }
 
-/// Tells the work that nobody waits for it.
+/// Tells the work that no caller waits for it.
 struct Waiting(Arc<AtomicBool>);
 
 impl Drop for Waiting {

@@ -1,9 +1,9 @@
 //! The storage policies, which a service of their own keeps.
 
-use super::caller::Caller;
-use super::echo::{identifier, name, reference};
-use super::method::{Method, element};
+use super::call::Caller;
+use super::identifiers::{identifier, name, reference};
 use super::offload::Unread;
+use super::requests::{Method, element};
 use super::xml::Element;
 use crate::vsphere::{ManagedObject, Policy, SessionError};
 

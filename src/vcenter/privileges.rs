@@ -1,10 +1,10 @@
 //! What the account of a session may do.
 
 use super::budget::Held;
-use super::caller::Caller;
-use super::echo::reference;
-use super::method::{Method, element, refer};
+use super::call::Caller;
+use super::identifiers::reference;
 use super::offload::Unread;
+use super::requests::{Method, element, refer};
 use super::xml::Element;
 use crate::vsphere::{Granted, ManagedObject, SessionError};
 

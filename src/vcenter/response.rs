@@ -1,10 +1,10 @@
 //! The answer to a call, or the fault in its place.
 
 use super::budget::Budget;
-use super::exchange::Answer;
 use super::fault::Fault;
-use super::method::Method;
+use super::http::Answer;
 use super::offload::{Unread, offload};
+use super::requests::Method;
 use super::session::Session;
 use super::xml::{self, Element, SOAP, Tree};
 use crate::vsphere::ProbeError;
@@ -70,7 +70,7 @@ impl Session {
     }
 }
 
-/// The type of a fault is that of its detail; the element's own name says it where the type is missing.
+/// The type of a fault is that of its detail; the element's own name is used where the type is missing.
 fn fault(element: &Element) -> Fault {
     let detail = element.child("detail").and_then(|detail| detail.children.first());
     let kind = detail.map_or_else(String::new, |detail| {

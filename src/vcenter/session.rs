@@ -1,22 +1,23 @@
 //! A login and what can be asked under it.
 
 use super::budget::Budget;
-use super::caller::Caller;
-use super::echo::{identifier, reference};
-use super::exchange::{Bounds, Pipe};
-use super::method::{Method, VIM, element, is_sendable};
+use super::call::Caller;
+use super::http::{Bounds, Http1};
+use super::identifiers::{identifier, reference};
+use super::requests::{Method, VIM, element, is_sendable};
 use super::tags::{self, Call};
-use super::{Endpoint, Limits, MAX_ANSWER, Pool, inventory, plain, policies, privileges, soap, tls, wire};
+use super::{Endpoint, Limits, MAX_ANSWER, Pool, connect, inventory, plain, policies, privileges, soap, tls, volumes};
 use crate::facts::Credentials;
-use crate::vsphere::{Granted, Inventory, ManagedObject, Policy, ProbeError, ProbeStage, SessionError, Tagging};
+use crate::vsphere::{Claim, Granted, Inventory, ManagedObject, Policy, ProbeError, ProbeStage, RegisteredVolumes, SessionError, Tagging};
 use hyper::header::{HeaderName, HeaderValue};
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-/// What the end of a session may take, which nobody waits for: the vCenter ends it by itself later.
+/// How long the end of a session may take, which no caller waits for: the vCenter ends it by itself later.
 const LOGOUT: Limits = Limits {
     call: Duration::from_secs(3),
     whole: Duration::from_secs(3),
@@ -45,7 +46,7 @@ impl fmt::Debug for Session {
 
 /// A session that the vCenter knows.
 pub(super) struct Live {
-    pub(super) pipe: Option<Pipe>,
+    pub(super) pipe: Option<Http1>,
     pub(super) cookie: Option<HeaderValue>,
     /// The session's own key, and the account as the vCenter spells it.
     pub(super) owner: (String, String),
@@ -139,6 +140,14 @@ impl Session {
         twice!(self, budget, caller => policies::read(caller))
     }
 
+    /// The volumes that are registered under a cluster id, and how many of them the cluster does not know.
+    ///
+    /// # Errors
+    /// When the vCenter does not answer as it should, or has ended the session for good.
+    pub async fn registered_volumes(&self, claim: &Arc<Claim>, budget: &Budget) -> Result<RegisteredVolumes, SessionError> {
+        twice!(self, budget, caller => volumes::read(caller, claim))
+    }
+
     /// Which of these tag categories exist, and which of their tags are on these objects. The first time it logs in to the REST
     /// service; a refusal there is one of the account.
     ///
@@ -148,7 +157,7 @@ impl Session {
         twice!(self, budget, caller => tags::read(caller, categories, objects))
     }
 
-    /// What is told of tags while no login is made for them.
+    /// What is reported of tags while no login is made for them.
     #[must_use]
     pub fn tags_refused(&self) -> SessionError {
         SessionError::TagsRefused {
@@ -252,9 +261,9 @@ impl Session {
     }
 
     /// A connection to what is a vCenter by its certificate and its own words, before a credential is sent.
-    async fn connect(&self, budget: &Budget) -> Result<(Pipe, Service), SessionError> {
+    async fn connect(&self, budget: &Budget) -> Result<(Http1, Service), SessionError> {
         let endpoint = &self.endpoint;
-        let clock = wire::Clock::start(endpoint, budget);
+        let clock = connect::Deadline::start(endpoint, budget);
         let mut pipe = open(endpoint, &clock).await?;
         let bounds = Bounds {
             answer: MAX_ANSWER,
@@ -310,11 +319,11 @@ impl Drop for Session {
 }
 
 /// A connection that is judged and not used yet.
-pub(super) async fn open(endpoint: &Endpoint, clock: &wire::Clock<'_>) -> Result<Pipe, ProbeError> {
+pub(super) async fn open(endpoint: &Endpoint, clock: &connect::Deadline<'_>) -> Result<Http1, ProbeError> {
     let config = tls::Config::new(endpoint)?;
-    let stream = wire::connect(endpoint, clock).await?;
+    let stream = connect::connect(endpoint, clock).await?;
     let (stream, _) = tls::handshake(endpoint, clock, config, stream).await?;
-    clock.within(ProbeStage::IsVcenter, Pipe::open(endpoint, stream)).await?
+    clock.within(ProbeStage::IsVcenter, Http1::open(endpoint, stream)).await?
 }
 
 async fn logout(endpoint: Endpoint, live: Live) {
@@ -326,7 +335,7 @@ async fn logout(endpoint: Endpoint, live: Live) {
     let end = async {
         let mut pipe = match live.pipe {
             Some(pipe) if !pipe.is_closed() => pipe,
-            _ => open(&endpoint, &wire::Clock::start(&endpoint, &budget)).await?,
+            _ => open(&endpoint, &connect::Deadline::start(&endpoint, &budget)).await?,
         };
         if let Some(rest) = live.rest {
             let headers = [(HeaderName::from_static("vmware-api-session-id"), Some(rest.id))];

@@ -1,7 +1,7 @@
 //! The one question that needs no login, and its answer.
 
 use super::budget::Budget;
-use super::exchange::Answer;
+use super::http::Answer;
 use super::offload::offload;
 use super::xml::{self, Element, Tree};
 use super::{Endpoint, plain};

@@ -1,9 +1,9 @@
 //! The tags of objects, which only the REST service knows. It has a login of its own, with the same account.
 
 use super::budget::{Held, refused};
-use super::caller::Caller;
-use super::echo::{name, proof, segment};
-use super::exchange::Answer;
+use super::call::Caller;
+use super::http::Answer;
+use super::identifiers::{name, proof, segment};
 use super::offload::{Unread, Work};
 use super::session::Rest;
 use crate::vsphere::{ManagedObject, ProbeError, SessionError, Tagging};
@@ -187,7 +187,7 @@ pub(super) fn opened(value: &Value, modern: bool) -> Option<Rest> {
     Some(Rest { id, modern })
 }
 
-/// How a login says who it is.
+/// How a login identifies itself.
 pub(super) fn basic(user: &str, password: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))).ok()?;
     value.set_sensitive(true);

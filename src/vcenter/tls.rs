@@ -1,6 +1,6 @@
 //! Accepting a certificate, or saying why not.
 
-use super::wire::{Clock, Stream};
+use super::connect::{Deadline, Stream};
 use super::{Endpoint, plain};
 use crate::types::{Thumbprint, Trust};
 use crate::vsphere::{CertificateFacts, ProbeError, ProbeStage};
@@ -18,7 +18,7 @@ use tokio_rustls::client::TlsStream;
 pub(super) struct Config {
     client: Arc<ClientConfig>,
     name: ServerName<'static>,
-    judge: Arc<Judge>,
+    judge: Arc<CertVerifier>,
 }
 
 impl Config {
@@ -33,7 +33,7 @@ impl Config {
         })?;
         let provider = Arc::new(ring::default_provider());
         let rule = Rule::new(&endpoint.trust, &provider).map_err(bad_trust)?;
-        let judge = Arc::new(Judge {
+        let judge = Arc::new(CertVerifier {
             rule,
             provider: provider.clone(),
             presented: OnceLock::new(),
@@ -56,7 +56,7 @@ impl Config {
 /// Performs the handshake; the certificate was accepted when this succeeds.
 pub(super) async fn handshake(
     endpoint: &Endpoint,
-    clock: &Clock<'_>,
+    clock: &Deadline<'_>,
     config: Config,
     stream: Stream,
 ) -> Result<(TlsStream<Stream>, CertificateFacts), ProbeError> {
@@ -147,13 +147,13 @@ impl Rule {
 /// Judges the certificate by the rule and keeps it. The signature of the handshake is verified under every rule: a
 /// thumbprint alone would only prove that someone has a copy of the certificate, which is public.
 #[derive(Debug)]
-struct Judge {
+struct CertVerifier {
     rule: Rule,
     provider: Arc<CryptoProvider>,
     presented: OnceLock<CertificateDer<'static>>,
 }
 
-impl ServerCertVerifier for Judge {
+impl ServerCertVerifier for CertVerifier {
     fn verify_server_cert(
         &self,
         leaf: &CertificateDer<'_>,

@@ -2,7 +2,7 @@
 //! the inspection; no character that XML 1.0 forbids, however it is written.
 
 use super::budget::Held;
-use super::kept::Kept;
+use super::meter::Meter;
 use super::offload::{Unread, Work};
 use super::plain;
 use quick_xml::NsReader;
@@ -26,7 +26,8 @@ const OTHER: &str = "(another namespace)";
 pub(super) const SOAP: &str = "http://schemas.xmlsoap.org/soap/envelope/";
 pub(super) const VIM: &str = "urn:vim25";
 pub(super) const PBM: &str = "urn:pbm";
-const NAMESPACES: [&str; 3] = [SOAP, VIM, PBM];
+pub(super) const VSAN: &str = "urn:vsan";
+const NAMESPACES: [&str; 4] = [SOAP, VIM, PBM, VSAN];
 
 /// An element: namespace and local name, its text, and its children.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -121,7 +122,7 @@ pub(super) fn parse_each<T>(
     let mut reader = NsReader::from_str(text);
     reader.config_mut().expand_empty_elements = true;
     let mut open: Vec<Element> = vec![];
-    let mut kept = Kept::new(work);
+    let mut kept = Meter::new(work);
     loop {
         kept.step()?;
         let (namespace, event) = reader.read_resolved_event().map_err(bad("is not XML"))?;
@@ -199,7 +200,7 @@ pub(super) fn parse_each<T>(
     }
 }
 
-/// What the reader says of a document may repeat any part of it.
+/// A message of the reader may repeat any part of the document.
 fn bad<E: std::fmt::Display>(what: &str) -> impl Fn(E) -> Unread {
     move |error| format!("it {what} ({})", plain(&error.to_string())).into()
 }
@@ -222,7 +223,7 @@ fn allowed(text: &str) -> Result<(), Unread> {
     }
 }
 
-fn push(open: &mut [Element], text: &str, kept: &mut Kept<'_>) -> Result<(), Unread> {
+fn push(open: &mut [Element], text: &str, kept: &mut Meter<'_>) -> Result<(), Unread> {
     allowed(text)?;
     match open.last_mut() {
         Some(element) => {
@@ -244,7 +245,7 @@ pub(super) fn whole(text: &str) -> Element {
 #[cfg(test)]
 mod tests {
     use super::super::budget::{Budget, Limits, Pool};
-    use super::super::kept::MAX_ELEMENTS;
+    use super::super::meter::MAX_ELEMENTS;
     use super::*;
     use crate::vsphere::Excess;
 

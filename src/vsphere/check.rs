@@ -1,4 +1,6 @@
-use crate::api::{ConditionType, Reason};
+use super::Advice;
+use crate::api::{ConditionType, Failure, Reason, causes};
+use crate::types::with_remedy;
 use serde::Serialize;
 
 /// One stage of the check of a connection.
@@ -15,7 +17,7 @@ pub struct Check {
     /// What was found, about which object.
     pub message: String,
     /// What to do; empty when there is nothing to do.
-    pub remedy: String,
+    pub remedy: Advice,
     /// More findings of the same stage, the worst first. The first is the one that reason and message tell.
     pub findings: Vec<Finding>,
 }
@@ -29,7 +31,7 @@ impl Check {
             status: Some(true),
             reason: Reason::Healthy,
             message: message.into(),
-            remedy: String::new(),
+            remedy: Advice::default(),
             findings: vec![],
         }
     }
@@ -44,14 +46,14 @@ impl Check {
         }
     }
 
-    /// It does not hold, or cannot be told when `status` is `None`.
+    /// It does not hold, or is unknown when `status` is `None`.
     #[must_use]
     pub fn failed(
         kind: ConditionType,
         status: Option<bool>,
         reason: Reason,
         message: impl Into<String>,
-        remedy: impl Into<String>,
+        remedy: impl Into<Advice>,
     ) -> Self {
         Self {
             status,
@@ -78,23 +80,20 @@ impl Check {
         }
     }
 
-    /// Whether it tells something and keeps nothing from being ready: not every node is a machine of this vCenter, and zones
-    /// are the administrator's to choose.
+    /// Whether it tells something and keeps nothing from being ready: not every node is a machine of this vCenter, zones
+    /// are the administrator's to choose, and a cluster id concerns the storage driver alone, which waits for it.
     #[must_use]
     pub fn is_informational(&self) -> bool {
         matches!(
             self.kind,
-            ConditionType::NodesFound | ConditionType::TopologyConsistent | ConditionType::Distinct
+            ConditionType::NodesFound | ConditionType::TopologyConsistent | ConditionType::Distinct | ConditionType::ClusterIdAvailable
         )
     }
 
     /// The text of its condition: what was found, and what to do.
     #[must_use]
     pub fn text(&self) -> String {
-        if self.remedy.is_empty() {
-            return self.message.clone();
-        }
-        format!("{}. {}", self.message.trim_end_matches('.'), self.remedy)
+        with_remedy(&self.message, &self.remedy.to_string())
     }
 }
 
@@ -107,13 +106,19 @@ pub struct Finding {
     /// What was found, about which object.
     pub message: String,
     /// What to do about it.
-    pub remedy: String,
+    pub remedy: Advice,
 }
 
 impl Finding {
+    /// A failure, as one.
+    #[must_use]
+    pub fn of(failure: &impl Failure) -> Self {
+        Self::new(failure.reason(), causes(failure), failure.remedy().unwrap_or_default())
+    }
+
     /// A finding.
     #[must_use]
-    pub fn new(reason: Reason, message: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub fn new(reason: Reason, message: impl Into<String>, remedy: impl Into<Advice>) -> Self {
         Self {
             reason,
             message: message.into(),

@@ -1,9 +1,10 @@
+use super::cluster_id::cluster_id_check;
 use super::{
-    Check, ConnectionReport, Feature, Inspection, InspectionRequest, LoginOutcome, Readings, Requirements, SessionError, SharedDatastores,
-    compare_privileges, find_datacenters, lockout, no_shared_datastore, nodes_check, privileges_check, shared_datastores, storage_findings,
-    topology,
+    Check, ConnectionReport, Feature, Finding, Inspection, InspectionRequest, LoginOutcome, Readings, Requirements, SessionError,
+    SharedDatastores, compare_privileges, find_datacenters, lockout, no_shared_datastore, nodes_check, privileges_check, shared_datastores,
+    storage_findings, topology,
 };
-use crate::api::{ConditionType, Failure as _, chain};
+use crate::api::ConditionType;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The conditions after the login, in order.
@@ -49,7 +50,7 @@ pub(super) fn add_checks_after_login(report: &mut ConnectionReport, inspection: 
             return rest(report, &AFTER);
         }
     };
-    report.checks.push(Check::passed(kind, format!("{server} lets the user in")));
+    report.checks.push(Check::passed(kind, format!("the login at {server} succeeded")));
     let datacenters = datacenters(&inspection.request.datacenters, &readings.inventory.datacenters);
     let found = datacenters.status == Some(true);
     report.checks.push(datacenters);
@@ -59,7 +60,7 @@ pub(super) fn add_checks_after_login(report: &mut ConnectionReport, inspection: 
     there(report, &inspection.request, readings);
 }
 
-/// What is in the datacenters. None of these stages needs another: whoever has two faults is told of both.
+/// What is in the datacenters. None of these checks needs another: of two faults both are reported.
 fn there(report: &mut ConnectionReport, request: &InspectionRequest, readings: &Readings) {
     let InspectionRequest {
         requirements,
@@ -83,6 +84,11 @@ fn there(report: &mut ConnectionReport, request: &InspectionRequest, readings: &
     report.checks.push(nodes_check(&readings.nodes, *alone));
     report.nodes.clone_from(&readings.nodes);
     report.checks.push(topology);
+    if let (Some(claim), Some(found)) = (&request.claim, &readings.volumes) {
+        let (check, volumes) = cluster_id_check(&request.server, &claim.cluster_id, found);
+        report.checks.push(check);
+        report.volumes = volumes;
+    }
 }
 
 fn storage(requirements: &Requirements, readings: &Readings, shared: &[SharedDatastores]) -> Check {
@@ -117,15 +123,22 @@ fn storage(requirements: &Requirements, readings: &Readings, shared: &[SharedDat
 }
 
 fn failure(kind: ConditionType, error: &SessionError, status: Option<bool>) -> Check {
-    Check::failed(kind, status, error.reason(), chain(error), error.remedy())
+    let why = Finding::of(error);
+    Check::failed(kind, status, why.reason, why.message, why.remedy)
 }
 
 fn datacenters(wanted: &[String], existing: &[String]) -> Check {
     let kind = ConditionType::DatacentersFound;
     let count = existing.len();
     match find_datacenters(wanted, existing) {
-        Ok(()) if wanted.is_empty() => Check::passed(kind, format!("all {count} datacenters are looked at")),
-        Ok(()) => Check::passed(kind, format!("{} of {count} datacenters are looked at", wanted.len())),
+        Ok(()) if wanted.is_empty() => Check::passed(
+            kind,
+            format!("{} found, and all are used", crate::types::count(count, "datacenter")),
+        ),
+        Ok(()) => Check::passed(
+            kind,
+            format!("{} of {} are used", wanted.len(), crate::types::count(count, "datacenter")),
+        ),
         Err((reason, message)) => Check::failed(kind, Some(false), reason, message, ""),
     }
 }

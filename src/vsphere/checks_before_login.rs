@@ -1,5 +1,5 @@
-use super::{CertificateFacts, Check, ConnectionReport, Inspection, ProbeOutcome, ProbeStage, VcenterFacts};
-use crate::api::{Class, ConditionType, Failure as _, Reason, chain};
+use super::{CertificateFacts, Check, ConnectionReport, Finding, Inspection, ProbeOutcome, ProbeStage, VcenterFacts};
+use crate::api::{Class, ConditionType, Failure as _, Reason};
 use crate::matrix::Index;
 use jiff::{SignedDuration, Timestamp};
 
@@ -28,21 +28,21 @@ pub(super) fn add_checks_before_login(report: &mut ConnectionReport, inspection:
             }
             Err(error) => {
                 report.certificate = error.presented().map(CertificateFacts::status);
-                // Nobody is told that something is wrong when it only cannot be seen; a vCenter that was never seen is.
+                // A vCenter that was verified before is not reported as wrong while it only cannot be reached; one that never was, is.
                 let hidden = known && error.class() == Class::Retry;
                 let status = (!hidden).then_some(false);
-                (error.stage(), (status, error.reason(), chain(error), error.remedy()))
+                (error.stage(), (status, Finding::of(error)))
             }
         },
-        ProbeOutcome::NotAsked(message, reason) => (ProbeStage::Trusted, (Some(false), *reason, message.clone(), "")),
+        ProbeOutcome::NotAsked(why) => (ProbeStage::Trusted, (Some(false), why.clone())),
     };
     let asked = matches!(inspection.probe, ProbeOutcome::Asked(_));
     for (check, kind) in STAGES {
-        let (status, reason, message, remedy) = failed.clone();
+        let (status, why) = failed.clone();
         report.checks.push(match check.cmp(&failed_at) {
             std::cmp::Ordering::Less if !asked => Check::unknown(kind, "not asked yet"),
             std::cmp::Ordering::Less => Check::passed(kind, "as it should be"),
-            std::cmp::Ordering::Equal => Check::failed(kind, status, reason, message, remedy),
+            std::cmp::Ordering::Equal => Check::failed(kind, status, why.reason, why.message, why.remedy),
             std::cmp::Ordering::Greater => Check::unknown(kind, "an earlier check failed"),
         });
     }

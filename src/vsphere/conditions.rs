@@ -1,12 +1,10 @@
-use super::{Check, CrossChecks, Inspection, LoginOutcome, machines_status, privileges_status, report};
-use crate::api::{
-    ConditionType, Conditions, CredentialStatus, Failure, ProbeStatus, Reason, VsphereCloudConfig, VsphereCloudConfigStatus, chain,
-};
+use super::{Check, CrossChecks, Finding, Inspection, LoginOutcome, machines_status, privileges_status, report};
+use crate::api::{ConditionType, Conditions, CredentialStatus, Failure, ProbeStatus, Reason, VsphereCloudConfig, VsphereCloudConfigStatus};
 use crate::facts::StoredCredentials;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 /// The conditions in the order in which they are reached.
-const ORDER: [ConditionType; 12] = [
+const ORDER: [ConditionType; 13] = [
     ConditionType::Resolved,
     ConditionType::Connected,
     ConditionType::Trusted,
@@ -19,6 +17,7 @@ const ORDER: [ConditionType; 12] = [
     ConditionType::NodesFound,
     ConditionType::TopologyConsistent,
     ConditionType::Distinct,
+    ConditionType::ClusterIdAvailable,
 ];
 
 /// The next status of a connection (pure). Without a new look, what the last one found stays; how it stands with other connections
@@ -49,6 +48,7 @@ pub fn fold_status(
         }
         if matches!(inspection.login, LoginOutcome::Succeeded(_)) {
             status.machines = Some(machines_status(&told.nodes));
+            status.volumes.clone_from(&told.volumes);
             status.privileges = Some(privileges_status(&told.privileges, &inspection.request.requirements));
         }
     }
@@ -65,7 +65,7 @@ pub fn fold_status(
         let check = check.map(|own| among.as_ref().map_or(own.clone(), |among| among.replace(own)));
         let Some(check) = check else { continue };
         conditions.set(kind, check.status, check.reason, check.text());
-        // The first failure is the one that is told. What could only not be checked is no failure of its own.
+        // The first failure is the one that is reported. What could only not be checked is no failure of its own.
         let follows = |check: &Check| check.reason == Reason::NotChecked;
         let first = verdict.as_ref().is_none_or(|told| follows(told) && !follows(&check));
         if check.status != Some(true) && !check.is_informational() && first {
@@ -91,18 +91,20 @@ pub fn with_probe_times(mut status: VsphereCloudConfigStatus, last: Time, next: 
     status
 }
 
-/// What the vCenter says of itself is kept as long as it may be true.
+/// What the vCenter reported about itself is kept as long as it may be true.
 fn remember(status: &mut VsphereCloudConfigStatus, inspection: &Inspection, same_spec: bool) {
     match inspection.facts() {
         Some(facts) => {
             if status.about.as_ref().is_some_and(|old| old.instance_uuid != facts.instance_uuid) {
-                status.credential = None; // What worked there says nothing about here.
+                // What was there says nothing about here.
+                (status.credential, status.volumes) = (None, None);
             }
             status.about = Some(facts.about());
         }
         None if same_spec => {}
         None => {
             status.about = None;
+            status.volumes = None;
             status.certificate = None;
             status.credential = None;
         }
@@ -156,11 +158,14 @@ pub fn credentials_check(credentials: Result<&StoredCredentials, &impl Failure>)
     let kind = ConditionType::CredentialsFound;
     match credentials {
         Ok(found) => Check::passed(kind, format!("Secret {} holds user {}", found.secret, found.credentials.user)),
-        Err(error) => Check::failed(kind, Some(false), error.reason(), chain(error), ""),
+        Err(error) => {
+            let why = Finding::of(error);
+            Check::failed(kind, Some(false), why.reason, why.message, why.remedy)
+        }
     }
 }
 
-/// What a condition of the last report says.
+/// A condition of the last report.
 fn kept(kind: ConditionType, found: &Condition) -> Check {
     let status = match found.status.as_str() {
         "True" => Some(true),

@@ -1,5 +1,5 @@
 use super::{Check, CrossChecks, NodeReport, Privileges, SharedDatastores};
-use crate::api::{AboutStatus, CertificateStatus, ConditionType};
+use crate::api::{AboutStatus, CertificateStatus, ConditionType, RegisteredVolumesStatus};
 use serde::Serialize;
 
 /// Everything that one look at a vSphere connection has shown, as data: for a status, a screen or a file.
@@ -8,7 +8,7 @@ use serde::Serialize;
 pub struct ConnectionReport {
     /// The stages in the order in which they are reached. Those after the first that does not hold are Unknown.
     pub checks: Vec<Check>,
-    /// What the vCenter says of itself.
+    /// What the vCenter reports about itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<AboutStatus>,
     /// The certificate that it presented.
@@ -20,6 +20,9 @@ pub struct ConnectionReport {
     pub privileges: Privileges,
     /// The datastores that all hosts of the nodes reach, by topology segment.
     pub shared: Vec<SharedDatastores>,
+    /// The volumes registered under the cluster id that is about to be used; `None` where that was not asked, or not answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volumes: Option<RegisteredVolumesStatus>,
 }
 
 impl ConnectionReport {

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// # Errors
 /// With the first name that fits none or several, what is there instead, and what to do.
 pub fn find_datacenters(wanted: &[String], paths: &[String]) -> Result<(), (Reason, String)> {
-    // The drivers know a datacenter by its identifier too, which says nothing about its path.
+    // The drivers know a datacenter by its identifier too, which tells nothing about its path.
     for name in wanted.iter().filter(|name| !name.starts_with("Datacenter:")) {
         let bare = name.trim_matches('/');
         let fits: Vec<&String> = paths

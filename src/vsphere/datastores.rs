@@ -26,7 +26,7 @@ pub struct SharedDatastores {
 pub struct MissingStorage {
     /// Its URL or name.
     pub name: String,
-    /// What is told where it is nowhere else.
+    /// The finding where it is nowhere else.
     pub finding: Finding,
 }
 
@@ -189,7 +189,7 @@ pub fn shared_datastores(inventory: &Inventory, nodes: &[NodeReport], segments: 
         .collect()
 }
 
-/// What is told where there are none.
+/// The finding where there are none.
 #[must_use]
 pub fn no_shared_datastore(shared: &[SharedDatastores]) -> Option<Finding> {
     let empty = shared.iter().find(|one| one.datastores.is_empty())?;

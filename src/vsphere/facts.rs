@@ -8,7 +8,7 @@ use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 /// More names than this are not worth a message.
 const MAX_NAMES: usize = 16;
 
-/// What a vCenter says about itself.
+/// What a vCenter reports about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VcenterFacts {
     /// `about.version`, for example 8.0.3.

@@ -1,5 +1,8 @@
-use super::{Granted, Inventory, NodeReport, Policy, ProbeError, RequiredPrivilege, Requirements, SessionError, Tagging, VcenterFacts};
-use crate::api::{CredentialStatus, Reason};
+use super::{
+    Claim, Finding, Granted, Inventory, NodeReport, Policy, ProbeError, RegisteredVolumes, RequiredPrivilege, Requirements, SessionError,
+    Tagging, VcenterFacts,
+};
+use crate::api::CredentialStatus;
 use crate::facts::Node;
 use crate::matrix::Index;
 use std::sync::Arc;
@@ -21,13 +24,15 @@ pub struct InspectionRequest {
     pub surplus: bool,
     /// The matrix, where there is one, to tell whether any driver supports this vCenter.
     pub index: Option<Arc<Index>>,
+    /// The cluster id that is about to be used for the first time, if the storage driver uses this connection.
+    pub claim: Option<Arc<Claim>>,
 }
 
 /// The result of asking a vCenter who it is.
 #[derive(Debug)]
 pub enum ProbeOutcome {
-    /// It was not asked, because its trust is unusable; with the message and the reason.
-    NotAsked(String, Reason),
+    /// It was not asked, because of this; or because there is nothing to ask with.
+    NotAsked(Finding),
     /// It was asked.
     Asked(Box<Result<VcenterFacts, ProbeError>>),
 }
@@ -60,6 +65,8 @@ pub struct Readings {
     pub granted: Result<Granted, SessionError>,
     /// The tags of zones and regions.
     pub tagging: Result<Tagging, SessionError>,
+    /// The volumes registered under the cluster id; `None` where there was nothing to ask.
+    pub volumes: Option<Result<RegisteredVolumes, SessionError>>,
 }
 
 impl Readings {
@@ -82,7 +89,7 @@ pub struct Inspection {
 }
 
 impl Inspection {
-    /// What the vCenter says of itself, if it answered.
+    /// What the vCenter reports about itself, if it answered.
     #[must_use]
     pub fn facts(&self) -> Option<&VcenterFacts> {
         match &self.probe {

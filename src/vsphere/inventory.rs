@@ -88,13 +88,13 @@ pub struct Datastore {
     pub kind: String,
     /// Whether any host reaches it.
     pub accessible: bool,
-    /// The maintenance mode, such as `normal`; empty where the vCenter says nothing.
+    /// The maintenance mode, such as `normal`; empty where the vCenter does not report it.
     pub maintenance: String,
     /// The identifiers of the hosts that have mounted it and reach it.
     pub hosts: Vec<String>,
 }
 
-/// A virtual machine. Texts are empty where the vCenter says nothing.
+/// A virtual machine. Texts are empty where the vCenter does not report it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Machine {
     /// Its identifier.
@@ -125,6 +125,6 @@ pub struct Machine {
     pub host: String,
     /// Whether it has a snapshot.
     pub snapshot: bool,
-    /// The kinds of its SCSI controllers, such as `ParaVirtualSCSIController`; `None` where nobody has looked.
+    /// The kinds of its SCSI controllers, such as `ParaVirtualSCSIController`; `None` where they were not read.
     pub controllers: Option<Vec<String>>,
 }

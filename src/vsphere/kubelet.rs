@@ -1,4 +1,4 @@
-use super::{Check, Finding};
+use super::{Advice, AdviceLine, Check, Finding};
 use crate::api::{ConditionType, Reason};
 use crate::facts::Node;
 use crate::types::name_list;
@@ -27,12 +27,14 @@ pub fn kubelet_check(nodes: &[Arc<Node>]) -> Check {
                 nodes.len(),
                 name_list(&alone)
             ),
-            format!(
-                "With kubeadm, in InitConfiguration and JoinConfiguration before a node joins:\n\
-                 nodeRegistration: {{kubeletExtraArgs: [{{name: cloud-provider, value: external}}]}}\n\
-                 On a node that is there: add --cloud-provider=external to /var/lib/kubelet/kubeadm-flags.env, restart the kubelet, then\n\
-                 kubectl taint node {first} node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule"
-            ),
+            Advice::of([
+                AdviceLine::Text("With kubeadm, in InitConfiguration and JoinConfiguration before a node joins:".into()),
+                AdviceLine::Verbatim("nodeRegistration: {kubeletExtraArgs: [{name: cloud-provider, value: external}]}".into()),
+                AdviceLine::Text(
+                    "On a node that is there: add --cloud-provider=external to /var/lib/kubelet/kubeadm-flags.env, restart the kubelet, then".into(),
+                ),
+                AdviceLine::Verbatim(format!("kubectl taint node {first} node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule")),
+            ]),
         )
     });
     Check::of(ConditionType::NodesInitialized, passed, findings.into_iter().collect())
@@ -61,10 +63,10 @@ mod tests {
             "{}",
             check.message
         );
+        let remedy = check.remedy.to_string();
         assert!(
-            check.remedy.contains("kubeletExtraArgs: [{name: cloud-provider") && check.remedy.contains("taint node b "),
-            "{}",
-            check.remedy
+            remedy.contains("kubeletExtraArgs: [{name: cloud-provider") && remedy.contains("taint node b "),
+            "{remedy}"
         );
     }
 }

@@ -254,6 +254,44 @@ mod tests {
         }
     }
 
+    /// What is written before an attempt counts it, says when it is made, and nothing of what came of the last one.
+    #[test]
+    fn login_begun_is_recorded_before_it_is_made() {
+        let tried = record(2, Some("InvalidCredentials"), Some("7"));
+        for (tried, attempts) in [(None, 1), (Some(&tried), 3)] {
+            let now = Timestamp::new(at(60).as_second(), 5).expect("a time");
+            let expected = CredentialStatus {
+                attempts,
+                last_tried: Some(Time(at(60))),
+                ..key().untried()
+            };
+            assert_eq!(begun(&key(), tried, now), expected);
+        }
+    }
+
+    #[test]
+    fn login_wait_message_says_what_to_do_and_when() {
+        let until = at(900);
+        for (refused, reason, part) in [
+            (None, Reason::TimedOut, "vc has not answered the login of \"u\" from Secret n/s."),
+            (Some("AccountLocked"), Reason::AccountLocked, "Unlock the account in vCenter"),
+            (Some("PasswordExpired"), Reason::PasswordExpired, "Set a new password in vCenter"),
+            (Some("LoginRefused"), Reason::LoginRefused, "Give the user a role"),
+            (
+                Some("InvalidCredentials"),
+                Reason::InvalidCredentials,
+                "Correct username and password",
+            ),
+        ] {
+            let (said, message) = waiting("vc", &record(1, refused, None));
+            assert_eq!(said, reason);
+            assert!(message.contains(part), "{message}");
+            let until = if refused.is_some() { until } else { at(300) };
+            let next = format!(" Until the Secret changes, the next attempt is at {until}.");
+            assert!(message.ends_with(&next), "{message}");
+        }
+    }
+
     /// A refusal by the service for tags is remembered by whoever shares the login, through restarts, and tried again after growing pauses.
     #[test]
     fn tag_login_refused_backoff_grows() {
@@ -268,15 +306,15 @@ mod tests {
 
     #[test]
     fn tag_login_refusal_in_status_applies_to_same_secret_version() {
-        let connection = |reason: Reason, version: &str| {
+        let connection = |reason: Reason, credential: CredentialStatus, vcenter: &str| {
             let mut conditions = Conditions::new(vec![], None, Time(at(0)));
             conditions.set(ConditionType::TopologyConsistent, None, reason, "told");
             let status = crate::api::VsphereCloudConfigStatus {
                 about: Some(crate::api::AboutStatus {
-                    instance_uuid: "uuid".into(),
+                    instance_uuid: vcenter.into(),
                     ..Default::default()
                 }),
-                credential: Some(record(0, None, Some(version))),
+                credential: Some(credential),
                 conditions: conditions.finish(),
                 ..Default::default()
             };
@@ -285,17 +323,21 @@ mod tests {
                 ..VsphereCloudConfig::new("vc", Default::default())
             }
         };
-        for (reason, version, allowed) in [
-            (Reason::TagLoginRefused, "7", false),
-            (Reason::TagLoginRefused, "6", true),
-            (Reason::Healthy, "7", true),
+        let of = |version| record(0, None, Some(version));
+        let other = CredentialStatus {
+            user: "another user".into(),
+            ..of("7")
+        };
+        for (reason, credential, vcenter, allowed) in [
+            (Reason::TagLoginRefused, of("7"), "uuid", false),
+            (Reason::TagLoginRefused, of("6"), "uuid", true),
+            (Reason::TagLoginRefused, of("7"), "another vCenter", true),
+            (Reason::TagLoginRefused, other, "uuid", true),
+            (Reason::Healthy, of("7"), "uuid", true),
         ] {
-            let known = [connection(reason, version)];
-            assert_eq!(
-                TagRefusals::recorded(&key(), &known, at(0)).allow(at(1)),
-                allowed,
-                "{reason} {version}"
-            );
+            let what = format!("{reason} {credential:?} {vcenter}");
+            let known = [connection(reason, credential, vcenter)];
+            assert_eq!(TagRefusals::recorded(&key(), &known, at(0)).allow(at(1)), allowed, "{what}");
         }
     }
 
@@ -326,7 +368,7 @@ mod tests {
         };
         let all = [
             connection("uuid", record(1, None, None)),
-            connection("another vCenter", record(1, None, None)),
+            connection("another vCenter", record(2, None, None)),
             other(&|c| c.user = "another user".into()),
             other(&|c| c.secret = "n/another".into()),
             other(&|c| c.version = "8".into()),

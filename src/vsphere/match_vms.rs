@@ -1,5 +1,5 @@
 use super::vm_checks::{check_vm, no_vm};
-use super::{Finding, NodeReport};
+use super::{Advice, Finding, NodeReport};
 use super::{Inventory, Machine, Requirements};
 use crate::api::Reason;
 use crate::facts::Node;
@@ -65,7 +65,10 @@ pub fn match_vms(nodes: &[Arc<Node>], inventory: &Inventory, datacenters: &[Stri
                             node.name,
                             name_list(&report.candidates)
                         ),
-                        "Give each clone a BIOS UUID of its own while it is off: govc vm.change -vm PATH -uuid $(uuidgen).",
+                        Advice::run(
+                            "Give each clone a BIOS UUID of its own while it is off:",
+                            "govc vm.change -vm PATH -uuid $(uuidgen)",
+                        ),
                     ));
                 }
             }
@@ -237,7 +240,7 @@ mod tests {
         let none = ["n1  by : NodeNotFound node n1: no virtual machine that can be seen has its UUID, name or address"];
         assert_eq!(told(&one, &machines, &["/Europe/DC0"]), none);
         assert_eq!(told(&one, &[], &[]), none);
-        // What is not known fits nobody: an empty UUID, name or address is no key.
+        // What is not known matches no machine: an empty UUID, name or address is no key.
         assert_eq!(told(&[node("n1", "", "")], &[machine("m", "", "", "", "")], &[]), none);
     }
 

@@ -40,7 +40,7 @@ pub struct NodeReport {
     pub addresses: Vec<String>,
     /// Whether the machine has a snapshot.
     pub snapshot: bool,
-    /// The kinds of its SCSI controllers, where somebody has looked.
+    /// The kinds of its SCSI controllers, where they were read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub controllers: Option<Vec<String>>,
     /// The provider ID of the node.
@@ -80,14 +80,14 @@ impl NodeReport {
         self.controllers.clone_from(&machine.controllers);
     }
 
-    /// Whether it is told apart from all others and was found.
+    /// Whether it was found, and only once.
     #[must_use]
     pub fn is_found(&self) -> bool {
         self.at.is_some()
     }
 }
 
-/// The stage of the nodes. Each reason is told once, with all nodes that it concerns. A node that is not found here is only a
+/// The stage of the nodes. Each reason is reported once, with all nodes that it concerns. A node that is not found here is only a
 /// finding where no other connection may hold it (`alone`).
 #[must_use]
 pub fn nodes_check(reports: &[NodeReport], alone: bool) -> Check {

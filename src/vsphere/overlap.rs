@@ -1,7 +1,8 @@
 use super::{Check, Finding, Inspection, LoginOutcome, MissingStorage, datacenters_of, missing_storage, report};
 use crate::api::{ConditionType, Reason};
+use crate::drivers::STORAGE;
+use crate::types::DriverName;
 use crate::types::name_list;
-use crate::types::{CSI, DriverName};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +23,7 @@ pub struct Coverage {
     pub missing_storage: Vec<MissingStorage>,
     /// How many other connections the CSI driver uses.
     pub others: usize,
-    /// The stage of the storage as this connection alone shows it; `None` where it could not be told.
+    /// The stage of the storage as this connection alone shows it; `None` where it is unknown.
     pub storage: Option<Check>,
 }
 
@@ -31,12 +32,12 @@ pub struct Coverage {
 pub struct CrossChecks {
     /// Whether a driver meets the same things twice.
     pub distinct: Check,
-    /// Whether what is named for the storage is there or in another one's vCenter; `None` where that could not be told.
+    /// Whether what is named for the storage is there or in another one's vCenter; `None` where that is unknown.
     pub storage: Option<Check>,
 }
 
 impl CrossChecks {
-    /// The stage that is told instead of the one that the connection shows alone. What could not be looked at now is not known better
+    /// The check that is reported instead of the one that the connection shows alone. What could not be looked at now is not known better
     /// because it was known before.
     #[must_use]
     pub fn replace(&self, own: Check) -> Check {
@@ -54,7 +55,7 @@ fn storage_check(own: &Coverage, all: &[impl AsRef<Coverage>]) -> Option<Check> 
     let others: Vec<&Coverage> = all
         .iter()
         .map(AsRef::as_ref)
-        .filter(|other| other.connection != own.connection && other.drivers.contains(CSI))
+        .filter(|other| other.connection != own.connection && other.drivers.contains(STORAGE.name))
         .collect();
     if own.others == 0 || others.len() < own.others {
         return Some(check);
@@ -186,6 +187,7 @@ pub fn cross_checks(own: &Coverage, all: &[impl AsRef<Coverage>]) -> CrossChecks
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drivers::CSI;
 
     fn coverage(connection: &str, vcenter: &str, drivers: &[&str], datacenters: &[&str], nodes: &[&str]) -> Coverage {
         let set = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect();
@@ -202,7 +204,7 @@ mod tests {
         }
     }
 
-    /// A datastore that one vCenter has is there for all; one that none has is missing everywhere; what nobody could look at is not
+    /// A datastore that one vCenter has is there for all; one that none has is missing everywhere; what could not be checked is not
     /// called missing.
     #[test]
     fn storage_check_datastore_absent_from_all_vcenters_is_reported() {

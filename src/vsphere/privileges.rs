@@ -1,10 +1,11 @@
 use super::check::shell;
 use super::required_privileges::shown_as;
-use super::{Check, Finding, RequiredPrivilege};
+use super::{Advice, Check, Finding, RequiredPrivilege};
 use super::{Feature, Granted, Inventory, ManagedObject, Requirements};
 use crate::api::{ConditionType, PrivilegesStatus, Reason};
+use crate::drivers::{CLOUD_PROVIDER, STORAGE};
+use crate::types::DriverName;
 use crate::types::name_list;
-use crate::types::{CPI, CSI, DriverName};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,6 +19,8 @@ pub struct Privileges {
     pub checked: usize,
     /// What it lacks.
     pub missing: Vec<MissingPrivilege>,
+    /// What it needs and has.
+    pub held: Vec<HeldPrivilege>,
     /// What it has and does not need, where that was asked for.
     pub surplus: Vec<SurplusPrivileges>,
 }
@@ -40,9 +43,27 @@ pub struct MissingPrivilege {
     pub role: String,
     /// Where it is written that it is needed.
     pub evidence: String,
-    /// Whether that is only inferred: no document of a driver names it, so it is told and nothing is held up by it.
+    /// Whether that is only inferred: no document of a driver names it, so it is reported and nothing waits for it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub inferred: bool,
+}
+
+/// A privilege that an account needs on an object, and has.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HeldPrivilege {
+    /// The kind of the object.
+    pub kind: String,
+    /// Its inventory path.
+    pub path: String,
+    /// The privilege as the API spells it.
+    pub privilege: String,
+    /// The privilege as the vSphere Client spells it.
+    pub shown_as: String,
+    /// The features that need it.
+    pub features: BTreeSet<Feature>,
+    /// The role of the driver's documents that contains it.
+    pub role: String,
 }
 
 /// Privileges that an account has on an object and that no feature in use needs.
@@ -94,8 +115,28 @@ pub fn compare_privileges(required_privileges: &[RequiredPrivilege], granted: &G
         principal: granted.principal.clone(),
         checked: required_privileges.len(),
         missing: missing.into_values().collect(),
+        held: held(required_privileges.iter().filter(|demand| !lacks(demand))),
         surplus: surplus(required_privileges, granted, inventory),
     }
+}
+
+/// What is needed and held: each privilege once for each object.
+fn held<'a>(demands: impl Iterator<Item = &'a RequiredPrivilege>) -> Vec<HeldPrivilege> {
+    let mut held: BTreeMap<(&str, &ManagedObject), HeldPrivilege> = BTreeMap::new();
+    for demand in demands {
+        let entry = held.entry((&demand.privilege, &demand.object)).or_insert_with(|| HeldPrivilege {
+            kind: demand.object.kind.clone(),
+            path: demand.path.clone(),
+            privilege: demand.privilege.clone(),
+            shown_as: shown_as(&demand.privilege),
+            features: BTreeSet::new(),
+            role: demand.role.clone(),
+        });
+        entry.features.extend(&demand.features);
+    }
+    let mut held: Vec<HeldPrivilege> = held.into_values().collect();
+    held.sort_by(|a, b| (&a.privilege, &a.kind, &a.path).cmp(&(&b.privilege, &b.kind, &b.path)));
+    held
 }
 
 /// What is held beyond what is needed, where all that is held is known.
@@ -126,11 +167,11 @@ fn surplus(required_privileges: &[RequiredPrivilege], granted: &Granted, invento
 #[must_use]
 pub fn drivers_lacking_privileges(missing: &[MissingPrivilege], requirements: &Requirements) -> BTreeSet<DriverName> {
     let of = |feature: &Feature| match feature {
-        Feature::CloudProvider => vec![CPI],
-        Feature::Block | Feature::File | Feature::Encryption => vec![CSI],
+        Feature::CloudProvider => vec![CLOUD_PROVIDER.name],
+        Feature::Block | Feature::File | Feature::Encryption => vec![STORAGE.name],
         Feature::Topology => {
-            let cpi = requirements.zone_and_region.is_some().then_some(CPI);
-            let csi = (!requirements.categories.is_empty()).then_some(CSI);
+            let cpi = requirements.zone_and_region.is_some().then_some(CLOUD_PROVIDER.name);
+            let csi = (!requirements.categories.is_empty()).then_some(STORAGE.name);
             cpi.into_iter().chain(csi).collect()
         }
     };
@@ -153,7 +194,7 @@ pub fn privileges_status(privileges: &Privileges, requirements: &Requirements) -
     }
 }
 
-/// The stage of the privileges. Each privilege is told once for each kind of object.
+/// The stage of the privileges. Each privilege is reported once for each kind of object.
 #[must_use]
 pub fn privileges_check(privileges: &Privileges) -> Check {
     let mut groups: BTreeMap<(bool, &str, &str), Vec<&MissingPrivilege>> = BTreeMap::new();
@@ -194,11 +235,14 @@ fn finding(principal: &str, group: &[&MissingPrivilege]) -> Finding {
             name_list(&paths),
             if first.inferred { "probably needed" } else { "needed" }
         ),
-        format!(
-            "Give it a role with this privilege there, merged with the role that it may have there already: govc permissions.set -principal {} -role {} -propagate=false {}.",
-            shell(principal),
-            first.role,
-            shell(&first.path)
+        Advice::run(
+            "Give it a role with this privilege there, merged with the role that it may have there already:",
+            format!(
+                "govc permissions.set -principal {} -role {} -propagate=false {}",
+                shell(principal),
+                first.role,
+                shell(&first.path)
+            ),
         ),
     )
 }
@@ -206,6 +250,7 @@ fn finding(principal: &str, group: &[&MissingPrivilege]) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drivers::{CPI, CSI};
     use crate::vsphere::WantedDatastore;
     use crate::vsphere::required_privileges::tests::{inventory, nodes, requirements};
     use crate::vsphere::{privilege_queries, required_privileges};
@@ -239,6 +284,7 @@ mod tests {
         assert!(
             check
                 .remedy
+                .to_string()
                 .contains("govc permissions.set -principal 'X\\k8s' -role CNS-SEARCH-AND-SPBM"),
             "{check:?}"
         );
@@ -261,7 +307,7 @@ mod tests {
         assert_eq!(status.drivers, [CPI, CSI]);
     }
 
-    /// What no document names is told and holds up nothing.
+    /// What no document names is reported, and nothing waits for it.
     #[test]
     fn privileges_missing_but_only_inferred_does_not_block() {
         let inventory = inventory();
@@ -279,7 +325,7 @@ mod tests {
         assert!(drivers_lacking_privileges(&found.missing, &block).is_empty());
     }
 
-    /// The driver leaves out datastores that it must not use: one is enough, unless somebody names it.
+    /// The driver leaves out datastores that it must not use: one is enough, unless it is named.
     #[test]
     fn privileges_one_datastore_suffices_unless_named() {
         let mut block = requirements(&[Feature::Block]);

@@ -1,6 +1,7 @@
 use super::CertificateFacts;
 use crate::api::{Class, Failure, Reason};
-use crate::types::Thumbprint;
+use crate::types::{Remedy, Thumbprint};
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
@@ -20,7 +21,7 @@ pub enum ProbeStage {
 
 /// A vCenter could not be asked who it is.
 ///
-/// The text says what happened at which address; [`ProbeError::remedy`] says what to do.
+/// The text says what happened at which address; [`Remedy::remedy`] says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProbeError {
@@ -97,7 +98,7 @@ pub enum ProbeError {
         #[source]
         source: std::io::Error,
     },
-    /// The certificate comes from nobody we know.
+    /// The certificate comes from an unknown authority.
     #[error("the certificate of {address} is signed by an unknown authority, {issuer:?}; it has {prints}", issuer = presented.issuer, prints = prints(presented))]
     UnknownIssuer {
         /// Host and port.
@@ -283,11 +284,11 @@ impl ProbeError {
             _ => None,
         }
     }
+}
 
-    /// What to do about it: one sentence or two.
-    #[must_use]
-    pub fn remedy(&self) -> &'static str {
-        match self {
+impl Remedy for ProbeError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        let remedy = match self {
             Self::NotAnAddress { .. } => "Write the vCenter's host name or IP address alone, without scheme, port, brackets or path.",
             Self::Unresolvable { .. } => {
                 "Check the spelling, and that the DNS servers of the cluster know the name; an IP address works too."
@@ -337,7 +338,8 @@ impl ProbeError {
             Self::TooLarge { .. } | Self::Malformed { .. } => {
                 "Check that the address is that of a vCenter and that nothing in between answers for it."
             }
-        }
+        };
+        Some(remedy.into())
     }
 }
 

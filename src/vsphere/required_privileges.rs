@@ -126,7 +126,7 @@ pub(super) fn shown_as(privilege: &str) -> String {
     RULES.names.get(privilege).cloned().unwrap_or_default()
 }
 
-/// The objects of each kind of place, with their paths, whether they can be seen, and whether somebody names them.
+/// The objects of each kind of place, with their paths, whether they can be seen, and whether they are named.
 struct Objects(BTreeMap<On, BTreeSet<(ManagedObject, String, bool, bool)>>);
 
 impl Objects {

@@ -1,5 +1,6 @@
 use crate::api::VDOConfigSpec;
-use crate::types::{CPI, CSI, DriverName};
+use crate::drivers::{CLOUD_PROVIDER, STORAGE};
+use crate::types::DriverName;
 use std::collections::BTreeSet;
 
 /// Something that the drivers do with a vCenter, each with privileges of its own.
@@ -52,7 +53,7 @@ pub struct Requirements {
 }
 
 impl Requirements {
-    /// Whether somebody names this storage policy.
+    /// Whether this storage policy is named.
     #[must_use]
     pub fn names_policy(&self, name: &str) -> bool {
         self.policies.iter().any(|wanted| wanted.name == name)
@@ -66,7 +67,7 @@ impl Requirements {
     }
 }
 
-/// A datastore that somebody names.
+/// A datastore that a specification or a StorageClass names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WantedDatastore {
     /// Its URL.
@@ -77,7 +78,7 @@ pub struct WantedDatastore {
     pub vsan: bool,
 }
 
-/// A storage policy that somebody names.
+/// A storage policy that a specification or a StorageClass names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WantedPolicy {
     /// Its name.
@@ -93,12 +94,12 @@ pub fn requirements(spec: &VDOConfigSpec, drivers: BTreeSet<DriverName>, others:
         drivers,
         ..Requirements::default()
     };
-    if requirements.drivers.contains(CPI) {
+    if requirements.drivers.contains(CLOUD_PROVIDER.name) {
         requirements.features.insert(Feature::CloudProvider);
         let topology = spec.cloud_provider.as_ref().and_then(|cpi| cpi.topology.clone());
         requirements.zone_and_region = topology.map(|topology| (topology.zone, topology.region));
     }
-    if requirements.drivers.contains(CSI) {
+    if requirements.drivers.contains(STORAGE.name) {
         requirements.others = others;
         requirements.features.insert(Feature::Block);
         add_storage(&mut requirements, spec);
@@ -145,6 +146,7 @@ fn add_storage(requirements: &mut Requirements, spec: &VDOConfigSpec) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drivers::{CPI, CSI};
     use serde_json::json;
 
     fn shown(spec: serde_json::Value, drivers: &[&str]) -> String {

@@ -1,10 +1,12 @@
 use super::ProbeError;
 use crate::api::{Class, Failure, Reason};
+use crate::types::Remedy;
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// A vCenter did not do what was asked of it within a session.
 ///
-/// The text says what happened to whom; [`SessionError::remedy`] says what to do.
+/// The text says what happened to which account; [`Remedy::remedy`] says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
@@ -112,19 +114,19 @@ impl SessionError {
         )
     }
 
-    /// Whether nothing more can be asked in this session: the account is not let in any more, the session is lost, or the budget of the
+    /// Whether nothing more can be asked in this session: the account may not log in any more, the session is lost, or the budget of the
     /// inspection is spent.
     #[must_use]
     pub fn ends_session(&self) -> bool {
         let spent = matches!(self, Self::Connection(ProbeError::TooMuch { .. } | ProbeError::Unfinished { .. }));
         spent || self.is_rejection() || matches!(self, Self::Lost { .. })
     }
+}
 
-    /// What to do about it: one sentence or two.
-    #[must_use]
-    pub fn remedy(&self) -> &'static str {
-        match self {
-            Self::Connection(error) => error.remedy(),
+impl Remedy for SessionError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        let remedy = match self {
+            Self::Connection(error) => return error.remedy(),
             Self::InvalidLogin { .. } => {
                 "Correct username and password in the Secret; the user name needs its domain, for example k8s@vsphere.local."
             }
@@ -138,7 +140,8 @@ impl SessionError {
             Self::Lost { .. } => "None needed if it happens once; else look in vCenter for what ends sessions.",
             Self::Forbidden { .. } => "Give the user the role Read-only on the root folder, with propagation.",
             Self::Fault { .. } | Self::TimedOut { .. } => "Check the health of the vCenter; it is asked again later.",
-        }
+        };
+        Some(remedy.into())
     }
 }
 

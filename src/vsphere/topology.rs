@@ -1,5 +1,5 @@
 use super::check::shell;
-use super::{Check, Finding, NodeReport};
+use super::{Advice, Check, Finding, NodeReport};
 use super::{Inventory, ManagedObject, Requirements, Tagging};
 use crate::api::{ConditionType, Reason};
 use crate::facts::Node;
@@ -55,9 +55,9 @@ pub fn topology(
         let finding = Finding::new(
             Reason::TopologyCategoryNotFound,
             format!("there is no tag category {category:?} in the vCenter"),
-            format!(
-                "Create it, or correct the name in the VDOConfig: govc tags.category.create -m=false {}.",
-                shell(category)
+            Advice::run(
+                "Create it, or correct the name in the VDOConfig:",
+                format!("govc tags.category.create -m=false {}", shell(category)),
             ),
         );
         add((*category).to_owned(), finding, "");
@@ -140,17 +140,19 @@ fn says(way: &[&str], categories: &[&str], inventory: &Inventory, tagging: &Tagg
             says.tags.insert((*category).to_owned(), tag.to_owned());
         }
         if let Some(told) = ambiguous {
-            let remedy = "Leave one tag of the category between host and root: govc tags.detach -c CATEGORY TAG PATH.";
+            let remedy = Advice::run(
+                "Leave one tag of the category between host and root:",
+                "govc tags.detach -c CATEGORY TAG PATH",
+            );
             says.findings.push(Finding::new(Reason::TopologyTagAmbiguous, told, remedy));
         } else if found.is_none() {
             let host = way.first().map_or("", |id| inventory.name_of(id));
             says.findings.push(Finding::new(
                 Reason::TopologyTagMissing,
                 format!("host {host} and all that it lies in have no tag of category {category}"),
-                format!(
-                    "Attach one to the host, its cluster or its datacenter: govc tags.attach -c {} TAG {}.",
-                    shell(category),
-                    shell(host)
+                Advice::run(
+                    "Attach one to the host, its cluster or its datacenter:",
+                    format!("govc tags.attach -c {} TAG {}", shell(category), shell(host)),
                 ),
             ));
         }
@@ -158,7 +160,7 @@ fn says(way: &[&str], categories: &[&str], inventory: &Inventory, tagging: &Tagg
     says
 }
 
-/// Labels that do not say what the tags say. One that is not there yet says nothing.
+/// Labels that differ from the tags. One that is not there yet does not count.
 fn differing(requirements: &Requirements, node: &Node, tags: &BTreeMap<String, String>) -> Vec<(String, Finding)> {
     let of_csi = requirements
         .categories
@@ -250,7 +252,7 @@ mod tests {
                 &[][..],
                 "TopologyTagMissing host /DC0/host/C0/h1 and all that it lies in have no tag of category region (nodes n1)",
             ),
-            // A tag on another host says nothing of this one.
+            // A tag on another host does not count for this one.
             (
                 &[("host-2", "zone", "b"), good[0], good[1]],
                 &[("topology.kubernetes.io/zone", "b")],

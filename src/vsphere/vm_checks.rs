@@ -1,5 +1,5 @@
 use super::check::shell;
-use super::{Feature, Inventory, Machine, Requirements};
+use super::{Advice, Feature, Inventory, Machine, Requirements};
 use super::{Finding, NodeReport};
 use crate::api::Reason;
 use crate::facts::Node;
@@ -33,12 +33,12 @@ pub(super) fn check_vm(
     let mut all = Vec::new();
     let path = if machine.path.is_empty() { &machine.id } else { &machine.path };
     let quoted = shell(path);
-    let mut add = |reason, what: String, remedy: String| all.push(Finding::new(reason, format!("node {}: {what}", node.name), remedy));
+    let mut add = |reason, what: String, remedy: Advice| all.push(Finding::new(reason, format!("node {}: {what}", node.name), remedy));
     if machine.power != "poweredOn" && !machine.power.is_empty() {
         add(
             Reason::MachinePoweredOff,
             format!("machine {path} is {}", machine.power),
-            format!("Power it on, or remove the node: govc vm.power -on {quoted}."),
+            Advice::run("Power it on, or remove the node:", format!("govc vm.power -on {quoted}")),
         );
     }
     let number = machine.hardware.strip_prefix("vmx-").and_then(|text| text.parse::<u32>().ok());
@@ -49,7 +49,10 @@ pub(super) fn check_vm(
                 "machine {path} has hardware version {}; the drivers need vmx-{HARDWARE}",
                 machine.hardware
             ),
-            format!("Power it off and upgrade it: govc vm.upgrade -version={HARDWARE} -vm {quoted}."),
+            Advice::run(
+                "Power it off and upgrade it:",
+                format!("govc vm.upgrade -version={HARDWARE} -vm {quoted}"),
+            ),
         );
     }
     if machine.disk_uuid != Some(true) {
@@ -57,7 +60,10 @@ pub(super) fn check_vm(
         add(
             Reason::DiskUuidDisabled,
             format!("machine {path} has disk.EnableUUID {state}; volumes cannot be mounted there"),
-            format!("Power it off and set it: govc vm.change -vm {quoted} -e disk.enableUUID=TRUE."),
+            Advice::run(
+                "Power it off and set it:",
+                format!("govc vm.change -vm {quoted} -e disk.enableUUID=TRUE"),
+            ),
         );
     }
     let off = machine.power == "poweredOff";
@@ -84,7 +90,8 @@ pub(super) fn check_vm(
                 format!(
                     "Set the guest's host name to {:?}, or the kubelet's --hostname-override to the guest's.",
                     node.name
-                ),
+                )
+                .into(),
             );
         }
         let usable: Vec<IpAddr> = machine.addresses.iter().filter_map(|address| usable(address)).collect();
@@ -109,9 +116,9 @@ pub(super) fn check_vm(
         add(
             Reason::ProviderIdDiffers,
             format!("its provider ID is {}, its machine {path} would be {expected}", node.provider_id),
-            format!(
-                "The provider ID cannot be changed: delete the node and let it register anew: kubectl delete node {}.",
-                node.name
+            Advice::run(
+                "The provider ID cannot be changed: delete the node and let it register again:",
+                format!("kubectl delete node {}", node.name),
             ),
         );
     }
@@ -141,7 +148,7 @@ pub(super) fn check_vm(
         add(
             Reason::SnapshotsPresent,
             format!("machine {path} has a snapshot, which a node must not have"),
-            format!("Remove it: govc snapshot.remove -vm {quoted} '*'."),
+            Advice::run("Remove it:", format!("govc snapshot.remove -vm {quoted} '*'")),
         );
     }
     if machine
@@ -233,7 +240,7 @@ mod tests {
         };
         let reports = match_vms(&[Arc::new(node.clone())], &inventory, &[], requirements);
         assert!(reports[0].is_found());
-        let remedies_end = reports[0].findings.iter().all(|f| f.remedy.ends_with('.'));
+        let remedies_end = reports[0].findings.iter().all(|f| f.remedy.to_string().ends_with('.'));
         assert!(remedies_end, "{reports:?}");
         reports[0].findings.iter().map(|f| (f.reason, f.message.clone())).collect()
     }

@@ -1,6 +1,7 @@
 //! A cluster with a vCenter, as an administrator would find it, and the operator running in it under its own account.
 #![allow(dead_code, reason = "every test uses a part of it")]
 
+pub mod image;
 pub mod sample;
 
 use anyhow::{Context, Result};
@@ -75,16 +76,27 @@ impl Bed {
 
     /// The same with another vCenter.
     pub async fn start_with(vcenter: VcenterOptions) -> Result<Self> {
-        let (cluster, vcenter) = tokio::try_join!(Cluster::start(ClusterOptions::default()), Vcenter::start(vcenter))?;
+        Self::start_on(ClusterOptions::default(), vcenter).await
+    }
+
+    /// The same on another cluster.
+    pub async fn start_on(cluster: ClusterOptions, vcenter: VcenterOptions) -> Result<Self> {
+        let mut bed = Self::start_bare(cluster, vcenter).await?;
+        let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
+        bed.cluster.apply_file(deploy.join("namespace.yaml")).await?;
+        for entry in std::fs::read_dir(deploy.join("crds"))? {
+            bed.cluster.apply_file(entry?.path()).await?;
+        }
+        bed.grant().await?;
+        bed.enrol().await?;
+        Ok(bed)
+    }
+
+    /// The nodes and the vCenter alone: nothing of deploy/, and no account for an operator outside of a pod.
+    pub async fn start_bare(cluster: ClusterOptions, vcenter: VcenterOptions) -> Result<Self> {
+        let (cluster, vcenter) = tokio::try_join!(Cluster::start(cluster), Vcenter::start(vcenter))?;
         add_nodes(&cluster).await?;
         let agent = NodeAgent::start(&cluster).await?;
-        let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
-        cluster.apply_file(deploy.join("namespace.yaml")).await?;
-        for entry in std::fs::read_dir(deploy.join("crds"))? {
-            cluster.apply_file(entry?.path()).await?;
-        }
-        grant(&cluster).await?;
-        let token = cluster.service_account_kubeconfig(NS, "vdo-operator").await?;
         Ok(Self {
             operator: None,
             agent,
@@ -92,10 +104,17 @@ impl Bed {
             cluster,
             flags: Vec::new(),
             environment: Vec::new(),
-            direct: token.clone(),
-            token,
+            direct: PathBuf::new(),
+            token: PathBuf::new(),
             runs: 0,
         })
+    }
+
+    /// Gives the operator its service account, which is there by now.
+    pub async fn enrol(&mut self) -> Result<()> {
+        self.token = self.cluster.service_account_kubeconfig(NS, "vdo-operator").await?;
+        self.direct.clone_from(&self.token);
+        Ok(())
     }
 
     /// Applies what an administrator brings for the drivers and the operator once more.

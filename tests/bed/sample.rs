@@ -21,6 +21,11 @@ pub fn setting(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// The folder with the drivers' own manifests.
+pub fn upstream() -> Option<std::path::PathBuf> {
+    setting("VDO_UPSTREAM_DIR").map(Into::into)
+}
+
 /// `count` of `from` for `what`, in their order. Prints the seed.
 pub fn some<T: Clone>(what: &str, from: &[T], count: usize) -> Vec<T> {
     println!("{what}: {} of {}, VDO_SEED={}", count.min(from.len()), from.len(), *SEED);

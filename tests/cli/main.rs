@@ -67,7 +67,7 @@ fn code(arguments: &[&str]) -> i32 {
 #[test]
 fn cli_help_every_verb_matches_snapshot() {
     snap("help", &["--help"]);
-    let verbs: [&[&str]; 25] = [
+    let verbs: [&[&str]; 27] = [
         &["status"],
         &["plan"],
         &["approve"],
@@ -86,6 +86,8 @@ fn cli_help_every_verb_matches_snapshot() {
         &["matrix", "list"],
         &["matrix", "show"],
         &["matrix", "lint"],
+        &["matrix", "sign"],
+        &["matrix", "verify"],
         &["chart"],
         &["chart", "render"],
         &["chart", "images"],

@@ -11,7 +11,8 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
-use vdo::runtime::admin::{Admin, Readiness};
+use vdo::runtime::heartbeat::Heartbeats;
+use vdo::runtime::http::{Admin, Readiness};
 use vdo::runtime::metrics::Metrics;
 use vdo::runtime::metrics_access::MetricsAccess;
 
@@ -131,7 +132,12 @@ fn port_without_free_descriptors_answers_from_its_reserve() {
         return;
     }
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let bound = Admin::bind(([127, 0, 0, 1], 0).into(), Readiness::default(), Arc::new(Metrics::new()));
+    let bound = Admin::bind(
+        ([127, 0, 0, 1], 0).into(),
+        Readiness::default(),
+        Heartbeats::default(),
+        Arc::new(Metrics::new()),
+    );
     let admin = runtime.block_on(bound).expect("a port");
     let address = admin.address().expect("an address");
     runtime.spawn(admin.run(MetricsAccess::Anyone));

@@ -50,6 +50,14 @@ async fn waits(bed: &Bed, mark: Mark) -> Result<String> {
     Ok(hash)
 }
 
+/// The message names the versions that the plan would change.
+async fn says(bed: &Bed, versions: &str) -> Result<()> {
+    let ready = bed.until_reason("Ready", "ApprovalRequired").await?;
+    let message = ready["message"].as_str().unwrap_or_default();
+    ensure!(message.contains(versions), "{versions} is not in {message}");
+    Ok(())
+}
+
 /// The hash of the plan that waits for approval.
 async fn waiting(bed: &Bed) -> Result<String> {
     bed.until_reason("Ready", "ApprovalRequired").await?;
@@ -83,6 +91,7 @@ fn approval_manual_plan_waits_and_stale_hash_is_rejected() -> Result<()> {
         let first = waits(bed, mark).await?;
         ensure!(bed.owned().await?.is_empty(), "something was installed without an approval");
         ensure!(waits(bed, mark).await? == first, "the hash does not last");
+        says(bed, "(CPI 1.34.0, CSI 3.6.3)").await?;
 
         bed.apply(&bed.config(manual("3.7.3"))).await?;
         let second = until("another plan", PATIENCE, async || {
@@ -177,6 +186,7 @@ fn approval_of_another_version_by_annotation_is_carried_out() -> Result<()> {
         bed.apply(&bed.config(manual("3.6.3"))).await?;
         let hash = waiting(bed).await?;
         assert_ne!(hash, old);
+        says(bed, "(CSI 3.7.3 → 3.6.3)").await?;
         let image = async || {
             let found = bed.get("apps/v1", "Deployment", CSI_NS, "vsphere-csi-controller").await?;
             anyhow::Ok(found["spec"]["template"].to_string())

@@ -87,7 +87,7 @@ async fn recovered(bed: &Bed) -> Result<()> {
 fn vdoconfig_without_connections_installs_nothing() -> Result<()> {
     OPERATOR.flags(FLAGS).run(async |bed| {
         bed.apply(&bed.config(json!({}))).await?;
-        reported(bed, VDO, ("Ready", "NoConnections"), &[NS, "create a VsphereCloudConfig"]).await?;
+        reported(bed, VDO, ("Ready", "NoConnections"), &[NS, "Create a VsphereCloudConfig"]).await?;
         ensure!(bed.owned().await?.is_empty(), "a driver is installed without a vCenter");
         Ok(())
     })

@@ -107,8 +107,7 @@ fn page_manual_shows_the_files_that_the_operator_writes() -> Result<()> {
     let options = cpi::CpiOptions {
         secret_name: "vsphere-cloud-secret".into(),
         secret_namespace: "kube-system".into(),
-        topology: None,
-        ip_families: Vec::new(),
+        ..cpi::CpiOptions::default()
     };
     let config = cpi::render(&"1.34.0".parse()?, &options, &[connection("main", "cpi@vsphere.local")])?;
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/manual.md"))?;

@@ -68,7 +68,9 @@ fn lasting(text: &str) -> String {
             .filter(|(_, port)| port.len() >= 4 && port.chars().all(|c| c.is_ascii_digit()));
         match port {
             _ if own.matches(':').count() > 15 => out.push('…'),
-            _ if own.starts_with("/tmp/") => out.push_str("/tmp/…"),
+            // In quotes where its path has a space.
+            _ if own.trim_start_matches('\'').starts_with("/tmp/") => out.push_str("/tmp/…"),
+            _ if own.len() == 36 && own.matches('-').count() == 4 => out.push_str("UID"),
             Some((host, _)) => {
                 out.push_str(host);
                 out.push_str(":PORT");

@@ -124,7 +124,6 @@ fn dry_run_policy_denies_object_writes_nothing() -> Result<()> {
             "+ Deployment vmware-system-csi/vsphere-csi-controller",
             "! refused:",
             "agents are not welcome here",
-            "CSI waits for initialised nodes",
         ] {
             assert!(text.contains(word), "{word} is not in:\n{text}");
         }
@@ -372,7 +371,7 @@ fn dry_run_immutable_field_is_refused_and_drift_still_repaired() -> Result<()> {
             bed,
             mark,
             "ImmutableField",
-            &["StorageClass fast", "give the StorageClass another name"],
+            &["StorageClass fast", "Give the StorageClass another name"],
         )
         .await?;
         assert_eq!(

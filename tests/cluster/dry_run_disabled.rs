@@ -22,8 +22,9 @@ fn dry_run_disabled_installation_sends_half_the_requests() -> Result<()> {
         let tried = requests.clone().only(vdo_testbed::Entry::tries);
         ensure!(tried.is_empty(), "dry runs were made:\n{tried}");
         println!("without dry runs: {} requests for {objects} objects", requests.len());
+        // The connection was ready before there was a VDOConfig: the question about the cluster id costs a round of its own.
         ensure!(
-            requests.len() <= objects + 10,
+            requests.len() <= objects + 12,
             "{} requests for {objects} objects:\n{requests}",
             requests.len()
         );

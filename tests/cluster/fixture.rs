@@ -1,4 +1,4 @@
-//! The control planes that the tests of this binary share: one with the drivers installed, one without, each used by one test at a time.
+//! The control planes that the tests of this binary share: some with the drivers installed, some without, each used by one test at a time.
 //!
 //! A test says what it needs: [`EMPTY`], [`OPERATOR`] or [`INSTALLED`]. The fixture brings the shared cluster there from wherever the
 //! last test left it, which takes a second or a few, where a new control plane takes ten. After a test that failed the cluster is not
@@ -18,10 +18,10 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::path::Path;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::runtime::Runtime;
-use tokio::sync::Mutex;
+use tokio::sync::Semaphore;
 use vdo_testbed::{Mark, Probe, Requests, until};
 
 const VDO: &str = "vdo.vmware.com/v1alpha1";
@@ -93,10 +93,30 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     crate::bed::prepare();
     Runtime::new().expect("a runtime")
 });
-/// Two of them, so that the drivers are not installed and uninstalled from one test to the next, and one waits while the other works.
-static WITH_DRIVERS: Mutex<Option<Shared>> = Mutex::const_new(None);
-static WITHOUT_DRIVERS: Mutex<Option<Shared>> = Mutex::const_new(None);
-static ALONE: Mutex<()> = Mutex::const_new(());
+/// Two kinds, so that the drivers are not installed and uninstalled from one test to the next. Most tests want the drivers.
+static WITH_DRIVERS: Pool = Pool::of(2);
+static WITHOUT_DRIVERS: Pool = Pool::of(1);
+/// They wait more than they work, so a few of them run at once.
+static ALONE: Semaphore = Semaphore::const_new(3);
+
+/// Clusters of one kind. They are started when a test wants one for the first time.
+struct Pool {
+    places: Semaphore,
+    unused: Mutex<Vec<Shared>>,
+}
+
+impl Pool {
+    const fn of(number: usize) -> Self {
+        Self {
+            places: Semaphore::const_new(number),
+            unused: Mutex::new(Vec::new()),
+        }
+    }
+
+    fn unused(&self) -> MutexGuard<'_, Vec<Shared>> {
+        self.unused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl Fixture {
     /// The operator runs with these flags besides the usual ones.
@@ -107,10 +127,11 @@ impl Fixture {
     /// Runs a test in this state.
     pub fn run(self, test: impl AsyncFnOnce(&mut Bed) -> Result<()>) -> Result<()> {
         RUNTIME.block_on(async {
-            let slot = if self.installed { &WITH_DRIVERS } else { &WITHOUT_DRIVERS };
-            let mut slot = slot.lock().await;
+            let pool = if self.installed { &WITH_DRIVERS } else { &WITHOUT_DRIVERS };
+            let place = pool.places.acquire().await?;
             let begun = Instant::now();
-            let mut shared = match slot.take() {
+            let unused = pool.unused().pop();
+            let mut shared = match unused {
                 Some(shared) => shared,
                 None => Shared::start().await?,
             };
@@ -121,11 +142,12 @@ impl Fixture {
             .catch_unwind()
             .await;
             if matches!(outcome, Ok(Ok(()))) {
-                *slot = Some(shared);
+                pool.unused().push(shared);
             } else {
                 shared.bed.cluster.keep_dir();
+                drop(shared);
             }
-            drop(slot);
+            drop(place);
             took(begun);
             outcome.unwrap_or_else(|panic| resume_unwind(panic))
         })
@@ -138,10 +160,10 @@ pub async fn written(bed: &Bed, since: Mark) -> Result<Requests> {
     Ok(writes.only(|e| e.subresource != "status" && e.resource != "events"))
 }
 
-/// Runs a test that starts what it needs by itself, one such test at a time.
+/// Runs a test that starts what it needs by itself, beside a few other such tests.
 pub fn alone(test: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
     RUNTIME.block_on(async {
-        let _slot = ALONE.lock().await;
+        let _slot = ALONE.acquire().await?;
         let begun = Instant::now();
         let outcome = test().await;
         took(begun);

@@ -57,7 +57,7 @@ async fn pause(bed: &Bed) -> Result<()> {
     bed.apply(&bed.config(json!({"managementState": "Paused"}))).await
 }
 
-fn workload(kind: &str, namespace: &str, name: &str) -> Value {
+pub fn workload(kind: &str, namespace: &str, name: &str) -> Value {
     let container = json!({"name": "c", "image": "example.com/c:1", "securityContext": {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}}});
     let pod = json!({"metadata": {"labels": {"app": name}}, "spec": {
         "securityContext": {"runAsNonRoot": true, "runAsUser": 1, "seccompProfile": {"type": "RuntimeDefault"}}, "containers": [container]}});

@@ -290,8 +290,7 @@ fn pod_network_that_is_not_ready_is_reported() -> Result<()> {
         bed.apply(&paused).await?;
         let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "x-1", "labels": {"kubernetes.io/os": "linux"}}, "spec": {"providerID": "vsphere://x-1"}});
         bed.apply(&node).await?;
-        let message = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized";
-        let change = json!({"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": message}]}});
+        let change = json!({"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": vdo_testbed::NO_NETWORK_SAYS}]}});
         bed.api("v1", "Node", "")
             .patch_status("x-1", &PatchParams::default(), &Patch::Merge(&change))
             .await?;

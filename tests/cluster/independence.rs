@@ -6,6 +6,7 @@ use crate::bed::{Bed, NS, PATIENCE, condition};
 use crate::dry_run::{policy, without_policy};
 use crate::fixture::INSTALLED;
 use crate::install::{ensure_nothing_was_forbidden, until_at_rest};
+use crate::matrix_source::embedded_index;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use vdo_testbed::{Probe, until};
@@ -86,6 +87,15 @@ async fn until_current_reason(bed: &Bed, reason: &str) -> Result<()> {
     .await
 }
 
+/// Has both drivers upgraded to what the sample asks for.
+async fn back_to_the_newest(bed: &Bed) -> Result<()> {
+    for spec in [json!({"updatePolicy": "Latest"}), json!({})] {
+        bed.apply(&bed.config(spec)).await?;
+        bed.until_ready().await?;
+    }
+    Ok(())
+}
+
 /// A pin that does not exist, a value that the schema refuses, a connection that does not exist: of one driver each, with an upgrade of
 /// the other in the same change.
 #[test]
@@ -103,10 +113,7 @@ fn driver_with_invalid_request_is_kept_repaired_and_the_other_is_upgraded() -> R
             until_current_reason(bed, reason).await?;
             until_version(bed, 1, "3.6.3").await?;
             both_are_repaired(bed, reason).await?;
-            bed.apply(&bed.config(json!({"updatePolicy": "Latest"}))).await?;
-            bed.until_ready().await?;
-            bed.apply(&bed.config(json!({}))).await?;
-            bed.until_ready().await?;
+            back_to_the_newest(bed).await?;
         }
         for (csi, reason) in [
             (json!({"version": "3.0.0"}), "IncompatiblePin"),
@@ -120,12 +127,75 @@ fn driver_with_invalid_request_is_kept_repaired_and_the_other_is_upgraded() -> R
             until_current_reason(bed, reason).await?;
             until_version(bed, 0, "1.33.0").await?;
             both_are_repaired(bed, reason).await?;
-            bed.apply(&bed.config(json!({"updatePolicy": "Latest"}))).await?;
-            bed.until_ready().await?;
-            bed.apply(&bed.config(json!({}))).await?;
-            bed.until_ready().await?;
+            back_to_the_newest(bed).await?;
         }
         ensure_nothing_was_forbidden(bed, mark).await
+    })
+}
+
+/// A chart that cannot be had, of the version that one driver is asked to become.
+#[test]
+fn driver_with_unavailable_chart_is_kept_repaired_and_the_other_is_changed() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        until_at_rest(bed).await?;
+        let folder = tempfile::tempdir()?;
+        let mut index = embedded_index()?;
+        let versions = index["drivers"]["vsphere-csi"]["versions"].as_array_mut().context("versions")?;
+        let entry = versions.iter_mut().find(|entry| entry["version"] == "3.6.3").context("an entry")?;
+        entry["chart"]["sha256"] = "0".repeat(64).into();
+        index["version"] = 9000.into();
+        std::fs::write(folder.path().join("index.yaml"), index.to_string())?;
+        bed.kill_operator();
+        bed.flags
+            .push(("matrix", Box::leak(folder.path().display().to_string().into_boxed_str())));
+        bed.start_operator().await?;
+        bed.until_ready().await?;
+        let cpi = json!({"version": "1.33.0", "allowIncompatible": true});
+        bed.apply(&bed.config(json!({"cloudProvider": cpi, "storageProvider": {"version": "3.6.3"}})))
+            .await?;
+        until_current_reason(bed, "DigestMismatch").await?;
+        until_version(bed, 0, "1.33.0").await?;
+        both_are_repaired(bed, "a chart that cannot be had").await?;
+        ensure!(bed.status().await?["drivers"][1]["running"] == "3.7.3", "CSI was changed");
+        back_to_the_newest(bed).await
+    })
+}
+
+/// One planner makes the whole plan, and everything else reads it.
+#[test]
+fn plan_is_made_once_in_every_run_that_learns_nothing_new() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        bed.kill_operator();
+        bed.flags.push(("log-level", "info,vdo::reconcile=debug"));
+        bed.start_operator().await?;
+        until_at_rest(bed).await?;
+        let log = bed.operator_log();
+        let planned = || -> Result<u64> {
+            let lines = std::fs::read_to_string(&log)?;
+            Ok(u64::try_from(
+                lines.lines().filter(|line| line.contains(r#""message":"planned""#)).count(),
+            )?)
+        };
+        // Both are written down a moment after they happen.
+        let once = async || {
+            until("every run to have made one plan", PATIENCE, async || {
+                let (plans, runs) = (planned()?, bed.reconciles().await?);
+                Ok(match plans == runs {
+                    true => Probe::Ready(runs),
+                    false => Probe::not_yet(format!("{plans} plans in {runs} runs")),
+                })
+            })
+            .await
+        };
+        let before = once().await?;
+        bed.apply(&bed.config(json!({"cloudProvider": {"values": {"logLevel": 4}}, "storageProvider": {}})))
+            .await?;
+        bed.until_ready().await?;
+        until_at_rest(bed).await?;
+        ensure!(once().await? > before, "there was no run");
+        bed.apply(&bed.config(json!({}))).await?;
+        bed.until_ready().await?;
+        Ok(())
     })
 }
 
@@ -144,11 +214,7 @@ fn stray_connection_stops_no_repair_and_only_drivers_that_use_it() -> Result<()>
         until_version(bed, 1, "3.6.3").await?;
         both_are_repaired(bed, "a stray connection of one driver").await?;
         bed.delete(VDO, "VsphereCloudConfig", NS, "stray").await?;
-        bed.apply(&bed.config(json!({"updatePolicy": "Latest"}))).await?;
-        bed.until_ready().await?;
-        bed.apply(&bed.config(json!({}))).await?;
-        bed.until_ready().await?;
-        Ok(())
+        back_to_the_newest(bed).await
     })
 }
 
@@ -170,11 +236,7 @@ fn driver_refused_by_policy_is_kept_repaired() -> Result<()> {
         both_are_repaired(bed, "a refused upgrade").await?;
         ensure!(bed.status().await?["drivers"][1]["running"] == "3.7.3", "the refused driver was changed");
         without_policy(bed).await?;
-        bed.apply(&bed.config(json!({"updatePolicy": "Latest"}))).await?;
-        bed.until_ready().await?;
-        bed.apply(&bed.config(json!({}))).await?;
-        bed.until_ready().await?;
-        Ok(())
+        back_to_the_newest(bed).await
     })
 }
 
@@ -227,10 +289,7 @@ fn driver_no_longer_named_stays_and_is_removed_by_its_management_state() -> Resu
             let told = |event: &Value| event["reason"] == reason;
             ensure!(events.iter().any(told), "no event says {reason}");
         }
-        bed.apply(&bed.config(json!({"updatePolicy": "Latest"}))).await?;
-        bed.until_ready().await?;
-        bed.apply(&bed.config(json!({}))).await?;
-        bed.until_ready().await?;
+        back_to_the_newest(bed).await?;
         ensure_nothing_was_forbidden(bed, mark).await
     })
 }

@@ -56,7 +56,11 @@ fn inventory_damaged_stops_writes_and_is_rebuilt_once_deleted() -> Result<()> {
         until_at_rest(bed).await?;
         let before = stored(bed).await?.context("an inventory")?;
         let begin = bed.cluster.audit().mark().await?;
-        for data in [json!({"objects": "[{"}), json!({"objects": null})] {
+        for data in [
+            json!({"objects": "[{"}),
+            json!({"objects": null}),
+            json!({"history": "{\"vsphere-csi\": ["}),
+        ] {
             until_at_rest(bed).await?;
             let mark = bed.cluster.audit().mark().await?;
             bed.merge("v1", "ConfigMap", NS, MAP, json!({"data": data})).await?;

@@ -18,13 +18,18 @@ struct Matrix {
     _folder: tempfile::TempDir,
 }
 
+/// The index in the binary, for tests that change it.
+pub fn embedded_index() -> Result<Value> {
+    Ok(vdo::yaml::load_all(std::str::from_utf8(vdo::fetch::embedded::index())?)?.remove(0))
+}
+
 impl Matrix {
     /// Writes it with this version, and starts the operator with it.
     async fn start(bed: &mut Bed, version: u32) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let file = folder.path().join("index.json");
         let matrix = Self {
-            index: vdo::yaml::load_all(std::str::from_utf8(vdo::fetch::embedded::index())?)?.remove(0),
+            index: embedded_index()?,
             // A flag lives as long as the tests.
             path: Box::leak(file.display().to_string().into_boxed_str()),
             _folder: folder,
@@ -81,10 +86,92 @@ fn matrix_file_broken_keeps_last_good_one_in_use() -> Result<()> {
         assert_eq!(bed.owned().await?, before, "nothing that runs is touched");
         // With an index that cannot be used vdoctl decides nothing, as an operator would that starts with it.
         let (code, _, err) = bed.vdoctl(&["plan", "--matrix", path])?;
-        assert!(code == 4 && err.contains(&format!("vdoctl matrix lint {path}")), "{code} {err}");
+        assert!(
+            code == 4 && err.contains(&format!("vdoctl matrix lint {}", shlex::try_quote(path)?)),
+            "{code} {err}"
+        );
         matrix.write(7002)?;
         look(bed, "valid").await?;
         matrix.until_used(bed, 7002).await
+    })
+}
+
+/// A publisher's key, with its public half in a file that the operator trusts.
+struct Publisher(vdo::signature::PrivateKey);
+
+impl Publisher {
+    fn new() -> Result<Self> {
+        let pem = rcgen::KeyPair::generate()?.serialize_pem();
+        Ok(Self(vdo::signature::PrivateKey::parse(&vdo::types::Secret::new(pem))?))
+    }
+
+    /// Signs the file as it is.
+    fn sign(&self, file: &str) -> Result<()> {
+        let signature = self.0.sign(&std::fs::read(file)?, vdo::signature::Form::Bare)?;
+        Ok(std::fs::write(format!("{file}.sig"), signature)?)
+    }
+}
+
+/// Waits until the matrix of this version is refused as not trusted, and the one before is in use.
+async fn until_refused(bed: &Bed, token: &str, said: &str) -> Result<()> {
+    look(bed, token).await?;
+    until(&format!("a matrix to be refused: {said}"), PATIENCE, async || {
+        let config = bed.get(VDO, "VDOConfig", NS, "vdo").await?;
+        let found = condition(&config, "MatrixFresh");
+        let told = found["message"].as_str().is_some_and(|message| message.contains(said));
+        Ok(Probe::when(told && found["reason"] == "MatrixNotTrusted", found))
+    })
+    .await
+}
+
+/// What is not signed by a trusted key never takes the place of what is, and keys change without a restart.
+#[test]
+fn matrix_without_signature_of_a_trusted_key_is_refused() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        let (old, new) = (Publisher::new()?, Publisher::new()?);
+        let matrix = Matrix::start(bed, 7001).await?;
+        old.sign(matrix.path)?;
+        let keys = matrix.path.replace("index.json", "keys.pem");
+        std::fs::write(&keys, old.0.public().pem())?;
+        bed.kill_operator();
+        bed.flags.push(("matrix-keys", Box::leak(keys.clone().into_boxed_str())));
+        bed.start_operator().await?;
+        let signer = old.0.public().fingerprint().to_string();
+        until("the signer to be shown", PATIENCE, async || {
+            let matrix = &bed.status().await?["matrix"];
+            Ok(Probe::when(matrix["signer"] == signer.as_str(), matrix))
+        })
+        .await?;
+        let before = bed.owned().await?;
+
+        matrix.write(7002)?;
+        until_refused(bed, "changed", "changed after it was signed").await?;
+        std::fs::remove_file(format!("{}.sig", matrix.path))?;
+        until_refused(bed, "unsigned", "it is not signed").await?;
+        new.sign(matrix.path)?;
+        until_refused(bed, "another key", "none of the 1 trusted keys").await?;
+        assert_eq!(bed.status().await?["matrix"]["version"], 7001, "the last good one is in use");
+        assert_eq!(bed.owned().await?, before, "nothing that runs is touched");
+        for command in ["plan", "diff"] {
+            let (code, _, err) = bed.vdoctl(&[command, "--matrix", matrix.path, "--matrix-keys", &keys])?;
+            assert!(code == 4 && err.contains("not trusted"), "{code} {err}");
+        }
+
+        // Both are trusted while one takes the place of the other; then the old one is not any more.
+        std::fs::write(&keys, format!("{}{}", old.0.public().pem(), new.0.public().pem()))?;
+        look(bed, "two keys").await?;
+        matrix.until_used(bed, 7002).await?;
+        std::fs::write(&keys, new.0.public().pem())?;
+        matrix.write(7003)?;
+        old.sign(matrix.path)?;
+        until_refused(bed, "revoked", "none of the 1 trusted keys").await?;
+        new.sign(matrix.path)?;
+        let away = format!("{keys}.away");
+        std::fs::rename(&keys, &away)?;
+        until_refused(bed, "no keys", "cannot read").await?;
+        std::fs::rename(&away, &keys)?;
+        look(bed, "new key").await?;
+        matrix.until_used(bed, 7003).await
     })
 }
 

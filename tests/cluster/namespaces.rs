@@ -83,13 +83,47 @@ fn connection_naming_secret_of_another_namespace_is_refused_unread() -> Result<(
             connection["spec"]["credentialsNamespace"] = PAYMENTS.into();
             bed.apply(&connection).await?;
             let told = until_reason(bed, name, "CredentialsFound", "SecretElsewhere").await?["message"].to_string();
-            for word in [&*format!("payments/{name}"), NS, "kube-system", "make the Secret there"] {
+            for word in [&*format!("payments/{name}"), NS, "kube-system", "Create the Secret there"] {
                 ensure!(told.contains(word), "{told} does not say {word}");
             }
             let status = bed.get(VDO, "VsphereCloudConfig", NS, name).await?["status"].clone();
             ensure!(status["credential"].is_null(), "{}", status["credential"]);
         }
         ensure!(thief.logins().is_empty(), "{:?}", thief.logins());
+        Ok(())
+    })
+}
+
+/// Where the original operator keeps it. The shipped role reads no Secret there, so the administrator allows this one, as the message says.
+#[test]
+fn secret_in_kube_system_is_read_when_that_one_is_allowed() -> Result<()> {
+    const RBAC: &str = "rbac.authorization.k8s.io/v1";
+    OPERATOR.flags(SECOND).run(async |bed| {
+        bed.apply(&moved(bed.secret(bed.vcenter.password()), "vc-creds", "kube-system"))
+            .await?;
+        for (name, place) in [("named", Some("kube-system")), ("fallback", None)] {
+            let mut connection = bed.connection(name);
+            connection["spec"]["credentials"] = "vc-creds".into();
+            connection["spec"]["credentialsNamespace"] = place.into();
+            bed.apply(&connection).await?;
+        }
+        for (name, reason) in [("named", "Forbidden"), ("fallback", "SecretNotFound")] {
+            let told = until_reason(bed, name, "CredentialsFound", reason).await?["message"].to_string();
+            for word in ["kube-system", "vc-creds", "Add this rule to its role", "secrets"] {
+                ensure!(told.contains(word), "{told} does not say {word}");
+            }
+        }
+        let rule = json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["vc-creds"], "verbs": ["list", "watch"]});
+        let metadata = json!({"name": "vdo-credentials", "namespace": "kube-system"});
+        bed.apply(&json!({"apiVersion": RBAC, "kind": "Role", "metadata": metadata, "rules": [rule]}))
+            .await?;
+        let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "vdo-credentials"});
+        let account = json!({"kind": "ServiceAccount", "name": "vdo-operator", "namespace": NS});
+        bed.apply(&json!({"apiVersion": RBAC, "kind": "RoleBinding", "metadata": metadata, "roleRef": role, "subjects": [account]}))
+            .await?;
+        for name in ["named", "fallback"] {
+            until_reason(bed, name, "Authenticated", "Healthy").await?;
+        }
         Ok(())
     })
 }

@@ -302,3 +302,55 @@ async fn register_again(bed: &Bed, node: &str) -> Result<()> {
     })
     .await
 }
+
+/// What is accepted and has no effect is named as long as it is so, and nothing waits for it. The fields of the cloud provider have one.
+#[test]
+fn options_without_effect_are_named_and_those_of_the_cloud_provider_arrive() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        let cpi = json!({"ipFamilies": ["IPv4", "IPv6"], "nodeNetworks": {"internal": {"subnets": ["10.0.0.0/8", "fd00::/64"]}}});
+        let csi = json!({"values": {"featureStates": {"csi-transaction-support": true}}});
+        bed.apply(&bed.config(json!({"cloudProvider": cpi, "storageProvider": csi})))
+            .await?;
+        let found = bed.until_reason("OptionsSupported", "OptionNotSupported").await?;
+        ensure!(found["status"] == "False", "{found}");
+        let message = found["message"].as_str().unwrap_or_default();
+        let start = "spec.storageProvider.values.featureStates[csi-transaction-support] has no effect with CSI 3.";
+        ensure!(message.starts_with(start), "{message}");
+        bed.until_ready().await?;
+
+        let config = bed.get("v1", "ConfigMap", "kube-system", "vsphere-cloud-config").await?;
+        let conf = config["data"]["vsphere.conf"].as_str().unwrap_or_default();
+        for line in [
+            "  ipFamily: [\"ipv4\", \"ipv6\"]\n",
+            "nodes:\n  internalNetworkSubnetCidr: \"10.0.0.0/8,fd00::/64\"\n",
+        ] {
+            ensure!(conf.contains(line), "{line:?} is not in {conf}");
+        }
+        let manager = bed
+            .get("apps/v1", "DaemonSet", "kube-system", "vsphere-cloud-controller-manager")
+            .await?;
+        let env = &manager["spec"]["template"]["spec"]["containers"][0]["env"];
+        ensure!(env == &json!([{"name": "ENABLE_ALPHA_DUAL_STACK", "value": "true"}]), "{env}");
+        for (wrong, expected) in [
+            (json!({"ipFamilies": ["IPv4", "IPv4"]}), "name each family once"),
+            (json!({"ipFamilies": ["IPv5"]}), "Unsupported value"),
+        ] {
+            let refused = bed.apply(&bed.config(json!({"cloudProvider": wrong, "storageProvider": {}}))).await;
+            let said = format!("{:#}", refused.err().context("the API server takes it")?);
+            ensure!(said.contains(expected), "{said}");
+        }
+
+        bed.apply(&bed.config(json!({"cloudProvider": {}, "storageProvider": {}}))).await?;
+        until("the condition to go", PATIENCE, async || {
+            let status = bed.status().await?;
+            let there = status["conditions"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .any(|c| c["type"] == "OptionsSupported");
+            Ok(Probe::when(!there, "it is still there"))
+        })
+        .await?;
+        bed.until_ready().await.map(drop)
+    })
+}

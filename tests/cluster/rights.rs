@@ -9,7 +9,7 @@ mod attack;
 mod blind;
 mod brought;
 mod deployed;
-mod granted;
+pub mod granted;
 mod in_log;
 mod lab;
 mod life;

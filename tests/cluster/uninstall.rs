@@ -1,7 +1,7 @@
 //! The uninstall on a real control plane: what is kept, what is waited for, and what it costs.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-mod volumes;
+pub mod volumes;
 
 use crate::bed::{Bed, NS, PATIENCE, condition, name};
 use crate::fixture::INSTALLED;

@@ -28,6 +28,7 @@ struct Case {
 impl Case {
     /// Runs the scenario undisturbed, and takes the lane's part of its points: all, or a few.
     async fn learn(lab: &mut Lab, scenario: Scenario, lane: usize) -> Result<Self> {
+        lab.restart().await?;
         let run = lab.run(scenario, None).await?;
         ensure!(run.writes > 0, "{scenario:?} writes nothing");
         let mut points: Vec<Point> = all(run.writes).into_iter().skip(lane).step_by(LANES).collect();
@@ -53,6 +54,9 @@ impl Case {
     /// Runs it with the disturbance that is next, or without one when all are done.
     async fn next(&mut self, lab: &mut Lab) -> Result<()> {
         let point = self.points.pop();
+        if point.is_some() {
+            lab.restart().await?;
+        }
         let run = lab.run(self.scenario, point).await?;
         self.end
             .same(&run.state)

@@ -116,6 +116,14 @@ impl Lab {
         })
     }
 
+    /// An operator that has told nothing yet. One that tells an event tells it no second time, and its later writes have other numbers.
+    pub async fn restart(&mut self) -> Result<()> {
+        self.proxy.begin(|_| Act::Pass);
+        self.bed.kill_operator();
+        self.bed.start_operator().await?;
+        self.quiet().await
+    }
+
     /// What the administrator does.
     pub async fn act(&self, scenario: Scenario) -> Result<()> {
         let bed = &self.bed;

@@ -82,7 +82,36 @@ fn normal(mut object: Value) -> Result<Value> {
         }
         object["data"]["objects"] = json!(lines);
     }
+    if let Some(text) = object.pointer("/data/history").and_then(Value::as_str) {
+        object["data"]["history"] = newest(text)?;
+        // Objects of revisions are named by their digest.
+        object.as_object_mut().context("an object")?.shift_remove("binaryData");
+        let fields = object
+            .pointer_mut("/metadata/managedFields/0/fieldsV1")
+            .and_then(Value::as_object_mut);
+        fields.context("the fields of the operator")?.shift_remove("f:binaryData");
+    }
     Ok(object)
+}
+
+/// What the history says of the state that each driver is in. Which states were before differs from turn to turn.
+fn newest(history: &str) -> Result<Value> {
+    let history: BTreeMap<String, Vec<Value>> = serde_json::from_str(history)?;
+    let mut states = BTreeMap::new();
+    for (driver, mut revisions) in history {
+        let twice = revisions.windows(2).find(|two| two[0]["target"] == two[1]["target"]);
+        ensure!(twice.is_none(), "one change of {driver} is two revisions: {twice:?}");
+        let mut newest = revisions.pop().context("a revision")?;
+        let fields = newest.as_object_mut().context("a revision")?;
+        fields.retain(|name, _| {
+            matches!(
+                name.as_str(),
+                "version" | "chart" | "configuration" | "target" | "outcome" | "failure"
+            )
+        });
+        states.insert(driver, newest);
+    }
+    Ok(json!(states))
 }
 
 /// What the status says, without times and wording.
@@ -96,11 +125,16 @@ fn said(config: &Value) -> Value {
             (text("type"), format!("{} {}", text("status"), text("reason")))
         })
         .collect();
+    let mut drivers = config["status"]["drivers"].clone();
+    for driver in drivers.as_array_mut().into_iter().flatten() {
+        // How many there were before differs from turn to turn.
+        driver["revision"] = driver["revision"].is_u64().into();
+    }
     json!({
         "finalizers": config["metadata"]["finalizers"],
         "conditions": conditions,
         "health": config["status"]["health"],
-        "drivers": config["status"]["drivers"],
+        "drivers": drivers,
         "clusterId": config["status"]["clusterId"],
     })
 }

@@ -9,10 +9,10 @@ use crate::fuzz::readers::{read_cpi_secret, read_gcfg};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use std::collections::BTreeMap;
-use vdo::driverconfig::cpi::{self, CpiConfig, CpiOptions, IpFamily};
+use vdo::driverconfig::cpi::{self, CpiConfig, CpiOptions, IpFamily, NodeNetwork};
 use vdo::driverconfig::csi::{self, Access, CsiOptions, NetPermission, SnapshotLimits};
 use vdo::driverconfig::{ConfigError, Connection, Thumbprint, Trust};
-use vdo::types::{DriverVersion, Secret};
+use vdo::types::{DriverVersion, Remedy as _, Secret};
 
 const NASTY: &str = r##"p@ss"w\or d#;%$='"##;
 const PEM: &str = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
@@ -38,8 +38,7 @@ fn cpi_options() -> CpiOptions {
     CpiOptions {
         secret_name: "vsphere-cloud-secret".into(),
         secret_namespace: "kube-system".into(),
-        topology: None,
-        ip_families: vec![],
+        ..CpiOptions::default()
     }
 }
 
@@ -239,13 +238,19 @@ fn cpi_config_all_options_renders_expected_file() {
         zone: "k8s-zone".into(),
         region: "k8s-region".into(),
     });
-    options.ip_families = vec![IpFamily::V6];
+    options.ip_families = vec![IpFamily::V6, IpFamily::V4];
+    options.internal = NodeNetwork {
+        subnets: vec!["192.168.10.0/24".into(), "fd00:10::/64".into()],
+        excluded: vec!["10.244.0.0/16".into()],
+        name: Some("DPG: \"nodes\"".into()),
+    };
+    options.external.subnets = vec!["0.0.0.0/0".into()];
     let made = cpi::render(&version("1.34.0"), &options, &[one, two]).unwrap();
     insta::assert_snapshot!(made.conf, @r##"
     global:
       secretName: "vsphere-cloud-secret"
       secretNamespace: "kube-system"
-      ipFamily: ["ipv6"]
+      ipFamily: ["ipv6", "ipv4"]
     vcenter:
       "no":
         server: "fd01::1"
@@ -259,6 +264,11 @@ fn cpi_config_all_options_renders_expected_file() {
     labels:
       zone: "k8s-zone"
       region: "k8s-region"
+    nodes:
+      internalNetworkSubnetCidr: "192.168.10.0/24,fd00:10::/64"
+      externalNetworkSubnetCidr: "0.0.0.0/0"
+      excludeInternalNetworkSubnetCidr: "10.244.0.0/16"
+      internalVmNetworkName: "DPG: \"nodes\""
     "##);
     assert_eq!(made.files, BTreeMap::from([("vc1.ca.pem".to_owned(), PEM.to_owned())]));
     assert_eq!(
@@ -274,6 +284,32 @@ fn cpi_config_all_options_renders_expected_file() {
     let [left, right] = both_yaml_readers(&made.conf);
     assert_eq!(left, right);
     assert!(!made.conf.contains("p@ss"), "the ConfigMap holds a password");
+}
+
+#[test]
+fn cpi_config_subnet_not_in_cidr_form_is_refused() {
+    let try_one = |subnet: &str| {
+        let mut options = cpi_options();
+        options.external.excluded = vec!["10.0.0.0/8".into(), subnet.into()];
+        cpi::render(&version("1.34.0"), &options, &[connection("vc1", "vcenter.example.com")]).map(drop)
+    };
+    for good in ["0.0.0.0/0", "10.1.0.0/32", "fd00::/128", "::/0"] {
+        assert_eq!(try_one(good), Ok(()), "{good}");
+    }
+    for bad in [
+        "",
+        "10.0.0.0",
+        "10.0.0.0/33",
+        "10.0.0.0/08",
+        "10.0.0.0/+8",
+        "10.0.0.0/",
+        "fd00::/129",
+        "nodes/24",
+        "10.0.0.0/8,10.1.0.0/16",
+    ] {
+        let error = try_one(bad).expect_err(bad);
+        assert_eq!(error.to_string(), format!("the subnet {bad:?} is not in CIDR form"));
+    }
 }
 
 #[test]
@@ -332,7 +368,7 @@ fn csi_config_each_invalid_field_is_rejected() {
         (|c, _| c.push(connection("b", "b.example.com")), "without topology categories"),
         (
             |c, _| c.extend((0..5).map(|i| connection(&format!("c{i}"), &format!("c{i}.example.com")))),
-            "at most 5; use fewer",
+            "at most 5",
         ),
         (|_, o| o.cluster_id = String::new(), "is empty"),
         (|_, o| o.cluster_id = "x".repeat(65), "is too long"),
@@ -351,7 +387,7 @@ fn csi_config_each_invalid_field_is_rejected() {
             !format!("{error} {error:?} {connections:?}").contains("hunter2"),
             "a password in {error:?}"
         );
-        assert!(error.to_string().contains("; "), "{error} does not say what to do");
+        assert!(error.remedy().is_some(), "{error} does not say what to do");
     }
 }
 
@@ -370,4 +406,20 @@ fn csi_config_2_7_second_vcenter_is_rejected() {
             count: 2
         }
     );
+}
+
+/// What is not asked for is not in the file: a driver may take an empty value for one.
+#[test]
+fn csi_config_without_options_has_no_empty_keys() {
+    let data = csi::render(&version("3.7.3"), &CsiOptions::new("id"), &[connection("vc1", "vc1.example")]).unwrap();
+    let text: String = data.values().map(Secret::expose).collect();
+    for key in [
+        "targetvSANFileShareDatastoreURLs",
+        "[Labels]",
+        "[Snapshot]",
+        "datacenters",
+        "NetPermissions",
+    ] {
+        assert!(!text.contains(key), "{key} is in:\n{text}");
+    }
 }

@@ -8,9 +8,10 @@
 
 use std::path::Path;
 use vdo::chart;
+use vdo::drivers::CSI;
 use vdo::fetch::{FetchError, Store, embedded};
 use vdo::matrix::{Confidence, Index};
-use vdo::types::{CSI, ChartRef, Digest};
+use vdo::types::{ChartRef, Digest};
 
 use crate::generate::matrix as generate;
 

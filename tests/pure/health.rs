@@ -3,9 +3,10 @@
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use vdo::drivers::CSI;
 use vdo::manifest::{Object, Owner, stamp};
 use vdo::plan::{Change, Desired, Entry, Input, Inventory, Observed, Step, plan};
-use vdo::types::{ById, CSI};
+use vdo::types::ById;
 
 /// The plan for one object that is as wanted.
 fn writes(suspect: &[&str]) -> Vec<Step> {
@@ -56,6 +57,7 @@ fn writes(suspect: &[&str]) -> Vec<Step> {
         rules: &[],
         kept: &BTreeSet::new(),
         unhealthy: &[],
+        record: &vdo::plan::NO_RECORD,
         store: None,
         finalizer: true,
         uninstall: None,

@@ -1,8 +1,11 @@
-//! The pure core and what is generated from it: no process, cluster or network. All but two modules build without the feature `io`, which
+//! The pure core and what is generated from it: no process, cluster or network. All but four modules build without the feature `io`, which
 //! makes `make mutants` twice as fast.
 #![allow(missing_docs, reason = "tests")]
 
+#[cfg(feature = "io")]
+mod api_answers;
 mod crds;
+mod deploy;
 mod driverconfig;
 #[cfg(feature = "io")]
 mod embedded;
@@ -11,15 +14,21 @@ mod fuzz;
 #[path = "../../examples/generate/parts.rs"]
 mod generate;
 mod health;
+mod history;
+mod install;
 mod layering;
 mod matrix;
 mod matrix_choice;
 mod matrix_lint;
 mod matrix_oracle;
+mod operator_version;
 mod plan;
 #[cfg(feature = "io")]
 mod reasons;
+#[cfg(feature = "io")]
+mod remedies;
 mod security;
 mod seeds;
+mod signature;
 mod status;
 mod yaml;

@@ -12,8 +12,9 @@ mod properties;
 
 use crate::matrix::index::{parse, toy};
 use std::collections::BTreeMap;
+use vdo::drivers::{CPI, CSI};
 use vdo::matrix::{DriverRequest, Index, NoFit, Query, Resolution, UpdatePolicy, resolve};
-use vdo::types::{CPI, CSI, DriverName, KubernetesVersion, VcenterVersion};
+use vdo::types::{DriverName, KubernetesVersion, VcenterVersion};
 
 /// The index with every version of the facts.
 fn full_index() -> Index {
@@ -79,6 +80,7 @@ fn matrix_stale_index_freezes_policy() {
     use UpdatePolicy::{Compatible, Disabled, Frozen, Latest};
     for (now, policies) in [
         ("2027-05-19T23:59:59Z", [Compatible, Latest, Disabled]),
+        ("2027-05-20T00:00:00Z", [Compatible, Latest, Disabled]),
         ("2027-05-20T00:00:01Z", [Frozen, Frozen, Disabled]),
     ] {
         let now = now.parse().unwrap();

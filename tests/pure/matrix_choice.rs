@@ -1,16 +1,20 @@
 //! What the resolver makes of the facts: every platform, old vCenters, features, steps, and a look ahead.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a failing test should stop where it fails")]
 
+mod advice;
 mod ahead;
 mod beside;
 use crate::generate::matrix as generate;
+mod refused;
 mod steps;
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
+use vdo::api::chain;
+use vdo::drivers::{CPI, CSI};
 use vdo::matrix::{DriverRequest, Index, NoFit, Query, Resolution, UpdatePolicy, resolve};
-use vdo::types::{CPI, CSI, DriverName, DriverVersion, KubernetesVersion, VcenterVersion};
+use vdo::types::{DriverName, DriverVersion, KubernetesVersion, VcenterVersion};
 
 /// The index with every version of the facts, whichever charts there are by now.
 fn facts() -> Value {
@@ -215,7 +219,7 @@ fn resolve_requirement_depends_on_feature_state() {
         question.drivers.retain(|name, _| drivers.contains(&name.as_str()));
         question.drivers.get_mut(CSI).unwrap().states = states.iter().map(|(name, on)| ((*name).to_owned(), *on)).collect();
         let result = question.of(index());
-        result.map_or_else(|error| error.to_string(), |found| words(&Ok(found)))
+        result.map_or_else(|error| chain(&*error), |found| words(&Ok(found)))
     };
     let off: &[(&str, bool)] = &[("use-csinode-id", false)];
     assert_eq!(say("v1.25.4", &[CSI], &[]), "3.0.3");
@@ -227,7 +231,7 @@ fn resolve_requirement_depends_on_feature_state() {
         "{alone}"
     );
     assert!(
-        alone.ends_with("Installing vsphere-cpi too would let 3.0.3 be installed"),
+        alone.ends_with("Installing vsphere-cpi too would let 3.0.3 be installed."),
         "{alone}"
     );
     // from 3.1 on there is no such state

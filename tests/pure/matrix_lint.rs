@@ -278,3 +278,140 @@ fn matrix_page_every_schema_field_is_documented() {
     let missing: Vec<&String> = all.iter().filter(|name| !page.contains(&format!("{name}`"))).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
+
+/// What is just right is no mistake, and what is just wrong is one.
+#[test]
+fn matrix_lint_bounds_are_exact() {
+    let found = |change: &dyn Fn(&mut Value)| {
+        let mut value = toy();
+        change(&mut value);
+        words(lint(&value.to_string()))
+    };
+    let first = |v: &mut Value, field: &str, to: Value| v["drivers"]["toy"]["versions"][0][field] = to;
+    let requires = |min: &str, max: &str| json!([{"driver": "base", "min": min, "max": max}]);
+    for (what, findings, expected) in [
+        (
+            "it expires when it was generated",
+            found(&|v| v["expires"] = v["generated"].clone()),
+            "it expires before it was generated",
+        ),
+        (
+            "one version is needed",
+            found(&|v| first(v, "requires", requires("1.0.0", "1.0.0"))),
+            "",
+        ),
+        (
+            "the ends are swapped",
+            found(&|v| first(v, "requires", requires("1.0.1", "1.0.0"))),
+            "no version of base lies between 1.0.1 and 1.0.0",
+        ),
+        (
+            "what is needed is too old",
+            found(&|v| first(v, "requires", requires("0.1.0", "0.9.0"))),
+            "the version of base that it needs is not listed",
+        ),
+        (
+            "a newer edge",
+            found(&|v| first(v, "upgradesFrom", json!({"min": "4.0.0"}))),
+            "4.0.0 is not older than 3.0.0",
+        ),
+        (
+            "another build of the same version",
+            found(&|v| {
+                v["vcenterBuilds"] =
+                    json!([{"reported": "6.7.0", "build": 14, "means": "6.7.3"}, {"reported": "6.7.0", "build": 15, "means": "6.7.3"}])
+            }),
+            "",
+        ),
+        (
+            "evidence of a build",
+            found(&|v| v["vcenterBuilds"][0]["evidence"] = json!(["rumour"])),
+            "vcenterBuilds.0.evidence.0 | \"rumour\" is not under sources",
+        ),
+        (
+            "evidence of a requirement",
+            found(&|v| first(v, "requires", json!([{"driver": "base", "evidence": ["rumour"]}]))),
+            "requires.0.evidence.0 | \"rumour\" is not under sources",
+        ),
+        (
+            "secondary evidence",
+            found(&|v| first(v, "vsphere", json!({"min": "7.0", "max": null, "confidence": "secondary"}))),
+            "vsphere.confidence | it names no evidence",
+        ),
+        (
+            "a feature above the vCenters",
+            found(&|v| {
+                first(v, "vsphere", json!({"min": "7.0", "max": "8.0", "confidence": "unverified"}));
+                first(v, "features", json!({"f": {"vsphere": {"min": "9.0"}}}));
+            }),
+            "lies outside of the vCenters that the version supports",
+        ),
+        (
+            "a feature that begins where the vCenters end",
+            found(&|v| {
+                first(v, "vsphere", json!({"min": "7.0", "max": "8.0", "confidence": "unverified"}));
+                first(v, "features", json!({"f": {"vsphere": {"min": "8.0"}}}));
+            }),
+            "",
+        ),
+        (
+            "what is needed is for other vCenters",
+            found(&|v| {
+                v["drivers"]["base"]["versions"][0]["vsphere"] = json!({"min": null, "max": "6.7", "confidence": "unverified"});
+                v["drivers"]["base"]["versions"][0]["features"] = json!({});
+            }),
+            "no Kubernetes with a vCenter is supported both by it and by the versions of base that it needs",
+        ),
+        (
+            "a replacement that is only deprecated",
+            found(&|v| v["drivers"]["toy"]["versions"][1]["state"] = json!({"kind": "deprecated", "reason": "old"})),
+            "",
+        ),
+    ] {
+        match expected {
+            "" => assert_eq!(findings, "", "{what}"),
+            part => assert!(findings.contains(part), "{what}: {findings}"),
+        }
+    }
+}
+
+/// Every entry of which chart and digest can be read is left to whoever can hold it against the package.
+#[test]
+fn matrix_lint_report_lists_charts_to_check() {
+    let lender = Index::parse(INDEX.as_bytes()).unwrap();
+    let mut value = toy();
+    let versions = value["drivers"]["toy"]["versions"].as_array_mut().unwrap();
+    versions[0]["images"] = json!([{"name": "driver", "ref": "example.com/driver:v3"}]);
+    versions[1]["chart"]["sha256"] = json!("abc");
+    let report = vdo::matrix::lint::lint(&value.to_string(), &lender);
+    let promise = |p: &vdo::matrix::lint::Promise| format!("{} {} {} {}", p.driver, p.version, p.chart.urls.join(" "), p.images.len());
+    let charts: Vec<String> = report.charts.iter().map(promise).collect();
+    assert_eq!(
+        charts,
+        [
+            "toy 3.0.0 charts/toy-3.0.0.tgz 1",
+            "toy 1.0.0 charts/toy-1.0.0.tgz 0",
+            "base 1.0.0 charts/toy-1.0.0.tgz 0"
+        ]
+    );
+}
+
+/// Quotes are advised only for a number that stands where a text should.
+#[test]
+fn matrix_lint_quotes_are_advised_only_for_numbers() {
+    let found = |path: &str, to: Value| {
+        let mut value = toy();
+        *value.pointer_mut(path).unwrap() = to;
+        words(lint(&value.to_string()))
+    };
+    for (path, to, quotes) in [
+        ("/drivers/toy/versions/0/version", json!(3.1), true),
+        ("/drivers/toy/versions/0/version", json!([]), false),
+        ("/drivers/toy/versions/0/kubernetes/confidence", json!("certain"), false),
+        ("/vcenterBuilds/0/build", json!(1.5), false),
+    ] {
+        let findings = found(path, to);
+        assert!(!findings.is_empty(), "{path}");
+        assert_eq!(findings.contains("put versions in quotes"), quotes, "{findings}");
+    }
+}

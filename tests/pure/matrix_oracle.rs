@@ -235,6 +235,7 @@ fn entry(plain: &Plain) -> Entry {
             upgrades_from: plain.from.map(|from| UpgradesFrom {
                 min: Some(version(from)),
                 preconditions: Vec::new(),
+                irreversible: false,
             }),
             state: match (plain.withdrawn, plain.deprecated) {
                 (true, _) => State::Withdrawn(verdict),

@@ -4,6 +4,7 @@
 
 mod approval;
 mod held;
+mod outline;
 mod properties;
 mod rules;
 mod schedule;

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use vdo::api::{ConditionType, Conditions, Failure, Reason, VDOConfigStatus};
+use vdo::drivers::{CPI, CSI};
 use vdo::facts::Node;
 use vdo::health::driver_health;
 use vdo::manifest::Object;
 use vdo::plan::{Inventory, Step, check};
 use vdo::reconcile::ReconcileError;
 use vdo::status::{Report, fold};
-use vdo::types::{CPI, CSI, ObjectId, Thumbprint};
+use vdo::types::{ObjectId, Thumbprint};
 use vdo::vsphere::{CertificateFacts, ProbeError, ProbeStage, SessionError};
 
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -245,13 +246,17 @@ fn reasons_unreadable_input_maps_to_published_reason() {
     let reason = |error: ReconcileError| error.reason().as_str();
     let matrix = vdo::matrix::Index::parse(b"drivers: 7").expect_err("no matrix");
     assert_eq!(reason(matrix.into()), "MatrixInvalid");
+    let unsigned = vdo::signature::SignatureError::Unsigned;
+    assert_eq!(reason(unsigned.clone().into()), "MatrixNotTrusted");
+    let problem = vdo::fetch::Problem::from(&vdo::fetch::LibraryError::from(unsigned));
+    assert_eq!(problem.reason.as_str(), "MatrixNotTrusted");
     let chart = vdo::chart::open(b"no archive").expect_err("no chart");
     assert_eq!(reason(chart.into()), "ChartUnavailable");
     let object = Object::new(json!({"kind": "Nameless"})).expect_err("no object");
     assert_eq!(reason(object.into()), "RenderFailed");
     let options = vdo::driverconfig::csi::CsiOptions::new("id");
     let none = vdo::driverconfig::csi::render(&"3.7.3".parse().expect("a version"), &options, &[]).expect_err("no connection");
-    assert_eq!(reason(none.into()), "ConfigurationInvalid");
+    assert_eq!(reason(vdo::drivers::SetupError::from(none).into()), "ConfigurationInvalid");
 }
 
 #[test]

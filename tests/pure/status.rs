@@ -1,18 +1,21 @@
 //! What a VDOConfig says of itself in every situation, and that docs/errors.md explains every reason.
 
 mod failures;
+mod parts;
 mod properties;
+mod ready;
 mod situations;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use std::path::Path;
 use std::sync::Arc;
 use vdo::api::{Class, MatrixStatus, Reason, VDOConfigStatus};
+use vdo::drivers::{CPI, CSI};
 use vdo::facts::{Cluster, Connection, Credentials, Node};
 use vdo::health::{DriverHealth, Pods};
 use vdo::plan::Wait;
 use vdo::status::{DriverReport, Report, Trouble, fold};
-use vdo::types::{CPI, CSI, Secret, Trust};
+use vdo::types::{Secret, Trust};
 
 fn at(second: i64) -> Time {
     Time(jiff::Timestamp::from_second(1_800_000_000 + second).expect("a time"))
@@ -74,6 +77,7 @@ fn health(ready: bool, reason: Reason, message: &str, pods: (i64, i64)) -> Optio
         pods: Pods {
             ready: pods.0,
             wanted: pods.1,
+            updated: pods.1,
         },
         trouble: None,
     })
@@ -89,6 +93,7 @@ fn driver(name: &str, health: Option<DriverHealth>) -> DriverReport {
         name: name.into(),
         version: version.into(),
         installed: health.is_some().then(|| version.into()),
+        revision: None,
         available: version.into(),
         chart: "sha256:4f".into(),
         because: because.into(),
@@ -122,6 +127,7 @@ fn healthy() -> Report {
             source: "embedded".into(),
             version: 1,
             digest: "sha256:aa".into(),
+            signer: None,
         }),
         upgradeable: Some(vdo::status::Upgradeable {
             fits: false,

@@ -14,12 +14,16 @@ use evil::{Evil, Reply, machine, page, place, response};
 use hyper::body::Bytes;
 use inspection::{credentials, inspect};
 use std::time::{Duration, Instant};
+use vdo::types::Remedy as _;
 use vdo::vcenter::{Budget, Limits, Pool, Session};
 use vdo::vsphere::SessionError;
 
 async fn failure(server: &Evil, limits: Limits, pool: Pool) -> String {
     let error = inspect(server.port, &Budget::new(limits, &pool)).await.unwrap_err();
-    assert!(error.remedy().ends_with('.'), "{error:?} has no remedy");
+    assert!(
+        error.remedy().is_some_and(|remedy| remedy.ends_with('.')),
+        "{error:?} has no remedy"
+    );
     // What is read on a thread of its own lets go of its memory at its next step.
     for _ in 0..500 {
         if pool.used() == 0 {

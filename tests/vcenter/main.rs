@@ -2,6 +2,7 @@
 #![allow(missing_docs, reason = "tests")]
 
 mod budget;
+mod cluster_id;
 mod confusion;
 mod probe;
 mod real_vcenter;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 pub(crate) mod server;
+mod system_trust;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
 use rustls::pki_types::PrivateKeyDer;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
+use vdo::types::Remedy as _;
 use vdo::types::{Thumbprint, Trust};
 use vdo::vcenter::{Budget, Endpoint, Limits, MAX_ANSWER, Pool, facts};
 use vdo::vsphere::{ProbeError, ProbeStage, VcenterFacts};
@@ -35,7 +37,10 @@ fn told(error: &ProbeError) -> String {
         text = format!("{text}: {cause}");
         source = cause.source();
     }
-    assert!(error.remedy().ends_with('.'), "{error:?} has no remedy");
+    assert!(
+        error.remedy().is_some_and(|remedy| remedy.ends_with('.')),
+        "{error:?} has no remedy"
+    );
     text
 }
 

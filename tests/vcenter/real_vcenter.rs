@@ -5,9 +5,10 @@
 
 use anyhow::{Context, Result, ensure};
 use vdo::api::{ConditionType, Reason};
+use vdo::drivers::{CPI, CSI};
 use vdo::facts::Credentials;
 use vdo::reconcile::connection::examine;
-use vdo::types::{CPI, CSI, Secret, Thumbprint, Trust};
+use vdo::types::{Secret, Thumbprint, Trust};
 use vdo::vcenter::Endpoint;
 use vdo::vsphere::ConnectionReport;
 use vdo::vsphere::InspectionRequest;

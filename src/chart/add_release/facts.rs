@@ -6,7 +6,7 @@ use crate::yaml;
 use serde_json::Value;
 
 /// The text of the facts with the version in the line that lists the other one. Nothing where that one is of another minor or not
-/// listed, or its line is not written as `versions: ["3.7.2"]`: then a person has to say what the version works with.
+/// listed, or its line is not written as `versions: ["3.7.2"]`: then a person has to state what the version works with.
 #[must_use]
 pub fn with_version(text: &str, driver: &str, from: &DriverVersion, version: &DriverVersion) -> Option<String> {
     let facts = yaml::load_value(text).ok()?;

@@ -2,9 +2,9 @@
 //! rendering it with a marker and reading what the manifests have where the marker comes out.
 
 use super::super::model::Chart;
-use super::super::problem::resolved;
 use super::super::release::ImageSource;
 use super::super::render::render;
+use super::super::schema_errors::resolved;
 use super::super::{Context, document};
 use super::distance::distance;
 use crate::types::ObjectId;

@@ -69,7 +69,7 @@ pub(in super::super) fn with_entry(
     Ok(after)
 }
 
-/// What merges with `common` to the release, where `without` is what there would be with nothing said.
+/// What merges with `common` to the release, where `without` is what there would be with nothing written.
 fn missing(common: &Value, without: &Value, release: &Value) -> Option<Value> {
     if without == release {
         return None;

@@ -1,6 +1,6 @@
 //! The namespace of manifests. The one in which most objects live becomes a value; others stay.
 
-use super::super::inspect::is_namespaced;
+use super::super::lint::is_namespaced;
 use super::template::Templates;
 use super::{called, some, texts};
 use crate::types::count;

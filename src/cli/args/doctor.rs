@@ -40,7 +40,7 @@ impl Doctor {
         Output { format: self.format }
     }
 
-    /// Whether privileges that nobody needs are asked for.
+    /// Whether privileges that no driver needs are listed.
     #[must_use]
     pub fn surplus(&self) -> bool {
         matches!(self.what, Some(DoctorVerb::Privileges { surplus: true }))

@@ -1,7 +1,7 @@
 //! `vdoctl matrix` as it is typed.
 
 use super::{Ask, Output, Vcenter};
-use crate::fetch::Store;
+use crate::fetch::Library;
 use crate::types::KubernetesVersion;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -37,6 +37,40 @@ pub enum MatrixVerb {
     ///
     /// Charts are looked for beside the index, and in this vdoctl. The exit code is 1 when there is a mistake.
     Lint(Lint),
+    /// Signs an index with a private key; needs no cluster
+    ///
+    /// The signature is written beside the index, as cosign writes it: index.yaml.sig has it alone, index.yaml.sigstore.json in a bundle. A bundle is
+    /// written of keys on P-256 only. Any other file can be signed as well.
+    Sign(Sign),
+    /// Checks the signature of an index; needs no cluster
+    ///
+    /// The exit code is 4 when none of the keys has signed it.
+    Verify(Verify),
+}
+
+/// Arguments of `matrix sign`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Sign {
+    /// A matrix index, or a folder with index.yaml
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// A file with the private key (PEM, PKCS #8) that no other user can read; - is stdin
+    #[arg(long, env = "VDO_SIGNING_KEY_FILE", value_name = "FILE")]
+    pub key_file: PathBuf,
+}
+
+/// Arguments of `matrix verify`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct Verify {
+    /// A matrix index, or a folder with index.yaml
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// A file with public keys (PEM), or a folder of such files
+    #[arg(long, env = "VDO_MATRIX_KEYS", value_name = "PATH")]
+    pub keys: PathBuf,
+    /// The format.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// Another index than the one of this vdoctl. Whoever decides as the operator does takes the one that the operator was started with.
@@ -45,13 +79,16 @@ pub struct MatrixFile {
     /// A matrix index, or a folder with index.yaml, instead of the one of this vdoctl
     #[arg(long, env = "VDO_MATRIX", value_name = "FILE", global = true)]
     pub matrix: Option<PathBuf>,
+    /// A file with public keys (PEM), or a folder of such files: a matrix that none of them has signed is refused
+    #[arg(long, env = "VDO_MATRIX_KEYS", value_name = "PATH", global = true)]
+    pub matrix_keys: Option<PathBuf>,
 }
 
 impl MatrixFile {
-    /// Where the index and its charts are.
+    /// The index and its charts.
     #[must_use]
-    pub fn store(&self) -> Store {
-        self.matrix.clone().map_or(Store::Embedded, Store::Local)
+    pub fn library(&self) -> Library {
+        Library::at(self.matrix.clone(), self.matrix_keys.clone())
     }
 }
 

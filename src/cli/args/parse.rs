@@ -100,7 +100,7 @@ fn keys(path: &str) -> Vec<String> {
     keys
 }
 
-/// A duration: numbers with units. Always a unit, because a bare number is somebody's guess.
+/// A duration: numbers with units. Always a unit, because the unit of a bare number is a guess.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     crate::runtime::args::interval(text)
 }

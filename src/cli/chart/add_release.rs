@@ -1,7 +1,7 @@
 //! `vdoctl chart add-release`: a new version of a driver as an entry of its release file.
 
 use super::super::args::ChartAddRelease;
-use super::super::session::now;
+use super::super::context::now;
 use super::super::{Answer, CliError, Exit, matrix, save};
 use super::compare::{self, Found};
 use super::{file, folder, manifests};

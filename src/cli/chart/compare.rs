@@ -1,7 +1,7 @@
 //! `vdoctl chart compare`: a chart against the driver's own manifests.
 
-use super::super::answer::document;
 use super::super::args::{ChartCompare, Global};
+use super::super::output::document;
 use super::super::{Answer, CliError, Exit};
 use super::{Rendered, manifests, rendered};
 use crate::chart::compare::{self, Deviation, Difference, Kind};

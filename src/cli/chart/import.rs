@@ -16,9 +16,8 @@ pub(super) fn run(args: &ChartImport) -> Result<Answer, CliError> {
         date: args.date.map(|date| date.to_string()),
         images: args.image.iter().cloned().collect(),
     };
-    let refused = |error: &(dyn std::error::Error + 'static)| CliError::of(Exit::Refused, error);
     let manifests = manifests::read(&args.files)?;
-    let imported = import::import(&wanted, &manifests).map_err(|error| refused(&error))?;
+    let imported = import::import(&wanted, &manifests).map_err(|error| CliError::of(Exit::Refused, &error))?;
     let objects: usize = manifests.iter().map(|manifest| manifest.objects.len()).sum();
     let answer = |talk: String| {
         let mut text = format!("{} {}: {}\n", wanted.name, wanted.version, count(objects, "object"));
@@ -44,7 +43,7 @@ pub(super) fn run(args: &ChartImport) -> Result<Answer, CliError> {
     // a version belongs to one chart: the one that lists it is asked first
     charts.sort_by_key(|(_, source)| !source.has(&args.version));
     for (path, source) in &charts {
-        match import::joined(source, &imported.source, &args.version).map_err(|error| refused(&error))? {
+        match import::joined(source, &imported.source, &args.version).map_err(|error| CliError::of(Exit::Refused, &error))? {
             Joined::Other => {}
             Joined::There => return Ok(answer(format!("{} has this release already", path.display()))),
             Joined::With { file, text } => {

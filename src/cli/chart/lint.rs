@@ -1,8 +1,8 @@
 //! `vdoctl chart lint`: whether a chart may be published.
 
-use super::super::answer::document;
 use super::super::args::ChartLint;
-use super::super::{Answer, CliError, Exit, failure, style};
+use super::super::output::document;
+use super::super::{Answer, CliError, Exit, error, style};
 use super::{file, folder};
 use crate::chart::{self, ArchiveError, Chart, Source};
 use crate::types::{DriverVersion, count};
@@ -49,8 +49,8 @@ pub(super) fn run(args: &ChartLint) -> Result<Answer, CliError> {
 /// What is wrong with a chart that cannot be opened. That it is no chart goes without saying where its mistakes are listed.
 fn problem(error: &ArchiveError) -> String {
     match error {
-        ArchiveError::Chart(inner) => failure::sentence(inner),
-        _ => failure::sentence(error),
+        ArchiveError::Chart(inner) => error::sentence(inner),
+        _ => error::sentence(error),
     }
 }
 
@@ -67,7 +67,7 @@ fn of_source(source: &Source) -> Report {
     for version in source.versions() {
         let opened = match chart::package(source, &version) {
             Ok(bytes) => chart::open(&bytes).map_err(|error| problem(&error)),
-            Err(error) => Err(failure::sentence(&error)),
+            Err(error) => Err(error::sentence(&error)),
         };
         report.look(Some(&version), opened);
     }

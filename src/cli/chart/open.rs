@@ -1,7 +1,7 @@
 //! Which chart is meant: one of those in vdoctl, or one of a folder of chart sources.
 
 use super::super::args::ChartName;
-use super::super::failure::capital;
+use super::super::error::{capital, sentence};
 use super::super::{CliError, Exit, matrix};
 use crate::chart::{self, Chart};
 use crate::fetch::Store;
@@ -48,7 +48,10 @@ pub(super) async fn open(name: &ChartName) -> Result<Opened, CliError> {
 /// Packages a release of the chart sources in a folder. A driver of its own that no matrix knows yet is found by its folder.
 fn package(folder: &Path, name: &ChartName, index: &Index) -> Result<Vec<u8>, CliError> {
     let driver = matrix::driver(index, &name.driver).map_or(name.driver.as_str(), |(driver, _)| driver);
-    let version: DriverVersion = name.version.parse().map_err(|error| CliError::of(Exit::Usage, &error))?;
+    let version: DriverVersion = name
+        .version
+        .parse()
+        .map_err(|error| CliError::new(Exit::Usage, sentence(&error), ""))?;
     let read = |path: &PathBuf| super::folder::read(path, "Name with --charts the folder that holds a folder for each driver.");
     let paths = super::folder::of_driver(folder, driver);
     let elsewhere = paths

@@ -1,16 +1,18 @@
 //! What was looked at, as data for a screen or a program.
 
 use super::super::Exit;
-use super::super::failure::parts;
 use crate::api::{ConditionType, Reason};
-use crate::vsphere;
+use crate::vsphere::{self, Advice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
+
+/// The name of the check of the kubelets, which no condition has.
+pub(in crate::cli) const KUBELETS: &str = "KubeletsExternal";
 
 /// One thing that must hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Check {
+pub(in crate::cli) struct Check {
     /// Its name: the type of the condition where it is published as one.
     pub check: String,
     /// True, False or Unknown.
@@ -20,36 +22,36 @@ pub(super) struct Check {
     /// What was found, about which object.
     pub message: String,
     /// What to do; empty when there is nothing to do.
-    pub remedy: String,
-    /// Everything of this kind that was found, each with its own remedy; the first is the one that is told above.
+    pub remedy: Advice,
+    /// Everything of this kind that was found, each with its own remedy; the first is the one above.
     pub findings: Vec<Finding>,
 }
 
 /// Whether it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(super) enum Mark {
+pub(in crate::cli) enum Mark {
     /// It does.
     True,
     /// It does not.
     False,
-    /// It could not be told.
+    /// It is not known.
     Unknown,
 }
 
 /// One of several things that are wrong in the same way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Finding {
+pub(in crate::cli) struct Finding {
     pub reason: String,
     pub message: String,
-    pub remedy: String,
+    pub remedy: Advice,
 }
 
 /// What checks are about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Subject {
-    /// `cluster`, `drivers` or `connection`.
+pub(in crate::cli) struct Subject {
+    /// `cluster`, `operator`, `drivers` or `connection`.
     pub subject: &'static str,
     /// Its name.
     pub name: String,
@@ -69,7 +71,13 @@ const OF_THE_VCENTER: [ConditionType; 5] = [
 ];
 
 impl Check {
-    pub(super) fn new(check: impl Into<String>, status: Option<bool>, reason: Reason, message: &str, remedy: &str) -> Self {
+    pub(in crate::cli) fn new(
+        check: impl Into<String>,
+        status: Option<bool>,
+        reason: Reason,
+        message: &str,
+        remedy: impl Into<Advice>,
+    ) -> Self {
         Self {
             check: check.into(),
             status: match status {
@@ -84,12 +92,8 @@ impl Check {
         }
     }
 
-    /// What a condition says.
-    pub(super) fn of(condition: &Condition) -> Self {
-        let (message, remedy) = match condition.status.as_str() {
-            "True" => (condition.message.clone(), String::new()),
-            _ => parts(&condition.message),
-        };
+    /// A condition.
+    pub(in crate::cli) fn of(condition: &Condition) -> Self {
         Self {
             check: condition.type_.clone(),
             status: match condition.status.as_str() {
@@ -98,39 +102,58 @@ impl Check {
                 _ => Mark::Unknown,
             },
             reason: condition.reason.clone(),
-            message,
-            remedy,
+            message: condition.message.clone(),
+            remedy: Advice::default(),
             findings: Vec::new(),
         }
     }
 
     /// A check of a vSphere connection.
-    pub(super) fn of_connection(check: &vsphere::Check) -> Self {
-        let (message, remedy) = match check.remedy.as_str() {
-            "" if check.status != Some(true) => parts(&check.message),
-            own => (check.message.clone(), own.to_owned()),
-        };
+    pub(in crate::cli) fn of_connection(check: &vsphere::Check) -> Self {
         Self {
             findings: check.findings.iter().map(Finding::of).collect(),
-            ..Self::new(check.kind.as_str(), check.status, check.reason, &message, &remedy)
+            ..Self::new(
+                check.kind.as_str(),
+                check.status,
+                check.reason,
+                &check.message,
+                check.remedy.clone(),
+            )
+        }
+    }
+
+    /// For an account that was typed and is in no Secret yet: what to do about a refused login.
+    pub(in crate::cli) fn without_secret(&mut self) {
+        if self.reason == Reason::InvalidCredentials.as_str() {
+            self.remedy =
+                "Run it again with the right user name and password; the user name needs its domain, for example k8s@vsphere.local.".into();
+            self.findings.clear();
+        } else if self.reason == Reason::PasswordExpired.as_str() {
+            self.remedy = "Set a new password in vCenter, and run it again with that.".into();
+            self.findings.clear();
         }
     }
 
     /// Whether it holds, and there is something to do all the same.
-    pub(super) fn informs(&self) -> bool {
+    pub(in crate::cli) fn informs(&self) -> bool {
         self.status == Mark::True && self.reason != Reason::Healthy.as_str() && !self.remedy.is_empty()
     }
 
     /// Whether it could only not be looked at, because of another one.
-    pub(super) fn follows(&self) -> bool {
+    pub(in crate::cli) fn follows(&self) -> bool {
         self.status == Mark::Unknown && self.reason == Reason::NotChecked.as_str()
+    }
+
+    /// Whether it was not made because no one asked for what it is about.
+    pub(in crate::cli) fn is_not_requested(&self) -> bool {
+        self.status == Mark::Unknown && self.reason == Reason::NotRequested.as_str()
     }
 
     fn exit(&self, subject: &Subject) -> Exit {
         let kinds = OF_THE_VCENTER.map(ConditionType::as_str);
         match self.status {
             Mark::True => Exit::Ok,
-            _ if self.follows() || self.reason == Reason::NotRequested.as_str() => Exit::Ok,
+            _ if self.follows() || self.is_not_requested() => Exit::Ok,
             _ if subject.subject == "connection" && kinds.contains(&self.check.as_str()) => Exit::Vcenter,
             Mark::False => Exit::Differences,
             Mark::Unknown => Exit::Ok,
@@ -139,7 +162,7 @@ impl Check {
 }
 
 impl Finding {
-    pub(super) fn of(finding: &vsphere::Finding) -> Self {
+    pub(in crate::cli) fn of(finding: &vsphere::Finding) -> Self {
         Self {
             reason: finding.reason.as_str().into(),
             message: finding.message.clone(),
@@ -149,14 +172,15 @@ impl Finding {
 }
 
 impl Subject {
-    pub(super) fn count(&self, mark: Mark) -> usize {
+    pub(in crate::cli) fn count(&self, mark: Mark) -> usize {
         self.checks.iter().filter(|check| check.status == mark).count()
     }
 }
 
-/// The worst result: a cluster that cannot be reached, a vCenter that cannot or refuses, nothing deployed, a check that failed.
-pub(super) fn worst(subjects: &[Subject], other: &[Exit]) -> Exit {
-    const WORST_FIRST: [Exit; 4] = [Exit::Cluster, Exit::Vcenter, Exit::NotFound, Exit::Differences];
+/// The worst result: a cluster that cannot be reached, a vCenter that cannot or refuses, nothing deployed, a check that failed, a check
+/// that the user lacks a right for.
+pub(in crate::cli) fn worst(subjects: &[Subject], other: &[Exit]) -> Exit {
+    const WORST_FIRST: [Exit; 5] = [Exit::Cluster, Exit::Vcenter, Exit::NotFound, Exit::Differences, Exit::Refused];
     let all = subjects
         .iter()
         .flat_map(|subject| subject.checks.iter().map(move |check| check.exit(subject)));

@@ -1,17 +1,17 @@
 //! `vdoctl matrix explain` and `why-not`.
 
-use super::super::answer::document;
 use super::super::args::{Explain, Global, WhyNot};
+use super::super::output::document;
 use super::super::{Answer, CliError, Exit, style};
-use super::remarks::remarks;
-use super::{Loaded, confidence, question, resolve, show};
+use super::notes::remarks;
+use super::{Loaded, confidence, query, resolve, show};
 use crate::matrix::{self, Entry, Rejection, Support};
 use crate::types::DriverVersion;
 use serde_json::{Value, json};
 
 pub(super) async fn explain(args: &Explain, global: &Global) -> Result<Answer, CliError> {
     let loaded = Loaded::read(&args.index).await?;
-    let question = question::question(&args.platform, global, &loaded).await?;
+    let question = query::question(&args.platform, global, &loaded).await?;
     let result = matrix::resolve(&loaded.index, &question.query());
     let candidates = matrix::candidates(&loaded.index, &question.query());
     let exit = if result.is_ok() { Exit::Ok } else { Exit::Differences };
@@ -84,7 +84,7 @@ pub(super) async fn explain(args: &Explain, global: &Global) -> Result<Answer, C
                     text.push_str(&format!("\n{} {}\n", style::bad("✗"), resolve::headline(error)));
                     error.advice.iter().for_each(|advice| text.push_str(&format!("  {advice}.\n")));
                 }
-                text.push_str(&resolve::fitting(error, "\n"));
+                text.push_str(&resolve::fitting(error));
             }
             text
         },
@@ -112,7 +112,7 @@ fn facts(entry: &Entry) -> String {
 pub(super) async fn why_not(args: &WhyNot, global: &Global) -> Result<Answer, CliError> {
     let loaded = Loaded::read(&args.index).await?;
     let (name, driver, entry) = show::entry(&loaded.index, &args.name, &args.version)?;
-    let question = question::question(&args.platform, global, &loaded).await?;
+    let question = query::question(&args.platform, global, &loaded).await?;
     let query = question.query();
     let request = question.drivers.get(name).cloned().unwrap_or_default();
     let mut reasons = matrix::misfits(driver, entry, &query, &request);

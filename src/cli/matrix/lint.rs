@@ -2,17 +2,17 @@
 
 mod charts;
 
-use super::super::answer::document;
 use super::super::args::Lint as Args;
+use super::super::output::document;
 use super::super::{Answer, CliError, Exit, style};
-use super::{bytes, file, index, not_text};
-use crate::fetch::{Store, embedded};
+use super::{bytes, index, not_text};
+use crate::fetch::{Store, embedded, index_file};
 use crate::matrix::lint::{Finding, lint};
 use serde_json::{Value, json};
 use std::path::Path;
 
 pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
-    let file = args.file.as_deref().map(file);
+    let file = args.file.as_deref().map(index_file);
     let (name, bytes) = match &file {
         Some(file) => (file.display().to_string(), bytes(file)?),
         None => (Store::Embedded.to_string(), embedded::index().to_vec()),

@@ -1,20 +1,20 @@
 //! `vdoctl matrix resolve`: the choice with its reasons, or why there is none; and what an upgrade of the platform would do.
 
-use super::super::answer::document;
 use super::super::args::{Global, Resolve as Args};
+use super::super::output::document;
 use super::super::{Answer, CliError, Exit, style};
-use super::question::{self, Question};
-use super::remarks::remarks;
-use super::{Loaded, ahead};
+use super::notes::remarks;
+use super::query::{self, Question};
+use super::{Loaded, what_if};
 use crate::matrix::{self, NoFit, Pick, Resolution, Step};
 use crate::types::{DriverName, DriverVersion};
 use serde_json::{Value, json};
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     let loaded = Loaded::read(&args.index).await?;
-    let question = question::question(&args.platform, global, &loaded).await?;
+    let question = query::question(&args.platform, global, &loaded).await?;
     if args.what_if_kubernetes.is_some() || !args.what_if_vcenter.is_empty() {
-        return ahead::answer(args, &loaded, &question);
+        return what_if::answer(args, &loaded, &question);
     }
     let result = matrix::resolve(&loaded.index, &question.query());
     let exit = if result.is_ok() { Exit::Ok } else { Exit::Differences };
@@ -78,20 +78,19 @@ pub(super) fn refusals(error: &NoFit) -> String {
             }
         }
     }
-    text.push_str(&fitting(error, "\n"));
+    text.push_str(&fitting(error));
     text
 }
 
-/// The drivers that are not to blame.
-pub(super) fn fitting(error: &NoFit, before: &str) -> String {
+/// The drivers that have a version: the operator installs them without the other.
+pub(super) fn fitting(error: &NoFit) -> String {
     let fitting: Vec<String> = error.fitting.iter().map(|(name, version)| format!("{name} {version}")).collect();
-    if fitting.is_empty() {
-        return String::new();
-    }
-    format!(
-        "{before}{} would fit; drivers are chosen together, so it waits for the other.\n",
-        fitting.join(" and ")
-    )
+    let verb = match fitting.len() {
+        0 => return String::new(),
+        1 => "fits and does",
+        _ => "fit and do",
+    };
+    format!("\n{} {verb} not wait for it.\n", fitting.join(" and "))
 }
 
 /// The steps of a way, for programs.

@@ -1,7 +1,7 @@
 //! `vdoctl matrix show`: everything that is known of a version.
 
-use super::super::answer::document;
 use super::super::args::Show as Args;
+use super::super::output::document;
 use super::super::{Answer, CliError, Exit, style};
 use super::{Loaded, confidence, driver, state};
 use crate::matrix::{Driver, Entry, Index, Support};

@@ -1,16 +1,16 @@
 //! What the schema says of an index: unknown fields, missing ones, wrong kinds of values.
 
 use super::{Place, Report};
-use crate::matrix::fields::{self, Unknown};
+use crate::matrix::schema::{self, Unknown};
 use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::Value;
 
 pub(super) fn check(index: &Value, report: &mut Report) {
-    let Ok(validator) = jsonschema::validator_for(fields::schema()) else {
+    let Ok(validator) = jsonschema::validator_for(schema::published()) else {
         report.add(&Place::default(), "", "the schema of this build is broken");
         return;
     };
-    for unknown in fields::unknown(index) {
+    for unknown in schema::unknown(index) {
         let (place, field) = place(index, &unknown.path);
         report.add(&place, &field, words(&unknown));
     }

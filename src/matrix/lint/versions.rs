@@ -1,6 +1,6 @@
 //! Mistakes in the entries of one driver.
 
-use super::choosable::{Candidate, Need, disjoint};
+use super::reachable::{Candidate, Need, disjoint};
 use super::{Place, Report, entries, promise};
 use crate::types::{DriverVersion, VersionRange};
 use serde_json::Value;
@@ -39,7 +39,7 @@ fn preconditions(entry: &Value) -> impl Iterator<Item = &str> {
     named.filter_map(Value::as_str)
 }
 
-/// `None` for what was told to be wrong already.
+/// `None` for what was reported already.
 fn candidate(driver: &str, place: Place, version: DriverVersion, entry: &Value, needs: Option<Vec<Need>>) -> Option<Candidate> {
     let good = |field: &str| range(&entry[field]).filter(|range| !range.is_empty());
     Some(Candidate {

@@ -36,6 +36,10 @@ pub async fn collect(session: &Session, request: &InspectionRequest, tags: bool,
         (false, false) => Err(session.tags_refused()),
         (false, true) => part(session.tags(&categories, &taggable(&inventory, &nodes), budget).await)?,
     };
+    let volumes = match &request.claim {
+        Some(claim) => Some(part(session.registered_volumes(claim, budget).await)?),
+        None => None,
+    };
     Ok(Readings {
         inventory,
         nodes,
@@ -43,6 +47,7 @@ pub async fn collect(session: &Session, request: &InspectionRequest, tags: bool,
         required_privileges,
         granted,
         tagging,
+        volumes,
     })
 }
 

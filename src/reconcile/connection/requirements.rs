@@ -1,6 +1,6 @@
 use crate::api::VDOConfigSpec;
+use crate::drivers::STORAGE;
 use crate::reconcile::select::asked;
-use crate::types::CSI;
 use crate::vsphere::{self, Requirements};
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ pub fn requirements(spec: &VDOConfigSpec, namespace: &str, existing: &BTreeSet<S
         return Requirements::default();
     };
     let drivers = asked.users(connection).into_iter().collect();
-    let others = asked.connections.get(CSI).map_or(0, |all| all.len().saturating_sub(1));
+    let others = asked.connections.get(STORAGE.name).map_or(0, |all| all.len().saturating_sub(1));
     vsphere::requirements(spec, drivers, others)
 }
 

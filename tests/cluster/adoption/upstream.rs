@@ -1,18 +1,15 @@
 //! What the documentation of the drivers has people apply, where it differs from what the operator applies.
 
 use super::{Reference, Tool, kubectl, managed_by_us_alone, reference, until_running, workloads};
-use crate::bed::{Bed, name};
+use crate::bed::{Bed, name, sample};
 use crate::fixture::OPERATOR;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 /// The drivers' own manifests, with the configuration that an administrator wrote for them.
 fn upstream(reference: &Reference) -> Result<Vec<Value>> {
-    #[expect(clippy::disallowed_methods, reason = "a test has no arguments of its own")]
-    let given = std::env::var_os("VDO_UPSTREAM_DIR").map(PathBuf::from);
-    let root = given.context("VDO_UPSTREAM_DIR is not set")?;
+    let root = sample::upstream().context("VDO_UPSTREAM_DIR is not set")?;
     let mut all = Vec::new();
     for file in [
         "cloud-provider-vsphere/1.34.0/vsphere-cloud-controller-manager.yaml",

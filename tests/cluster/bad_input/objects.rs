@@ -180,6 +180,9 @@ fn schema_refuses_malformed_fields_with_advice() -> Result<()> {
                 config(json!({"images": {"registry": "https://registry.example.com/"}})),
                 "without https://",
             ),
+            (config(json!({"progressDeadline": "0s"})), "write a time longer than zero"),
+            (config(json!({"progressDeadline": "soon"})), "spec.progressDeadline"),
+            (config(json!({"revisionHistoryLimit": -1})), "spec.revisionHistoryLimit"),
             (
                 config(json!({"storageProvider": {"fileVolumes": {"netPermissions": [{"ips": "*", "permissions": "ALL"}]}}})),
                 "READ_WRITE",

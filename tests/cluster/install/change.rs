@@ -102,7 +102,7 @@ fn management_state_paused_reports_writes_and_makes_none() -> Result<()> {
         bed.apply(&bed.config(json!({"managementState": "Paused", "cloudProvider": {}, "storageProvider": {"version": "3.6.3"}})))
             .await?;
         let found = bed.until_reason("Ready", "Paused").await?;
-        assert!(found["message"].to_string().contains("writes would be made"), "{found}");
+        assert!(found["message"].to_string().contains("changes would be made"), "{found}");
         let written = written(bed, mark).await?;
         ensure!(written.is_empty(), "while paused the operator wrote:\n{written}");
         bed.apply(&bed.config(json!({}))).await?;

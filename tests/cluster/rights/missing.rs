@@ -59,10 +59,10 @@ fn install_without_a_right_names_its_rule_and_makes_nothing() -> Result<()> {
         let mut lab = Lab::new(bed)?;
         let begun = Instant::now();
         let cloud = lab.cloud_provider().await?;
-        // The certificate of the webhook is made before there is a plan. What is written besides the objects is not tried in a dry
-        // run; by then that has been remembered.
+        // What is written besides the objects is not tried in a dry run; by then that has been remembered.
         let stage = |right: &Right| match (right.resource.as_str(), right.namespace.as_deref()) {
-            ("secrets", Some(NS)) => 0,
+            // The certificate of the webhook, which only the storage driver waits for.
+            ("secrets", Some(NS)) => 2,
             // The finalizer comes first of these, and stays.
             ("vdoconfigs", _) => 3,
             (_, Some(NS)) => 4,

@@ -2,8 +2,9 @@
 
 use super::{Ask, ask, full_index, versions};
 use crate::matrix::index::{parse, toy};
+use vdo::api::chain;
+use vdo::drivers::{CPI, CSI};
 use vdo::matrix::{Cause, Rejection, UpdatePolicy};
-use vdo::types::{CPI, CSI};
 
 #[test]
 fn resolve_real_platform_selects_newest_that_fits() {
@@ -102,7 +103,7 @@ fn resolve_no_fit_error_names_cause_and_remedy() {
             },
         ),
     ];
-    let text = questions.map(|(title, question)| format!("{title}\n  {}\n", question.of(&index).unwrap_err()));
+    let text = questions.map(|(title, question)| format!("{title}\n  {}\n", chain(&*question.of(&index).unwrap_err())));
     insta::assert_snapshot!(text.join("\n"));
 }
 
@@ -190,7 +191,7 @@ fn resolve_withdrawn_pin_is_refused() {
         pin: Some(("toy", "2.0.0", false)),
         ..toy(&["toy"])
     };
-    insta::assert_snapshot!(refused.of(&index).unwrap_err());
+    insta::assert_snapshot!(chain(&*refused.of(&index).unwrap_err()));
 }
 
 #[test]

@@ -198,3 +198,121 @@ fn matrix_index_equal_facts_are_stored_once() {
         assert_eq!((index.drivers["toy"].versions.len(), facts.len()), (30_000, 7));
     }
 }
+
+#[test]
+fn matrix_nearest_versions_are_the_neighbours() {
+    let index = parse(&toy());
+    for (version, expected) in [
+        ("1.7.0", &["1.8.0"][..]),
+        ("1.8.0", &["1.9.0"]),
+        ("1.8.5", &["1.8.0", "1.9.0"]),
+        ("2.0.0", &["1.9.0", "2.1.0-rc.1"]),
+        ("3.0.0", &["2.1.0-rc.1"]),
+    ] {
+        let nearest = index.drivers["toy"].nearest(&version.parse().unwrap());
+        let nearest: Vec<String> = nearest.iter().map(ToString::to_string).collect();
+        assert_eq!(nearest, expected, "{version}");
+    }
+}
+
+/// Whatever names something that the index has to explain is held against it.
+#[test]
+fn matrix_index_names_without_explanation_are_refused() {
+    let refused = |part: &str, value: Value| {
+        let mut index = toy();
+        index["drivers"]["toy"]["versions"][0][part] = value;
+        Index::parse(index.to_string().as_bytes()).map_or_else(|error| error.to_string(), |_| "accepted".to_owned())
+    };
+    let rumour = "the matrix index is wrong at drivers.toy 2.0.0: the evidence \"rumour\" is not under sources; add it there";
+    let support = |evidence: &str| json!({"min": "7.0", "max": null, "confidence": "secondary", "evidence": [evidence]});
+    for (part, value, expected) in [
+        ("vsphere", support("rumour"), rumour),
+        ("vsphere", support("notes"), "accepted"),
+        ("features", json!({"f": {"evidence": ["rumour"]}}), rumour),
+        ("features", json!({"f": {"evidence": ["notes"]}}), "accepted"),
+        ("requires", json!([{"driver": "base", "evidence": ["rumour"]}]), rumour),
+        ("requires", json!([{"driver": "base", "evidence": ["notes"]}]), "accepted"),
+        (
+            "upgradesFrom",
+            json!({"preconditions": ["Luck"]}),
+            "the matrix index is wrong at drivers.toy 2.0.0: the precondition \"Luck\" is not under preconditions; say there what it means",
+        ),
+    ] {
+        assert_eq!(refused(part, value), expected, "{part}");
+    }
+}
+
+#[test]
+fn matrix_index_entry_without_version_is_counted_from_one() {
+    let mut index = toy();
+    index["drivers"]["toy"]["versions"][1]
+        .as_object_mut()
+        .unwrap()
+        .shift_remove("version");
+    let error = Index::parse(index.to_string().as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("at drivers.toy entry 2: "), "{error}");
+}
+
+/// A file of the original operator is told by its tables; one of them is enough, and an index never is one.
+#[test]
+fn matrix_original_format_is_told_by_its_tables() {
+    let version = json!({"1.0.0": {"vSphere": {}, "k8s": {"max": "1.25"}}});
+    for (value, drivers) in [
+        (json!({"CPI": version}), Some(1)),
+        (json!({"CSI": version}), Some(1)),
+        (json!({"CPI": version, "CSI": version, "CNI": {}}), Some(2)),
+        (json!({"CNI": version}), None),
+        (json!({"CSI": version, "apiVersion": "v1"}), None),
+        (json!({"CSI": version, "drivers": {}}), None),
+    ] {
+        let index = Index::parse(value.to_string().as_bytes());
+        assert_eq!(index.ok().map(|index| index.drivers.len()), drivers, "{value}");
+    }
+    let skewed = |bounds: Value| {
+        let value = json!({"CPI": {"1.0.0": {"vSphere": {}, "k8s": bounds}}});
+        Index::parse(value.to_string().as_bytes()).is_ok()
+    };
+    assert!(skewed(json!({"skewVersion": "1.25"})) && skewed(json!({"min": "1.24", "max": "1.25"})));
+    assert!(!skewed(json!({"skewVersion": "1.25", "max": "1.26"})) && !skewed(json!({"skewVersion": "1.25", "min": "1.24"})));
+}
+
+/// Charts are lent to versions without one, and what the lender knows of sources and builds fills what is missing.
+#[test]
+fn matrix_charts_are_lent_only_to_versions_without_one() {
+    let original = json!({"CSI": {"2.0.0": {"vSphere": {}, "k8s": {}}, "9.0.0": {"vSphere": {}, "k8s": {}}}});
+    let original = Index::parse(original.to_string().as_bytes()).unwrap();
+    let lender = |build: u64| {
+        let mut value = toy();
+        value["vcenterBuilds"] = json!([{"reported": "6.7.0", "build": build, "means": "6.7.3"}]);
+        value["drivers"] = json!({"vsphere-csi": value["drivers"]["toy"].clone(), "base": value["drivers"]["base"].clone()});
+        parse(&value)
+    };
+    let urls = |index: &Index| -> Vec<usize> {
+        index.drivers["vsphere-csi"]
+            .versions
+            .iter()
+            .map(|entry| entry.chart.urls.len())
+            .collect()
+    };
+    let builds = |index: &Index| -> Vec<u64> { index.vcenter_builds.iter().map(|floor| floor.build).collect() };
+    assert_eq!(urls(&original), [0, 0]);
+    let lent = original.with_charts_of(&lender(14));
+    assert_eq!(
+        (urls(&lent), builds(&lent), lent.sources.contains_key("notes")),
+        (vec![0, 1], vec![14], true)
+    );
+    let mut other = lender(15);
+    for entry in &mut other.drivers.get_mut("vsphere-csi").unwrap().versions {
+        entry.chart.urls.push("a second one".into());
+    }
+    let again = lent.with_charts_of(&other);
+    assert_eq!((urls(&again), builds(&again)), (vec![0, 1], vec![14]), "what is there stays");
+}
+
+#[test]
+fn matrix_index_text_instead_of_map_is_told() {
+    let mut index = toy();
+    index["preconditions"] = json!("none");
+    let error = Index::parse(index.to_string().as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("expected a map"), "{error}");
+}

@@ -1,9 +1,9 @@
 //! What will fit later, and what would have to change.
 
-use super::{Ask, ask, index, toys, words};
+use super::{Ask, ask, index, toy, toys, words};
 use serde_json::json;
+use vdo::drivers::{CPI, CSI};
 use vdo::matrix::{UpdatePolicy, When, outlook, upgradeable};
-use vdo::types::{CPI, CSI};
 
 #[test]
 fn outlook_each_minor_lists_driver_changes_in_order() {
@@ -13,7 +13,7 @@ fn outlook_each_minor_lists_driver_changes_in_order() {
         .stages
         .iter()
         .map(|stage| {
-            let changes = stage.result.as_ref().unwrap();
+            let changes = &stage.changes;
             let change = |c: &vdo::matrix::Change| {
                 let when = if c.when == When::Before { "before" } else { "with" };
                 format!("{} {} {when}", c.driver, c.path.last().unwrap().version)
@@ -45,19 +45,106 @@ fn outlook_each_minor_lists_driver_changes_in_order() {
     assert_eq!(words(&then.of(index())), "1.35.1 3.7.3");
 }
 
+/// A driver without a version stays, and does not hold up the others: the CPI follows the minor without the CSI driver.
 #[test]
-fn outlook_minor_without_driver_ends_there() {
+fn outlook_driver_without_a_version_does_not_hold_up_the_others() {
     let then = ask(index(), "v1.35.2", &["8.0.3"]).installed(&[(CPI, "1.35.1"), (CSI, "3.7.3")]);
     let seen = outlook(index(), &then.query(), Some(&"1.37".parse().unwrap()), &[]);
-    assert_eq!(seen.stages.len(), 2, "it ends where nothing fits");
-    assert!(seen.stages[1].result.is_err());
+    let stage = |stage: &vdo::matrix::Stage| {
+        let unfit: Vec<&str> = stage
+            .unfit
+            .iter()
+            .flat_map(|error| error.all())
+            .map(|error| error.driver.as_str())
+            .collect();
+        let runs: Vec<String> = stage.runs.values().map(ToString::to_string).collect();
+        format!("{}: {} without {}", stage.kubernetes, runs.join(" "), unfit.join(" "))
+    };
+    let stages: Vec<String> = seen.stages.iter().map(stage).collect();
+    assert_eq!(
+        stages,
+        [
+            "v1.35.2: 1.35.1 3.7.3 without ",
+            "1.36: 1.36.0 3.7.3 without vsphere-csi",
+            "1.37: 1.36.0 3.7.3 without vsphere-cpi vsphere-csi",
+        ]
+    );
 }
 
 #[test]
 fn outlook_newer_vcenter_keeps_installed_versions() {
     let older = ask(index(), "v1.27.4", &["6.7.3"]).installed(&[(CPI, "1.27.0"), (CSI, "3.1.2")]);
     let seen = outlook(index(), &older.query(), None, &[("vc1".into(), "8.0.3".parse().unwrap())]);
-    assert_eq!(seen.stages[1].result.as_ref().unwrap(), &[], "a newer vCenter takes what runs");
+    assert_eq!(seen.stages[1].changes, [], "a newer vCenter takes what runs");
+}
+
+/// The last stage is what was asked for, with its patch; a cluster that goes back does so at once; and no plan has more than twenty.
+#[test]
+fn outlook_stages_end_at_the_target() {
+    let index = toy(&[("1.0.0", "1.10", "1.99", json!({}))]);
+    let stages = |from: &str, to: &str, vcenters: &[(String, vdo::types::VcenterVersion)]| {
+        let question = ask(&index, from, &["8.0.3"]).installed(&[("toy", "1.0.0")]);
+        let seen = outlook(&index, &question.query(), Some(&to.parse().unwrap()), vcenters);
+        let stage = |stage: &vdo::matrix::Stage| format!("{} {}", stage.kubernetes, stage.vcenters[0].1);
+        seen.stages.iter().map(stage).collect::<Vec<_>>()
+    };
+    assert_eq!(stages("v1.33.4", "v1.35.2", &[]), ["v1.33.4 8.0.3", "1.34 8.0.3", "v1.35.2 8.0.3"]);
+    assert_eq!(stages("v1.33.4", "v1.33.9", &[]), ["v1.33.4 8.0.3"]);
+    assert_eq!(stages("v1.33.4", "v1.30.1", &[]), ["v1.33.4 8.0.3", "v1.30.1 8.0.3"]);
+    let newer = [("vc1".to_owned(), "9.0.0.0".parse().unwrap())];
+    assert_eq!(
+        stages("v1.33.4", "v1.34.0", &newer),
+        ["v1.33.4 8.0.3", "v1.33.4 9.0.0.0", "v1.34.0 9.0.0.0"]
+    );
+    let other = [("vc2".to_owned(), "9.0.0.0".parse().unwrap())];
+    assert_eq!(stages("v1.33.4", "v1.34.0", &other), ["v1.33.4 8.0.3", "v1.34.0 8.0.3"]);
+    assert_eq!(stages("v1.20.0", "v1.80.0", &[]).len(), 20);
+}
+
+/// A version that has no way from what runs is installed with the stage; one that fits earlier comes before it, whole way.
+#[test]
+fn outlook_change_comes_before_the_stage_where_its_way_fits() {
+    let from = |min: &str| json!({"upgradesFrom": {"min": min}});
+    let index = toy(&[
+        ("3.0.0", "1.33", "1.36", from("2.0.0")),
+        ("2.0.0", "1.33", "1.34", json!({})),
+        ("1.0.0", "1.30", "1.34", json!({})),
+    ]);
+    let say = |kubernetes: &str, installed: &str| {
+        let question = ask(&index, kubernetes, &[]).installed(&[("toy", installed)]);
+        let seen = outlook(&index, &question.query(), Some(&"1.35".parse().unwrap()), &[]);
+        let last = seen.stages.last().unwrap();
+        if last.unfit.is_some() {
+            return format!("nothing fits {}", last.kubernetes);
+        }
+        let change = |c: &vdo::matrix::Change| {
+            let path: Vec<String> = c.path.iter().map(|step| step.version.to_string()).collect();
+            format!("{:?} {} for {}", c.when, path.join(" "), last.kubernetes)
+        };
+        last.changes.iter().map(change).collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(say("v1.34.0", "2.0.0"), "Before 3.0.0 for 1.35");
+    assert_eq!(say("v1.34.0", "3.0.0"), "");
+}
+
+/// What only the newer vCenter lets run comes with it, and what the older one lets run, too, comes before.
+#[test]
+fn outlook_newer_vcenter_changes_drivers_with_or_before_it() {
+    let vsphere = |min: &str, max: Option<&str>| json!({"vsphere": {"min": min, "max": max, "confidence": "unverified"}});
+    let say = |min: &str| {
+        let index = toy(&[
+            ("2.0.0", "1.30", "1.34", vsphere(min, None)),
+            ("1.0.0", "1.30", "1.34", vsphere("7.0", Some("7.0"))),
+        ]);
+        let question = ask(&index, "v1.33.0", &["7.0.3"]).installed(&[("toy", "1.0.0")]);
+        let newer = [("vc1".to_owned(), "8.0.3".parse().unwrap())];
+        let seen = outlook(&index, &question.query(), None, &newer);
+        let changes = &seen.stages[1].changes;
+        let change = |c: &vdo::matrix::Change| format!("{:?} {}", c.when, c.path[0].version);
+        changes.iter().map(change).collect::<Vec<_>>()
+    };
+    assert_eq!(say("8.0"), ["With 2.0.0"]);
+    assert_eq!(say("7.0"), ["Before 2.0.0"]);
 }
 
 #[test]

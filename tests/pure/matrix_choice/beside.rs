@@ -53,6 +53,8 @@ fn apart_each_pair_lists_drivers_that_change_together() {
         ),
         (Some("1.0.0"), Some("1.0.0"), "1.5.0", "1.0.0", &[]),
         (Some("2.0.0"), Some("2.0.0"), "2.0.0", "2.0.0", &[]),
+        // The one that stays needs the other's new version, and has lived without it until now.
+        (Some("2.0.0"), Some("1.0.0"), "2.0.0", "2.0.0", &[]),
     ] {
         let mut question = ask(&index, "v1.33.0", &[]);
         for (name, installed, wanted) in [("toy", toy, to_toy), ("base", base, to_base)] {
@@ -68,4 +70,33 @@ fn apart_each_pair_lists_drivers_that_change_together() {
             .collect();
         assert_eq!(found, expected, "{toy:?} {base:?}");
     }
+}
+
+/// A need that a feature state switches off holds nobody back, and neither does one of a version that is pinned with force.
+#[test]
+fn apart_need_that_does_not_count_is_left_out() {
+    let requires = json!({"requires": [{"driver": "base", "min": "2.0.0", "when": {"featureState": "new", "is": true}}]});
+    let index = toys(&[
+        ("toy", &[("2.0.0", "1.30", "1.34", requires), ("1.0.0", "1.30", "1.34", json!({}))]),
+        (
+            "base",
+            &[("2.0.0", "1.30", "1.34", json!({})), ("1.0.0", "1.30", "1.32", json!({}))],
+        ),
+    ]);
+    let found = |state: bool, from: &str, to: &str| {
+        let mut question = ask(&index, "v1.33.0", &[]).installed(&[("toy", from), ("base", from)]);
+        for request in question.drivers.values_mut() {
+            (request.pin, request.allow_incompatible) = (Some(to.parse().unwrap()), true);
+            request.states = [("new".to_owned(), state)].into();
+        }
+        let chosen = question.of(&index).unwrap();
+        let all = apart(&index, &question.query(), &chosen);
+        all.into_keys()
+            .map(|(who, whom)| format!("{who} without {whom}"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(found(true, "1.0.0", "2.0.0"), ["toy without base"]);
+    assert!(found(false, "1.0.0", "2.0.0").is_empty());
+    // base 1.0.0 does not fit this cluster and is taken all the same; toy 2.0.0, which still runs, does not stand beside it
+    assert!(found(true, "2.0.0", "1.0.0").is_empty());
 }

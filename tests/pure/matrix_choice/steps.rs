@@ -55,6 +55,10 @@ fn upgrade_unmet_precondition_waits() {
         say("2.0.0", "v1.34.0", compatible, Some(&["Backup"]), None),
         format!("2.0.0, {waits} []")
     );
+    // what is installed needs no upgrade
+    for pin in [None, Some(("3.0.0", false))] {
+        assert_eq!(say("3.0.0", "v1.34.0", latest, Some(&["Backup"]), pin), "3.0.0 []");
+    }
     // a first installation is no upgrade
     assert_eq!(say("", "v1.34.0", latest, Some(&["Backup"]), None), "3.0.0 []");
     // neither a pin nor a platform that has moved on goes round it; insisting does
@@ -112,7 +116,7 @@ fn upgrade_path_goes_through_versions_in_between() {
     // a look ahead names the steps, each with what must hold before it
     let question = question.installed(&[("toy", "1.0.0")]);
     let seen = outlook(&index, &question.query(), Some(&"1.35".parse().unwrap()), &[]);
-    let change = &seen.stages[0].result.as_ref().unwrap()[0];
+    let change = &seen.stages[0].changes[0];
     let path: Vec<String> = change
         .path
         .iter()
@@ -139,4 +143,17 @@ fn upgrade_path_without_fitting_step_is_rejected() {
         error.advice.as_deref(),
         Some("4.0.0 can be reached through 3.1.0, pinned with allowIncompatible")
     );
+}
+
+#[test]
+fn upgrade_forced_pin_without_path_goes_there_at_once() {
+    let index = toy(&[
+        ("4.0.0", "1.30", "1.40", json!({"upgradesFrom": {"min": "3.0.0"}})),
+        ("1.0.0", "1.30", "1.40", json!({})),
+    ]);
+    let mut question = ask(&index, "v1.34.0", &[]).installed(&[("toy", "1.0.0")]);
+    let request = question.drivers.get_mut("toy").unwrap();
+    (request.pin, request.allow_incompatible) = (Some("4.0.0".parse().unwrap()), true);
+    let pick = question.of(&index).unwrap().picks["toy"].clone();
+    assert_eq!((pick.version.to_string(), pick.path.len()), ("4.0.0".into(), 0));
 }

@@ -2,13 +2,14 @@
 //! free the end is the same.
 
 use super::properties::config;
-use super::simulation::{World, case, set, text};
+use super::simulation::{Increment, Listed, Live, NOTHING, Slot, World, at, case, set, text, with};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use vdo::api::Reason;
+use vdo::drivers::{CPI, CSI};
 use vdo::manifest::is_owned;
-use vdo::plan::{Held, Wait};
-use vdo::types::{CPI, CSI, ObjectId};
+use vdo::plan::{Gate, Held, Input, Wait};
+use vdo::types::ObjectId;
 
 fn held() -> impl Strategy<Value = Held> {
     prop::sample::subsequence(vec![CPI, CSI, "other"], 1..=3).prop_map(|drivers| held_by(&drivers))
@@ -21,6 +22,99 @@ pub fn held_by(drivers: &[&str]) -> Held {
         message: "a policy is against it".into(),
     };
     drivers.iter().map(|driver| ((*driver).to_owned(), wait(driver))).collect()
+}
+
+/// What is as wanted and not listed is not written, so nothing is left to say of it.
+#[test]
+fn held_driver_beside_unlisted_object_of_another_comes_to_rest() {
+    let unlisted = Slot {
+        wanted: Some(0),
+        live: Live::Ours(0),
+        ..NOTHING
+    };
+    let gone = Slot {
+        wanted: None,
+        live: Live::Absent,
+        listed: Listed::WithoutUid,
+        ..NOTHING
+    };
+    for beside in [None, Some((at("DaemonSet", "node"), gone))] {
+        let slots: Vec<_> = [(at("ConfigMap", "cpi"), unlisted)].into_iter().chain(beside).collect();
+        let mut case = with(&slots);
+        let held = held_by(&[CSI]);
+        for step in case.world.plan_without(&case.desired, &held).steps {
+            case.world.carry(&step);
+        }
+        let rest = case.world.plan_without(&case.desired, &held);
+        assert!(rest.is_empty(), "{}", text(&rest));
+    }
+}
+
+fn names(plan: &Increment) -> Vec<String> {
+    let written = plan.steps.iter().filter_map(vdo::plan::Step::id);
+    written.map(|id| format!("{} {}", id.kind(), id.name)).collect()
+}
+
+/// A driver of which it is not known what should exist is repaired to what was applied last, and changed in nothing.
+#[test]
+fn kept_driver_is_repaired_and_not_changed() {
+    let ours = |wanted, live| Slot {
+        wanted: Some(wanted),
+        live,
+        listed: Listed::SameUid,
+        ..NOTHING
+    };
+    let case = with(&[
+        (at("Secret", "config"), ours(1, Live::Ours(0))),
+        (at("Service", "webhook"), ours(0, Live::Absent)),
+        (at("ConfigMap", "cpi"), ours(1, Live::Ours(0))),
+    ]);
+    let (observed, kept) = (case.world.observed(), BTreeSet::from([CSI.to_owned()]));
+    let input = Input {
+        kept: &kept,
+        ..case.world.input(&case.desired, &observed)
+    };
+    let plan = case.world.plan_for(&input, |_| {});
+    let gate = |name: &str| {
+        let named = |planned: &&vdo::plan::PlannedStep| planned.step.id().is_some_and(|id| id.name == name);
+        plan.whole.steps.iter().find(named).map(|planned| planned.gate.clone())
+    };
+    assert_eq!(
+        [gate("config"), gate("webhook"), gate("cpi")],
+        [Some(Gate::Kept), Some(Gate::Open), Some(Gate::Open)]
+    );
+    assert_eq!(names(&plan), ["ConfigMap cpi", "Service webhook"], "each once: {}", text(&plan));
+}
+
+/// What comes after an object that is being deleted waits for its successor: later waves of its driver, and instances of a definition,
+/// whichever driver they are of.
+#[test]
+fn terminating_object_holds_what_comes_after_it() {
+    let wanted = Slot {
+        wanted: Some(0),
+        ..NOTHING
+    };
+    let leaving = Slot {
+        live: Live::Leaving(0),
+        listed: Listed::SameUid,
+        ..wanted
+    };
+    let case = with(&[
+        (at("ConfigMap", "cpi"), leaving),
+        (at("ServiceAccount", "cpi"), wanted),
+        (at("DaemonSet", "cpi"), wanted),
+        (at("DaemonSet", "node"), wanted),
+    ]);
+    assert_eq!(names(&case.plan(&case.world)), ["ServiceAccount cpi", "DaemonSet node"]);
+    let mut case = with(&[
+        (at("CustomResourceDefinition", "crd"), leaving),
+        (at("Thing", "thing"), wanted),
+        (at("ConfigMap", "cpi"), wanted),
+    ]);
+    for desired in case.desired.iter_mut().filter(|d| d.object.kind() == "Thing") {
+        desired.driver = "other".into();
+    }
+    assert_eq!(names(&case.plan(&case.world)), ["ConfigMap cpi"]);
 }
 
 proptest! {

@@ -4,9 +4,10 @@ use super::simulation::{Case, GUARDED, Increment, World, case, set, some_wait, t
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use std::collections::BTreeSet;
+use vdo::drivers::{CPI, CSI};
 use vdo::manifest::{Object, is_owned};
 use vdo::plan::{Change, Desired, Input, Inventory, Plan, Step, Wait};
-use vdo::types::{CPI, CSI, ObjectId};
+use vdo::types::ObjectId;
 
 const PROTECTED: [&str; 1] = ["PersistentVolumeClaim"];
 

@@ -1,8 +1,8 @@
 //! The rules that no plan may break, each broken once.
 
 use super::simulation::{Listed, Live, NOTHING, Slot, UNIVERSE, at, object, with};
+use vdo::drivers::{CPI, CSI};
 use vdo::plan::{Desired, Entry, Inventory, Step, check};
-use vdo::types::{CPI, CSI};
 
 /// A plan that is good, what it was made for, and one thing done to it.
 fn refused(mutate: impl FnOnce(&mut Vec<Step>, &mut Vec<Desired>, &mut Inventory)) -> String {
@@ -175,5 +175,171 @@ fn plan_check_each_broken_rule_is_rejected() {
     ];
     for (message, expected) in cases {
         assert!(message.contains(expected), "expected {expected:?}, got {message:?}");
+    }
+}
+
+fn release(i: usize, uid: &str) -> Step {
+    Step::Release {
+        id: object(i, 0, true).id(),
+        api_version: UNIVERSE[i].0.into(),
+        uid: uid.into(),
+        driver: CPI.into(),
+    }
+}
+
+/// The instance in the inventory is known or not.
+fn listed(i: usize, uid: Option<&str>) -> (vdo::types::ObjectId, Entry) {
+    let entry = Entry {
+        api_version: UNIVERSE[i].0.into(),
+        driver: CSI.into(),
+        wave: 2,
+        uid: uid.map(Into::into),
+        applied: None,
+    };
+    (object(i, 0, true).id(), entry)
+}
+
+/// What is refused for one of several reasons is refused for each of them alone.
+#[test]
+fn plan_check_each_reason_alone_is_enough() {
+    let (map, node, secret) = (at("ConfigMap", "cpi"), at("DaemonSet", "node"), at("Secret", "config"));
+    let let_go = "would be let go of although it is wanted, or not in the inventory";
+    let replaced = "would be replaced although it is not wanted, or not in the inventory";
+    let instance = "would be replaced, and it is another instance";
+    let unproven = "so its predecessor would be gone unproven";
+    let cases = [
+        (
+            refused(|plan, _, inventory| {
+                inventory.objects.extend([listed(node, None)]);
+                *plan = vec![release(node, "start")];
+            }),
+            let_go,
+        ),
+        (refused(|plan, _, _| *plan = vec![release(secret, "start")]), let_go),
+        (refused(|plan, _, _| *plan = vec![release(map, "")]), let_go),
+        (refused(|plan, _, _| *plan = vec![replace(map, "start")]), replaced),
+        (refused(|plan, _, _| *plan = vec![replace(node, "start")]), replaced),
+        (
+            refused(|plan, _, inventory| {
+                inventory.objects.extend([listed(node, Some("start"))]);
+                *plan = vec![replace(node, "another")];
+            }),
+            instance,
+        ),
+        (
+            refused(|plan, _, inventory| {
+                inventory.objects.extend([listed(node, None)]);
+                plan.push(replace(node, "start"));
+            }),
+            "would be replaced after wave",
+        ),
+        (refused(|plan, _, _| plan.insert(1, release(map, "start"))), unproven),
+        (
+            refused(|plan, desired, inventory| {
+                desired.retain(|d| *d.driver == *CSI);
+                inventory.objects.extend([listed(node, None)]);
+                let Step::Delete {
+                    id,
+                    api_version,
+                    uid,
+                    wave,
+                    ..
+                } = delete(map, "start")
+                else {
+                    return;
+                };
+                let driver = CSI.to_owned();
+                *plan = vec![
+                    replace(node, "start"),
+                    Step::Delete {
+                        id,
+                        api_version,
+                        uid,
+                        wave,
+                        driver,
+                    },
+                ];
+            }),
+            "would be deleted while something is being written",
+        ),
+        (
+            refused(|plan, _, inventory| *plan = vec![release(map, "start"), Step::Commit(inventory.clone())]),
+            "would be narrowed before it is known",
+        ),
+        (
+            refused(|plan, desired, _| {
+                desired.clear();
+                *plan = vec![Step::Finish, release(map, "start")];
+            }),
+            "a step follows the narrowing of the inventory",
+        ),
+    ];
+    for (message, expected) in cases {
+        assert!(message.contains(expected), "expected {expected:?}, got {message:?}");
+    }
+}
+
+#[test]
+fn plan_check_lawful_steps_are_accepted() {
+    let (map, node, secret) = (at("ConfigMap", "cpi"), at("DaemonSet", "node"), at("Secret", "config"));
+    let cases = [
+        (
+            "a removal of what is listed",
+            refused(|plan, _, _| *plan = vec![delete(map, "start")]),
+        ),
+        (
+            "one of which the instance is not known",
+            refused(|plan, _, inventory| {
+                inventory.objects.extend([listed(secret, None)]);
+                *plan = vec![delete(secret, "start"), release(map, "start")];
+            }),
+        ),
+        (
+            "two of one wave, of which the instance is known or not",
+            refused(|plan, desired, inventory| {
+                let wanted = |i: usize| Desired {
+                    object: object(i, 0, true),
+                    driver: CSI.into(),
+                    wave: 2,
+                };
+                desired.push(wanted(secret));
+                inventory.objects.extend([listed(node, None), listed(secret, Some("start"))]);
+                *plan = vec![replace(node, "start"), replace(secret, "start")];
+            }),
+        ),
+        (
+            "two writes of one wave",
+            refused(|plan, _, _| {
+                for step in plan {
+                    if let Step::Apply { wave, .. } = step {
+                        *wave = 4;
+                    }
+                }
+            }),
+        ),
+        (
+            "the first identity of the cluster",
+            refused(|plan, _, inventory| {
+                inventory.cluster_id = None;
+                if let Step::Record(new) = &mut plan[0] {
+                    new.cluster_id = Some("cluster".into());
+                }
+            }),
+        ),
+        (
+            "what is not wanted is dropped",
+            refused(|plan, _, _| *plan = vec![Step::Commit(Inventory::default())]),
+        ),
+        (
+            "the end of an uninstallation",
+            refused(|plan, desired, _| {
+                desired.clear();
+                *plan = vec![release(map, "start"), Step::Finish];
+            }),
+        ),
+        ("nothing", refused(|plan, _, _| plan.clear())),
+    ];
+    for (what, message) in cases {
+        assert_eq!(message, "accepted", "{what}");
     }
 }

@@ -2,8 +2,8 @@
 
 use super::simulation::{Increment, Listed, Live, NOTHING, Slot, at, object, order, stored, text, with};
 use vdo::api::{DeletionPolicy, Reason};
-use vdo::plan::{Change, Entry, Input, Observed, Step};
-use vdo::types::{CPI, CSI};
+use vdo::drivers::{CPI, CSI};
+use vdo::plan::{Change, Entry, Input, Observed, Outcome, PackedObjects, Revision, Step};
 
 #[test]
 fn prune_definition_with_instances_is_kept() {
@@ -249,4 +249,219 @@ fn reapply_unhealthy_driver_is_repair_not_update() {
             .collect();
         assert_eq!(changes, expected);
     }
+}
+
+/// That the server found another object as wanted says nothing of this one.
+#[test]
+fn plan_settled_object_is_known_by_its_name() {
+    let map = at("ConfigMap", "cpi");
+    let ours = Slot {
+        wanted: Some(1),
+        live: Live::Ours(0),
+        listed: Listed::SameUid,
+        ..NOTHING
+    };
+    let case = with(&[(map, ours)]);
+    let changes = |settled: usize| {
+        let settled = [object(settled, 0, true).id()].into_iter().collect();
+        let observed = Observed {
+            settled: std::sync::Arc::new(settled),
+            ..case.world.observed()
+        };
+        let plan = case.world.plan_for(&case.world.input(&case.desired, &observed), |_| {});
+        plan.steps.iter().filter(|step| matches!(step, Step::Apply { .. })).count()
+    };
+    assert_eq!((changes(at("Secret", "config")), changes(map)), (1, 0));
+}
+
+/// Why an object is written, and which of its fields differ.
+#[test]
+fn plan_change_says_why_object_is_written() {
+    let map = at("ConfigMap", "cpi");
+    let slot = |wanted, live, listed| Slot {
+        wanted: Some(wanted),
+        live,
+        listed,
+        ..NOTHING
+    };
+    let same = slot(0, Live::Ours(0), Listed::SameUid);
+    let id = object(map, 0, true).id();
+    let told = |slot: Slot, edit: &dyn Fn(&mut super::simulation::Case)| {
+        let mut case = with(&[(map, slot)]);
+        edit(&mut case);
+        let whole = case.world.whole(&case.desired);
+        let word = |step: &Step| match step {
+            Step::Apply { change, .. } => {
+                let (word, fields) = match change {
+                    Change::Create => ("create", None),
+                    Change::Restore => ("restore", None),
+                    Change::Update(fields) => ("update", Some(fields)),
+                    Change::Repair(fields) => ("repair", Some(fields)),
+                    Change::Adopt(fields) => ("adopt", Some(fields)),
+                };
+                let paths = fields.into_iter().flatten().map(|field| field.path.as_str());
+                [word]
+                    .into_iter()
+                    .chain(paths.filter(|path| path.starts_with("data") || path.contains("applied")))
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            }
+            other => format!("{other:?}"),
+        };
+        whole.writes().map(word).collect::<Vec<_>>().join(", ")
+    };
+    let applied_of = |content: u8| vdo::plan::applied(&object(map, content, true)).map(str::to_owned);
+    let with_value = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut value = stored(object(map, 0, true), "start", false).into_value();
+        change(&mut value);
+        vdo::manifest::Object::new(value).expect("an object")
+    };
+    let unmarked = with_value(&|value| {
+        let annotations = value["metadata"]["annotations"].as_object_mut().expect("annotations");
+        annotations.remove(vdo::api::APPLIED_ANNOTATION);
+    });
+    let edited = with_value(&|value| value["data"]["content"] = 7.into());
+    let mark = format!("metadata.annotations[{}]", vdo::api::APPLIED_ANNOTATION);
+    let keep = |_: &mut super::simulation::Case| ();
+    for (what, found, expected) in [
+        ("as wanted", told(same, &keep), String::new()),
+        ("not there", told(slot(0, Live::Absent, Listed::No), &keep), "create".into()),
+        ("deleted", told(slot(0, Live::Absent, Listed::SameUid), &keep), "restore".into()),
+        (
+            "never committed",
+            told(slot(0, Live::Absent, Listed::WithoutUid), &keep),
+            "create".into(),
+        ),
+        (
+            "deleted, and another one is wanted",
+            told(slot(1, Live::Absent, Listed::SameUid), &|case| {
+                case.world.inventory.objects.get_mut(&id).expect("listed").applied = applied_of(0);
+            }),
+            "create".into(),
+        ),
+        (
+            "another one is wanted",
+            told(slot(1, Live::Ours(0), Listed::SameUid), &keep),
+            "update data.content".into(),
+        ),
+        (
+            "changed by hand",
+            told(same, &|case| drop(case.world.live.insert(id.clone(), edited.clone()))),
+            "repair data.content".into(),
+        ),
+        (
+            "without the mark of what was applied",
+            told(same, &|case| drop(case.world.live.insert(id.clone(), unmarked.clone()))),
+            format!("update {mark}"),
+        ),
+        (
+            "of another manager",
+            told(slot(0, Live::Foreign(0), Listed::No), &keep),
+            format!("adopt {mark}"),
+        ),
+        (
+            "being deleted",
+            told(slot(0, Live::Leaving(0), Listed::SameUid), &keep),
+            String::new(),
+        ),
+        (
+            "being deleted, and another one is wanted",
+            told(slot(1, Live::Leaving(0), Listed::SameUid), &keep),
+            String::new(),
+        ),
+    ] {
+        assert_eq!(found, expected, "{what}");
+    }
+}
+
+#[test]
+fn plan_finalizer_is_set_before_the_first_write_only() {
+    let map = at("ConfigMap", "cpi");
+    let steps = |slot: Slot, finalizer: bool| {
+        let mut case = with(&[(map, slot)]);
+        if slot.live != Live::Absent {
+            case.world = case.converge(None).0;
+        }
+        let observed = case.world.observed();
+        let input = Input {
+            finalizer,
+            ..case.world.input(&case.desired, &observed)
+        };
+        let plan = case.world.plan_for(&input, |_| {});
+        (matches!(plan.steps.first(), Some(Step::SetFinalizer)), plan.steps.len())
+    };
+    let absent = Slot {
+        wanted: Some(0),
+        ..NOTHING
+    };
+    let there = Slot {
+        live: Live::Ours(0),
+        ..absent
+    };
+    assert_eq!((steps(absent, false), steps(absent, true)), ((true, 3), (false, 2)));
+    assert_eq!((steps(there, false), steps(there, true)), ((false, 0), (false, 0)));
+}
+
+/// Each state is a revision, recorded before its first write and good when its driver is.
+#[test]
+fn inventory_change_is_recorded_first_and_deployed_at_the_end() {
+    let map = at("ConfigMap", "cpi");
+    let mut case = with(&[(
+        map,
+        Slot {
+            wanted: Some(1),
+            live: Live::Ours(0),
+            listed: Listed::SameUid,
+            ..NOTHING
+        },
+    )]);
+    let (old, new) = (object(map, 0, true), object(map, 1, true));
+    let id = new.id();
+    let of = |number: u64, object| Revision::of(number, PackedObjects::of([object].into_iter()));
+    case.world.inventory.history.insert(CPI.into(), vec![of(7, &old)]);
+    case.world.inventory.objects.get_mut(&id).expect("listed").applied = vdo::plan::applied(&old).map(str::to_owned);
+    let recorded = case.plan(&case.world).steps.into_iter().find_map(|step| match step {
+        Step::Record(inventory) => Some(inventory),
+        _ => None,
+    });
+    let told = |inventory: &vdo::plan::Inventory| -> Vec<(u64, Outcome, PackedObjects)> {
+        let all = inventory.history[CPI].iter();
+        all.map(|revision| (revision.number, revision.outcome, revision.objects.clone()))
+            .collect()
+    };
+    let (first, second) = (of(7, &old).objects, of(8, &new).objects);
+    let recorded = recorded.expect("the inventory first");
+    assert_eq!(
+        told(&recorded),
+        [(7, Outcome::Superseded, first.clone()), (8, Outcome::Progressing, second.clone())]
+    );
+    let end = case.converge(None).0.inventory;
+    assert_eq!(told(&end), [(7, Outcome::Superseded, first), (8, Outcome::Deployed, second)]);
+    assert_eq!(end.objects[&id].applied.as_deref(), vdo::plan::applied(&new));
+}
+
+/// A state with less objects than the one before is a revision, too.
+#[test]
+fn prune_of_an_object_is_a_revision() {
+    let wanted = |of| Slot {
+        wanted: of,
+        live: Live::Ours(0),
+        listed: Listed::SameUid,
+        ..NOTHING
+    };
+    let mut case = with(&[
+        (at("ConfigMap", "cpi"), wanted(Some(0))),
+        (at("ServiceAccount", "cpi"), wanted(Some(0))),
+    ]);
+    let before = case.converge(None).0;
+    case.desired.retain(|desired| desired.object.kind() == "ConfigMap");
+    case.world = before;
+    let after = case.converge(None).0.inventory;
+    let told: Vec<_> = after.history[CPI]
+        .iter()
+        .map(|revision| (revision.number, revision.outcome))
+        .collect();
+    assert_eq!(told, [(1, Outcome::Deployed), (2, Outcome::Deployed)]);
+    let map = object(at("ConfigMap", "cpi"), 0, true);
+    assert_eq!(after.history[CPI][1].objects, PackedObjects::of([map].iter()));
 }

@@ -3,8 +3,8 @@
 use super::{at, cluster, health, healthy, installing, lines, new, settled, trouble, wait};
 use std::sync::Arc;
 use vdo::api::{Class, ConditionType, Conditions, Health, Reason, VDOConfigStatus};
+use vdo::drivers::{CPI, CSI};
 use vdo::status::{Precondition, Report, fold};
-use vdo::types::{CPI, CSI};
 
 #[test]
 fn status_failing_pods_are_named_first() {

@@ -3,9 +3,9 @@
 use super::{at, cluster, connection, driver, new, trouble, wait};
 use proptest::prelude::*;
 use vdo::api::{Class, ConditionType, Conditions, Health, Reason};
+use vdo::drivers::{CPI, CSI};
 use vdo::health::{DriverHealth, Pods};
 use vdo::status::{Report, Trouble, fold};
-use vdo::types::{CPI, CSI};
 
 pub fn any_reason() -> impl Strategy<Value = Reason> {
     prop::sample::select(Reason::ALL)
@@ -16,7 +16,11 @@ pub fn any_health() -> impl Strategy<Value = Option<DriverHealth>> {
         ready,
         reason,
         message: "m".into(),
-        pods: Pods { ready: 1, wanted: 1 },
+        pods: Pods {
+            ready: 1,
+            wanted: 1,
+            updated: 1,
+        },
         trouble: None,
     }))
 }

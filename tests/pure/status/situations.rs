@@ -2,10 +2,11 @@
 
 use super::{at, cluster, connection, driver, health, healthy, installing, lines, new, settled, trouble, wait};
 use vdo::api::{Class, ConditionType, Conditions, Health, Reason, VDOConfigStatus};
+use vdo::drivers::{CPI, CSI};
 use vdo::facts::Connection;
 use vdo::plan::Drift;
 use vdo::status::{DriverReport, Precondition, Report, fold};
-use vdo::types::{CPI, CSI, ObjectId};
+use vdo::types::ObjectId;
 
 /// Of three connections, the bad one is named, with those who use it.
 #[test]

@@ -10,16 +10,9 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
-use crate::parts::{KUBERNETES_VERSION, Part};
+use crate::csi::source::{self, Changed};
+use crate::parts::{Files, KUBERNETES_VERSION, KWOK_STAGES, Minor, Part, SNAPSHOT_DEFINITIONS};
 use crate::process::tail;
-
-const STAGES: [&str; 5] = [
-    "kustomize/stage/node/fast/node-initialize.yaml",
-    "kustomize/stage/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
-    "kustomize/stage/pod/fast/pod-complete.yaml",
-    "kustomize/stage/pod/fast/pod-delete.yaml",
-    "kustomize/stage/pod/fast/pod-ready.yaml",
-];
 
 const NO_GO: &str = "the test bed builds its parts with Go 1.26 or newer, and no `go` program was found on PATH.
 Get it from https://go.dev/dl/ (unpack the tarball to /usr/local and add /usr/local/go/bin to PATH),
@@ -32,6 +25,7 @@ pub struct Binaries {
     assets: Option<PathBuf>,
     go_env: Vec<(String, String)>,
     quiet: bool,
+    minor: Option<(Minor, PathBuf)>,
 }
 
 impl Binaries {
@@ -53,8 +47,18 @@ impl Binaries {
             assets: None,
             go_env,
             quiet: false,
+            minor: None,
         };
         binaries.with(parts)
+    }
+
+    /// The same, with the control plane of another minor, which is kept in a folder beside the others.
+    pub(crate) fn ensure_of(minor: Minor, parts: &[Part]) -> Result<Self> {
+        let binaries = Self::default_folder(false)?;
+        let name = format!("kubernetes-{}-{}", minor.version, &hash_modules([minor.module])?[..12]);
+        let folder = binaries.folder.with_file_name(name);
+        let minor = Some((minor, folder));
+        Self { minor, ..binaries }.with(parts)
     }
 
     /// The same, for a caller who tells people about it.
@@ -69,6 +73,7 @@ impl Binaries {
             assets: std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from),
             go_env: Vec::new(),
             quiet,
+            minor: None,
         })
     }
 
@@ -77,7 +82,10 @@ impl Binaries {
         if missing.is_empty() {
             return Ok(self);
         }
-        fs::create_dir_all(&self.folder).with_context(|| format!("folder {}", self.folder.display()))?;
+        for part in &missing {
+            let folder = self.folder_of(*part);
+            fs::create_dir_all(folder).with_context(|| format!("folder {}", folder.display()))?;
+        }
         let lock = File::create(self.folder.join("lock")).context("build lock")?;
         lock.lock().context("build lock")?;
         for part in missing {
@@ -88,13 +96,30 @@ impl Binaries {
 
     /// The file of one part.
     pub fn path(&self, part: Part) -> PathBuf {
-        let own = || self.folder.join(part.file_name());
+        let own = || self.folder_of(part).join(part.file_name());
         match &self.assets {
-            Some(assets) if part.is_envtest_asset() => Some(assets.join(part.file_name()))
+            Some(assets) if part.is_envtest_asset() && self.minor_of(part).is_none() => Some(assets.join(part.file_name()))
                 .filter(|file| file.is_file())
                 .unwrap_or_else(own),
             _ => own(),
         }
+    }
+
+    fn minor_of(&self, part: Part) -> Option<&(Minor, PathBuf)> {
+        self.minor.as_ref().filter(|_| part.is_of_the_control_plane())
+    }
+
+    fn folder_of(&self, part: Part) -> &Path {
+        self.minor_of(part).map_or(&self.folder, |(_, folder)| folder)
+    }
+
+    fn module_of(&self, part: Part) -> &'static str {
+        self.minor_of(part).map_or(part.module(), |(minor, _)| minor.module)
+    }
+
+    /// The version of the control plane.
+    pub(crate) fn kubernetes(&self) -> &'static str {
+        self.minor.as_ref().map_or(KUBERNETES_VERSION, |(minor, _)| minor.version)
     }
 
     /// The folder that holds them.
@@ -104,27 +129,33 @@ impl Binaries {
 
     /// kwok's stage files: what becomes of nodes and pods.
     pub fn kwok_stages(&self) -> Result<Vec<PathBuf>> {
-        let mut files: Vec<PathBuf> = STAGES
+        self.files(KWOK_STAGES)
+    }
+
+    /// The definitions of snapshots.
+    pub fn snapshot_definitions(&self) -> Result<Vec<PathBuf>> {
+        self.files(SNAPSHOT_DEFINITIONS)
+    }
+
+    fn files(&self, of: Files) -> Result<Vec<PathBuf>> {
+        let mut files: Vec<PathBuf> = of
+            .paths
             .iter()
-            .map(|stage| self.folder.join("kwok-stages").join(file_name(stage)))
+            .map(|path| self.folder.join(of.folder).join(file_name(path)))
             .collect();
         files.sort();
         match files.iter().find(|file| !file.is_file()) {
             None => Ok(files),
-            Some(file) => bail!(
-                "kwok stage {} is missing; remove {} and build again",
-                file.display(),
-                self.folder.display()
-            ),
+            Some(file) => bail!("{} is missing; remove {} and build again", file.display(), self.folder.display()),
         }
     }
 
     /// The same API server, linked again so that it says it is `version`.
     pub fn apiserver_reporting(&self, version: &str) -> Result<PathBuf> {
-        if version == KUBERNETES_VERSION {
+        if version == self.kubernetes() {
             return Ok(self.path(Part::Apiserver));
         }
-        let file = self.folder.join(format!("kube-apiserver-{version}"));
+        let file = self.folder_of(Part::Apiserver).join(format!("kube-apiserver-{version}"));
         if !file.is_file() {
             let lock = File::create(self.folder.join("lock")).context("build lock")?;
             lock.lock().context("build lock")?;
@@ -136,9 +167,13 @@ impl Binaries {
     }
 
     fn ensure_one(&self, part: Part) -> Result<()> {
-        let file = self.folder.join(part.file_name());
+        let file = self.folder_of(part).join(part.file_name());
         if file.is_file() {
             return Ok(());
+        }
+        if self.minor_of(part).is_some() {
+            // The folder's name says which module it is from.
+            return self.build(part, self.kubernetes(), &file);
         }
         let stamp = hash_modules([part.module()])?;
         if !self.reuse(part, &stamp)? {
@@ -162,13 +197,14 @@ impl Binaries {
                 assets: None,
                 go_env: Vec::new(),
                 quiet: true,
+                minor: None,
             };
             let same = fs::read_to_string(other.stamp(part)).is_ok_and(|text| text == stamp);
             if !same || !other.path(part).is_file() {
                 continue;
             }
-            if part == Part::Kwok {
-                copy_stages(&other.folder.join("kwok-stages"), &self.folder, |stage| file_name(stage).into())?;
+            if let Some(files) = part.files() {
+                copy(files, &other.folder.join(files.folder), &self.folder, |path| file_name(path).into())?;
             }
             fs::copy(other.stamp(part), self.stamp(part))?;
             let file = self.folder.join(part.file_name());
@@ -189,19 +225,20 @@ impl Binaries {
     /// The folder of a Go module's sources. `go list -m` would leave it empty until something has downloaded the module.
     fn download(&self, module: &Path, name: &str) -> Result<PathBuf> {
         let log = self.folder.join("download.log");
-        let answer = self.go(module, &log, &["mod", "download", "-json", name])?;
+        let answer = self.go(module, &log, &[], &["mod", "download", "-json", name])?;
         let answer: serde_json::Value = serde_json::from_str(&answer).with_context(|| format!("download of {name}"))?;
         let folder = answer["Dir"].as_str().filter(|folder| !folder.is_empty());
         Ok(folder.with_context(|| format!("go names no folder for {name}: {answer}"))?.into())
     }
 
-    /// Runs `go` and gives its output. Messages go to `log`.
-    fn go(&self, module: &Path, log: &Path, args: &[&str]) -> Result<String> {
+    /// Runs `go` with these variables and gives its output. Messages go to `log`.
+    fn go(&self, module: &Path, log: &Path, env: &[(&str, &str)], args: &[&str]) -> Result<String> {
         let messages = File::create(log).with_context(|| format!("log file {}", log.display()))?;
         let mut command = Command::new("go");
         command.args(args).current_dir(module).stdin(Stdio::null()).stderr(messages);
         // The checksum database does not know this module; its hash is in go.sum.
         command.env("GONOSUMDB", "k8s.io/cloud-provider-vsphere");
+        command.envs(env.iter().copied());
         command.envs(self.go_env.iter().map(|(name, value)| (name, value)));
         let output = match command.output() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => bail!(NO_GO),
@@ -220,44 +257,50 @@ impl Binaries {
     }
 
     fn build(&self, part: Part, version: &str, file: &Path) -> Result<()> {
-        let module = module_folder().join(part.module());
+        let module = module_folder().join(self.module_of(part));
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        self.say(&format!("building {name} into {}", self.folder.display()));
+        self.say(&format!("building {}", file.display()));
         let started = Instant::now();
-        if part == Part::Kwok {
-            copy_stages(&self.download(&module, "sigs.k8s.io/kwok")?, &self.folder, PathBuf::from)?;
+        if let Some(files) = part.files() {
+            copy(files, &self.download(&module, files.module)?, &self.folder, PathBuf::from)?;
         }
-        let unfinished = self.folder.join(format!("{name}.part"));
+        let unfinished = file.with_file_name(format!("{name}.part"));
         let out = unfinished.to_string_lossy().into_owned();
-        let log = self.folder.join(format!("{name}.log"));
-        self.go(
-            &module,
-            &log,
-            &[
-                "build",
-                "-trimpath",
-                "-buildvcs=false",
-                "-ldflags",
-                &part.ldflags(version),
-                "-o",
-                &out,
-                part.package(),
-            ],
-        )?;
+        let log = file.with_file_name(format!("{name}.log"));
+        let flags = part.ldflags(version);
+        let mut args = vec!["build", "-trimpath", "-buildvcs=false", "-ldflags", &flags, "-o", &out];
+        let changed = source::changed(part).map(|changed| self.lay_down(changed, &module)).transpose()?;
+        args.extend(changed.as_deref());
+        args.push(part.package());
+        let env: &[_] = if part.is_contained() { &[("CGO_ENABLED", "0")] } else { &[] };
+        self.go(&module, &log, env, &args)?;
         fs::rename(&unfinished, file).with_context(|| format!("file {}", file.display()))?;
         self.say(&format!("built {name} in {:.0} s", started.elapsed().as_secs_f32()));
         Ok(())
     }
 }
 
-fn copy_stages(from: &Path, to: &Path, place: impl Fn(&'static str) -> PathBuf) -> Result<()> {
-    let folder = to.join("kwok-stages");
+impl Binaries {
+    /// Lays sources down as they are to be built; gives the argument for `go build`.
+    fn lay_down(&self, changed: Changed, module: &Path) -> Result<String> {
+        let name = changed.module.replace('/', "-");
+        let folder = self.folder.join(format!("{name}-source"));
+        changed.copy(&self.download(module, changed.module)?, &folder)?;
+        let file = self.folder.join(format!("{name}.mod"));
+        fs::write(&file, changed.redirected(&fs::read_to_string(module.join("go.mod"))?, &folder)?)?;
+        fs::copy(module.join("go.sum"), file.with_extension("sum"))?;
+        Ok(format!("-modfile={}", file.display()))
+    }
+}
+
+fn copy(files: Files, from: &Path, to: &Path, place: impl Fn(&'static str) -> PathBuf) -> Result<()> {
+    let folder = to.join(files.folder);
     fs::create_dir_all(&folder)?;
-    for stage in STAGES {
-        let source = from.join(place(stage));
-        let target = folder.join(file_name(stage));
+    for path in files.paths {
+        let source = from.join(place(path));
+        let target = folder.join(file_name(path));
         let _ = fs::remove_file(&target);
-        let text = fs::read(&source).with_context(|| format!("kwok stage {}", source.display()))?;
+        let text = fs::read(&source).with_context(|| format!("file {}", source.display()))?;
         fs::write(&target, text)?;
     }
     Ok(())
@@ -287,6 +330,13 @@ fn hash_modules(names: impl IntoIterator<Item = &'static str>) -> Result<String>
     let folder = module_folder();
     let mut hash = Sha256::new();
     for name in names {
+        for changed in Part::ALL
+            .into_iter()
+            .filter(|part| part.module() == name)
+            .filter_map(source::changed)
+        {
+            hash.update(format!("{changed:?}"));
+        }
         let module = folder.join(name);
         let entries = fs::read_dir(&module).with_context(|| format!("Go module {}", module.display()))?;
         let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();

@@ -13,7 +13,7 @@ use crate::binaries::Binaries;
 use crate::kubeconfig::{self, Proof};
 use crate::layout::{Layout, POLICY};
 use crate::nodes::{self, NodeOptions};
-use crate::parts::{KUBERNETES_VERSION, Part};
+use crate::parts::{Minor, Part};
 use crate::process::Process;
 use crate::wait::{PATIENCE, Probe, until};
 use crate::workdir::Workdir;
@@ -29,10 +29,15 @@ pub struct ClusterOptions {
     pub scheduler: bool,
     /// Runs kwok, which plays nodes and pods.
     pub kwok: bool,
-    /// The version the API server says it is, such as `v1.35.0`. It stays the code of [`KUBERNETES_VERSION`].
+    /// The control plane of another minor.
+    pub minor: Option<Minor>,
+    /// The version the API server says it is, such as `v1.35.0`. It stays the code of the control plane.
     pub reported_version: Option<String>,
     /// More arguments for kube-apiserver.
     pub apiserver_args: Vec<String>,
+    /// Beginnings of image references, such as `ghcr.io/vdo-project/`. kwok leaves pods with such an image alone, and a
+    /// [`NodeAgent`](crate::NodeAgent) runs them.
+    pub images: Vec<String>,
 }
 
 impl Default for ClusterOptions {
@@ -42,8 +47,10 @@ impl Default for ClusterOptions {
             controller_manager: true,
             scheduler: true,
             kwok: true,
+            minor: None,
             reported_version: None,
             apiserver_args: Vec::new(),
+            images: Vec::new(),
         }
     }
 }
@@ -85,7 +92,11 @@ impl Cluster {
     /// Starts a cluster, building the programs first where they are missing, and waits until it can be used.
     pub async fn start(options: ClusterOptions) -> Result<Self> {
         let parts = options.parts();
-        let binaries = tokio::task::spawn_blocking(move || Binaries::ensure(&parts)).await??;
+        let ensure = move || match options.minor {
+            Some(minor) => Binaries::ensure_of(minor, &parts),
+            None => Binaries::ensure(&parts),
+        };
+        let binaries = tokio::task::spawn_blocking(ensure).await??;
         let layout = Layout::prepare(Workdir::new("cluster", options.dir.as_deref())?)?;
         std::fs::write(layout.path("audit-policy.yaml"), POLICY)?;
         let etcd = layout.etcd(&binaries).spawn()?;
@@ -148,6 +159,11 @@ impl Cluster {
     /// The authority that signed the API server's certificate.
     pub fn ca_pem(&self) -> &str {
         self.layout.ca()
+    }
+
+    /// The beginnings of the image references that are left to a node agent.
+    pub(crate) fn images(&self) -> &[String] {
+        &self.options.images
     }
 
     /// The folder with all state and logs.
@@ -221,7 +237,8 @@ impl Cluster {
 
     /// Starts the API server on its old address and waits until it is ready.
     pub async fn start_apiserver(&mut self) -> Result<()> {
-        let version = self.options.reported_version.clone().unwrap_or_else(|| KUBERNETES_VERSION.into());
+        let version = self.options.reported_version.clone();
+        let version = version.unwrap_or_else(|| self.binaries.kubernetes().into());
         let binaries = self.binaries.clone();
         let program = tokio::task::spawn_blocking(move || binaries.apiserver_reporting(&version)).await??;
         self.apiserver = None;
@@ -278,7 +295,7 @@ impl Cluster {
             self.helpers.push(self.layout.scheduler(&self.binaries).spawn()?);
         }
         if self.options.kwok {
-            self.helpers.push(self.layout.kwok(&self.binaries)?.spawn()?);
+            self.helpers.push(self.layout.kwok(&self.binaries, &self.options.images)?.spawn()?);
         }
         Ok(())
     }

@@ -1,12 +1,11 @@
 //! A test bed that stays up for people.
 
-mod manifests;
-mod operator;
+mod images;
 mod screen;
 mod show;
-mod watch;
+mod volume;
 
-pub use operator::{Running, Wanted};
+pub use images::ServedImage;
 pub use show::show;
 
 use std::fmt;
@@ -23,7 +22,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::kubeconfig::{self, Proof};
 use crate::process::tail;
-use crate::{Binaries, Cluster, ClusterOptions, NodeAgent, NodeOptions, Part, Probe, Vcenter, VcenterOptions, Vm, until};
+use crate::{
+    Binaries, Cluster, ClusterOptions, ContainerRun, CsiVersion, NodeAgent, NodeOptions, Part, Probe, Vcenter, VcenterOptions, Vm, until,
+};
 
 /// What the test bed shall have.
 #[derive(Clone, Debug, clap::Args)]
@@ -46,6 +47,20 @@ pub struct Options {
     /// The Kubernetes version the API server reports
     #[arg(long)]
     pub kubernetes_version: Option<String>,
+    /// An image that the nodes can pull: a folder in the OCI image layout. Pods with it are really run
+    #[arg(long = "image", value_name = "REFERENCE=FOLDER")]
+    pub images: Vec<ServedImage>,
+    /// Really runs the controllers of CSI 3.7.3 and 3.7.0, so that claims are bound; other versions are played
+    #[arg(long)]
+    pub csi: bool,
+}
+
+impl Options {
+    /// The programs that this needs.
+    fn parts(&self) -> Vec<Part> {
+        let csi = if self.csi { CSI[0].parts() } else { Vec::new() };
+        PARTS.into_iter().chain(csi).collect()
+    }
 }
 
 /// What runs, as `state.json` says it.
@@ -67,12 +82,21 @@ pub struct State {
     pub node_agent: PathBuf,
     /// The folder with the programs, such as kubectl.
     pub binaries: PathBuf,
-    /// The operator, once somebody has asked for it.
+    /// Beginnings of the references of images whose pods are really run.
     #[serde(default)]
-    pub operator: Option<Running>,
+    pub images: Vec<String>,
+    /// Whether controllers of the CSI driver are really run.
+    #[serde(default)]
+    pub csi: bool,
+    /// The containers that run, or should run, from their images, with the places of their ports.
+    #[serde(default)]
+    pub containers: Vec<ContainerRun>,
 }
 
-/// The programs a demonstration needs.
+/// The versions of the CSI driver that can be run. All have the same programs.
+const CSI: [CsiVersion; 2] = [CsiVersion::Newest, CsiVersion::Newer];
+
+/// The programs that are always needed.
 const PARTS: [Part; 8] = [
     Part::Vcsim,
     Part::Etcd,
@@ -124,9 +148,17 @@ impl fmt::Display for State {
         writeln!(f, "  password   in {}", vcenter.password_file.display())?;
         writeln!(f, "  CA         {}", vcenter.ca_file.display())?;
         writeln!(f, "  SHA-1      {}", vcenter.thumbprint)?;
-        if let Some(operator) = &self.operator {
-            let ended = operator.ended.as_ref().map_or(String::new(), |how| format!(", ended ({how})"));
-            writeln!(f, "operator     http://{}{ended}, log {}", operator.address, operator.log.display())?;
+        for run in &self.containers {
+            let ports: Vec<String> = run.ports.values().map(|place| format!("http://{place}")).collect();
+            let problem = run.problem.as_ref().map_or(String::new(), |problem| format!(", {problem}"));
+            writeln!(
+                f,
+                "pod          {}/{} {}{problem}, log {}",
+                run.namespace,
+                run.pod,
+                ports.join(" "),
+                run.log.display()
+            )?;
         }
         write!(f, "process      {}", self.pid)
     }
@@ -134,7 +166,8 @@ impl fmt::Display for State {
 
 /// Starts a test bed that outlives the caller, or finds the one that runs.
 pub async fn up(options: &Options) -> Result<String> {
-    tokio::task::spawn_blocking(|| Binaries::ensure(&PARTS)).await??;
+    let parts = options.parts();
+    tokio::task::spawn_blocking(move || Binaries::ensure(&parts)).await??;
     let (state, found) = find_or_start(options).await?;
     let dir = options.dir.display();
     Ok(match found {
@@ -148,7 +181,9 @@ async fn find_or_start(options: &Options) -> Result<(State, bool)> {
     std::fs::create_dir_all(&options.dir)?;
     let dir = options.dir.canonicalize()?;
     if running(&dir)? {
-        return Ok((ready(&dir, None).await?, true));
+        let state = ready(&dir, None).await?;
+        images::ask(&dir, &state, &options.images).await?;
+        return Ok((state, true));
     }
     let _ = std::fs::remove_file(dir.join("state.json"));
     let log = File::create(dir.join("testbed.log"))?;
@@ -167,6 +202,12 @@ async fn find_or_start(options: &Options) -> Result<(State, bool)> {
     ]);
     if let Some(version) = &options.kubernetes_version {
         command.args(["--kubernetes-version", version]);
+    }
+    for image in &options.images {
+        command.arg("--image").arg(image.argument());
+    }
+    if options.csi {
+        command.arg("--csi");
     }
     // Not in a group of its own yet: setsid would fork, and this would not be the process that holds the test bed.
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
@@ -282,7 +323,10 @@ pub async fn run(options: &Options) -> Result<()> {
                     break Err(anyhow!("the folder {} is gone", dir.display()));
                 }
                 // Half a test bed helps nobody; an operator that has ended is something to look at.
-                let whole = bed.cluster.check().and_then(|()| bed.vcenter.check()).and_then(|()| bed.tend(&dir));
+                let mut whole = bed.cluster.check().and_then(|()| bed.vcenter.check()).and_then(|()| bed.tend(&dir));
+                if whole.is_ok() {
+                    whole = images::tend(&bed.agent, &dir).await;
+                }
                 if whole.is_err() {
                     break whole;
                 }
@@ -305,7 +349,9 @@ impl State {
 
 impl Bed {
     fn tend(&mut self, dir: &Path) -> Result<()> {
-        if self.operator.tend(&mut self.state.operator)? {
+        let containers = self.agent.containers();
+        if containers != self.state.containers {
+            self.state.containers = containers;
             self.state.write(dir)?;
         }
         Ok(())
@@ -313,9 +359,8 @@ impl Bed {
 }
 
 struct Bed {
-    operator: operator::Keeper,
     state: State,
-    _agent: NodeAgent,
+    agent: NodeAgent,
     vcenter: Vcenter,
     cluster: Cluster,
 }
@@ -335,9 +380,12 @@ async fn start(options: &Options, dir: &Path) -> Result<Bed> {
         dir: Some(dir.join("vcenter")),
         ..VcenterOptions::default()
     };
+    let csi: &[CsiVersion] = if options.csi { &CSI } else { &[] };
+    let csi_images = csi.iter().map(|version| version.claim().to_owned());
     let cluster_options = ClusterOptions {
         dir: Some(dir.join("cluster")),
         reported_version: options.kubernetes_version.clone(),
+        images: options.images.iter().map(ServedImage::claim).chain(csi_images).collect(),
         ..ClusterOptions::default()
     };
     let (vcenter, cluster) = tokio::try_join!(Vcenter::start(vcenter_options), Cluster::start(cluster_options))?;
@@ -345,6 +393,10 @@ async fn start(options: &Options, dir: &Path) -> Result<Bed> {
         cluster.add_node(node.clone()).await?;
     }
     let agent = NodeAgent::start(&cluster).await?;
+    images::serve(&agent, &options.images).await?;
+    for version in csi {
+        agent.serve_csi(*version).await?;
+    }
     let kubeconfig = dir.join("admin.kubeconfig");
     std::fs::copy(cluster.kubeconfig(), &kubeconfig)?;
     let state = State {
@@ -367,12 +419,13 @@ async fn start(options: &Options, dir: &Path) -> Result<Bed> {
         audit_log: cluster.audit().path().to_owned(),
         node_agent: agent.dir().to_owned(),
         binaries: cluster.binaries().path(Part::Kubectl).parent().unwrap_or(dir).to_owned(),
-        operator: None,
+        images: options.images.iter().map(ServedImage::claim).collect(),
+        csi: options.csi,
+        containers: Vec::new(),
     };
     Ok(Bed {
-        operator: operator::Keeper::new(dir)?,
         state,
-        _agent: agent,
+        agent,
         vcenter,
         cluster,
     })

@@ -3,7 +3,7 @@
 //! * [`Cluster`]: real etcd, kube-apiserver, kube-controller-manager and kube-scheduler; nodes and pods played by kwok.
 //! * [`Vcenter`]: a simulated vCenter with named virtual machines, a checked password and certificates of any kind.
 //! * [`soap`]: a proxy in front of it, for what it is too kind to do.
-//! * [`NodeAgent`]: runs the real vSphere cloud provider for its pods, and registers the CSI driver on nodes.
+//! * [`NodeAgent`]: runs the real vSphere cloud provider for its pods, registers the CSI driver on nodes, and runs containers of images.
 //! * [`AuditLog`]: what was asked of the API server.
 //! * [`Proxy`]: numbers the writes of a client and makes its requests fail.
 //! * [`Helm`]: the real one.
@@ -17,7 +17,10 @@ mod audit;
 mod binaries;
 mod clock;
 mod cluster;
+mod cns;
+mod csi;
 pub mod demo;
+mod enter;
 mod etcd;
 mod helm;
 mod kubeconfig;
@@ -36,20 +39,22 @@ mod vcenter;
 mod wait;
 mod workdir;
 
-pub use agent::{CpiRun, NodeAgent};
+pub use agent::{ContainerRun, CpiRun, Isolation, NodeAgent};
 pub use apply::{FIELD_MANAGER, apply};
 pub use audit::{AuditLog, Entry, Mark, Requests};
 pub use binaries::Binaries;
 pub use clock::Clock;
 pub use cluster::{Cluster, ClusterOptions};
+pub use csi::{CSI_IMAGES, CsiVersion, start_snapshots};
+pub use enter::{enter, try_out};
 pub use helm::Helm;
 pub use kubeconfig::client;
 pub use nodes::{NodeOptions, UNINITIALIZED};
 pub use oracle::{Grammar, parsed, parsed_many};
-pub use parts::{KUBERNETES_VERSION, Part};
+pub use parts::{KUBERNETES_VERSION, MINORS, Minor, Part};
 pub use pki::{Authority, Leaf, Validity};
 pub use process::{Launch, Process};
 pub use proxy::{Act, Call, Cut, Handled, Proxy};
-pub use stages::TROUBLE;
+pub use stages::{NO_NETWORK, NO_NETWORK_SAYS, TROUBLE};
 pub use vcenter::{Logins, Vcenter, VcenterOptions, Vm};
 pub use wait::{PATIENCE, Probe, until};

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
 use vdo_testbed::{Binaries, Part, demo};
 
@@ -42,6 +42,15 @@ enum Command {
     },
     /// Runs a test bed in the foreground until it is interrupted
     Run(demo::Options),
+    /// Becomes the container that the file describes; the node agent calls it
+    #[command(hide = true)]
+    Enter {
+        /// The file; with --try a folder that is entered, and left at once
+        path: PathBuf,
+        /// Only sees whether this machine permits it
+        #[arg(long = "try")]
+        trial: bool,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -51,9 +60,16 @@ struct At {
     dir: PathBuf,
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    match answer(Cli::parse().command).await {
+fn main() -> ExitCode {
+    let answer = match Cli::parse().command {
+        // Before there are other threads.
+        Command::Enter { path, trial: true } => vdo_testbed::try_out(&path).map(|()| String::new()),
+        Command::Enter { path, trial: false } => vdo_testbed::enter(&path).map(|never| match never {}),
+        command => tokio::runtime::Runtime::new()
+            .map_err(Into::into)
+            .and_then(|runtime| runtime.block_on(answer(command))),
+    };
+    match answer {
         Ok(answer) => {
             // A reader who has seen enough, such as `head`, is no failure.
             let _ = write!(std::io::stdout(), "{answer}");
@@ -84,6 +100,7 @@ async fn answer(command: Command) -> Result<String> {
             demo::run(&options).await?;
             String::from("the test bed has ended")
         }
+        Command::Enter { .. } => bail!("a container is entered before there are other threads"),
     };
     Ok(format!("{answer}\n"))
 }

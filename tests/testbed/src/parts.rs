@@ -3,6 +3,58 @@
 /// The Kubernetes version of the control plane.
 pub const KUBERNETES_VERSION: &str = "v1.34.4";
 
+/// A control plane of another minor. It is built on demand, from a Go module of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Minor {
+    /// Its version, such as `v1.35.4`.
+    pub version: &'static str,
+    pub(crate) module: &'static str,
+}
+
+/// Those that can be built.
+pub const MINORS: [Minor; 2] = [
+    Minor {
+        version: "v1.33.13",
+        module: "controlplane-1.33",
+    },
+    Minor {
+        version: "v1.35.4",
+        module: "controlplane-1.35",
+    },
+];
+
+/// Files of a Go module, and the folder in which the test bed keeps them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Files {
+    pub(crate) module: &'static str,
+    pub(crate) folder: &'static str,
+    pub(crate) paths: &'static [&'static str],
+}
+
+/// What becomes of nodes and pods.
+pub(crate) const KWOK_STAGES: Files = Files {
+    module: "sigs.k8s.io/kwok",
+    folder: "kwok-stages",
+    paths: &[
+        "kustomize/stage/node/fast/node-initialize.yaml",
+        "kustomize/stage/node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
+        "kustomize/stage/pod/fast/pod-complete.yaml",
+        "kustomize/stage/pod/fast/pod-delete.yaml",
+        "kustomize/stage/pod/fast/pod-ready.yaml",
+    ],
+};
+
+/// The definitions of snapshots, which a cluster that has them got from its administrator.
+pub(crate) const SNAPSHOT_DEFINITIONS: Files = Files {
+    module: "github.com/kubernetes-csi/external-snapshotter/client/v8",
+    folder: "snapshot-definitions",
+    paths: &[
+        "config/crd/snapshot.storage.k8s.io_volumesnapshotclasses.yaml",
+        "config/crd/snapshot.storage.k8s.io_volumesnapshotcontents.yaml",
+        "config/crd/snapshot.storage.k8s.io_volumesnapshots.yaml",
+    ],
+};
+
 /// One program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
@@ -26,11 +78,31 @@ pub enum Part {
     Vcsim,
     /// The drivers' own configuration parsers.
     Gcfgcheck,
+    /// The real vSphere CSI driver, 3.7.0.
+    CsiDriver,
+    /// Its syncer.
+    CsiSyncer,
+    /// csi-attacher, which runs beside the driver.
+    CsiAttacher,
+    /// csi-provisioner.
+    CsiProvisioner,
+    /// csi-resizer.
+    CsiResizer,
+    /// csi-snapshotter.
+    CsiSnapshotter,
+    /// snapshot-controller, of which a cluster has one for all drivers.
+    SnapshotController,
+    /// What stands in for livenessprobe, of which the module proxy has no version.
+    CsiLiveness,
+    /// The real vSphere CSI driver, 3.3.1.
+    OldCsiDriver,
+    /// Its syncer.
+    OldCsiSyncer,
 }
 
 impl Part {
     /// All parts, cheap ones first.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 20] = [
         Self::Gcfgcheck,
         Self::Vcsim,
         Self::Etcd,
@@ -41,6 +113,16 @@ impl Part {
         Self::Kwok,
         Self::Cpi,
         Self::Helm,
+        Self::CsiLiveness,
+        Self::CsiAttacher,
+        Self::CsiProvisioner,
+        Self::CsiResizer,
+        Self::CsiSnapshotter,
+        Self::SnapshotController,
+        Self::CsiDriver,
+        Self::CsiSyncer,
+        Self::OldCsiDriver,
+        Self::OldCsiSyncer,
     ];
 
     /// What a cluster needs.
@@ -59,6 +141,16 @@ impl Part {
             Self::Helm => "helm",
             Self::Vcsim => "vcsim",
             Self::Gcfgcheck => "gcfgcheck",
+            Self::CsiDriver => "vsphere-csi",
+            Self::CsiSyncer => "vsphere-syncer",
+            Self::CsiAttacher => "csi-attacher",
+            Self::CsiProvisioner => "csi-provisioner",
+            Self::CsiResizer => "csi-resizer",
+            Self::CsiSnapshotter => "csi-snapshotter",
+            Self::SnapshotController => "snapshot-controller",
+            Self::CsiLiveness => "livenessprobe",
+            Self::OldCsiDriver => "vsphere-csi-3.3.1",
+            Self::OldCsiSyncer => "vsphere-syncer-3.3.1",
         }
     }
 
@@ -67,6 +159,15 @@ impl Part {
         match self {
             Self::Apiserver | Self::ControllerManager | Self::Scheduler | Self::Kubectl => "controlplane",
             Self::Cpi => "cpi",
+            Self::CsiDriver
+            | Self::CsiSyncer
+            | Self::CsiAttacher
+            | Self::CsiProvisioner
+            | Self::CsiResizer
+            | Self::CsiSnapshotter
+            | Self::SnapshotController
+            | Self::CsiLiveness => "csi",
+            Self::OldCsiDriver | Self::OldCsiSyncer => "csi-3.3",
             other => other.file_name(),
         }
     }
@@ -82,7 +183,33 @@ impl Part {
             Self::Kwok => "sigs.k8s.io/kwok/cmd/kwok",
             Self::Cpi => "k8s.io/cloud-provider-vsphere/cmd/vsphere-cloud-controller-manager",
             Self::Helm => "helm.sh/helm/v3/cmd/helm",
-            Self::Vcsim | Self::Gcfgcheck => ".",
+            Self::CsiDriver | Self::OldCsiDriver => "sigs.k8s.io/vsphere-csi-driver/v3/cmd/vsphere-csi",
+            Self::CsiSyncer | Self::OldCsiSyncer => "sigs.k8s.io/vsphere-csi-driver/v3/cmd/syncer",
+            Self::CsiAttacher => "github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher",
+            Self::CsiProvisioner => "github.com/kubernetes-csi/external-provisioner/v5/cmd/csi-provisioner",
+            Self::CsiResizer => "github.com/kubernetes-csi/external-resizer/cmd/csi-resizer",
+            Self::CsiSnapshotter => "github.com/kubernetes-csi/external-snapshotter/v8/cmd/csi-snapshotter",
+            Self::SnapshotController => "github.com/kubernetes-csi/external-snapshotter/v8/cmd/snapshot-controller",
+            Self::Vcsim | Self::Gcfgcheck | Self::CsiLiveness => ".",
+        }
+    }
+
+    /// Whether it runs in a root file system of its own, without the libraries of this machine.
+    pub(crate) fn is_contained(self) -> bool {
+        matches!(self.module(), "csi" | "csi-3.3")
+    }
+
+    /// Whether another minor of Kubernetes has a program of its own for it. kubectl talks to all.
+    pub(crate) fn is_of_the_control_plane(self) -> bool {
+        matches!(self, Self::Apiserver | Self::ControllerManager | Self::Scheduler)
+    }
+
+    /// The files of a Go module that come with the program.
+    pub(crate) fn files(self) -> Option<Files> {
+        match self {
+            Self::Kwok => Some(KWOK_STAGES),
+            Self::SnapshotController => Some(SNAPSHOT_DEFINITIONS),
+            _ => None,
         }
     }
 

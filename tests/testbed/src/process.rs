@@ -165,6 +165,14 @@ impl Process {
         Ok(all)
     }
 
+    /// The child's own process, if it runs: that of the group which is no shell of the keeper.
+    pub(crate) fn program(&self) -> Option<u32> {
+        let exe = |process: u32| std::fs::read_link(format!("/proc/{process}/exe")).ok();
+        let shell = exe(self.group())?;
+        let family = self.family().ok()?;
+        family.into_iter().find(|process| exe(*process).is_some_and(|exe| exe != shell))
+    }
+
     /// How the child ended, if it has.
     pub fn exited(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()

@@ -51,6 +51,8 @@ pub enum Act {
     LoseAnswer,
     /// A list is answered as it would have been at this resource version.
     At(u64),
+    /// It is passed on when [`Proxy::pass_held`] is called; everything else goes on meanwhile.
+    Hold,
     /// It is not passed on, and from this instant nothing is: the moment to kill the client.
     StopBefore,
     /// It is passed on and carried out, and from this instant nothing else is passed on and nothing is answered.
@@ -83,11 +85,15 @@ struct Shared {
     acceptor: TlsAcceptor,
     connector: TlsConnector,
     judge: Mutex<Arc<Judge>>,
+    /// What it says the version of the API server is.
+    version: Mutex<Option<String>>,
     book: Mutex<Book>,
     /// Nothing is passed on.
     closed: Mutex<bool>,
     /// A request that was to stop everything has been dealt with.
     stopped: watch::Sender<bool>,
+    /// Changes when requests that are held are passed on.
+    passing: watch::Sender<()>,
     streams: stream::Streams,
 }
 
@@ -128,9 +134,11 @@ impl Proxy {
             acceptor: TlsAcceptor::from(Arc::new(ends)),
             connector: TlsConnector::from(Arc::new(begins)),
             judge: Mutex::new(Arc::new(|_| Act::Pass)),
+            version: Mutex::default(),
             book: Mutex::default(),
             closed: Mutex::new(false),
             stopped: watch::Sender::new(false),
+            passing: watch::Sender::new(()),
             streams: stream::Streams::new(),
         });
         let port = Port::claim()?;
@@ -198,6 +206,11 @@ impl Proxy {
         self.shared.stopped.send_replace(false);
     }
 
+    /// Passes on the requests that are held.
+    pub fn pass_held(&self) {
+        self.shared.passing.send_replace(());
+    }
+
     /// What was handled since [`Self::begin`], in the order in which it ended.
     pub fn handled(&self) -> Vec<Handled> {
         lock(&self.shared.book).handled.clone()
@@ -221,6 +234,17 @@ impl Proxy {
     /// Lets all watches say what they have held back, and go on.
     pub fn release(&self) {
         self.shared.streams.hold(None);
+    }
+
+    /// Says that the API server is another version from now on, and ends all watches, as a load balancer does that leads to another server.
+    pub fn report_version(&self, version: &str) {
+        self.report_version_to_questions(version);
+        self.cut(Cut::End, |_| true);
+    }
+
+    /// Says that the API server is another version from now on; watches go on.
+    pub fn report_version_to_questions(&self, version: &str) {
+        *lock(&self.shared.version) = Some(version.to_owned());
     }
 
     /// How many watches run of those that `filter` wants.

@@ -72,6 +72,15 @@ struct State {
     seen: Mutex<Seen>,
 }
 
+/// What one kind of client has done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Client {
+    /// How often it tried to log in.
+    pub logins: Logins,
+    /// The sessions that it began and did not end.
+    pub sessions: BTreeSet<String>,
+}
+
 /// What was seen, and what shall be done next.
 #[derive(Debug, Default)]
 struct Seen {
@@ -79,6 +88,10 @@ struct Seen {
     calls: BTreeMap<String, u64>,
     logins: BTreeMap<String, Logins>,
     agents: BTreeSet<String>,
+    /// What each user agent has done, by its name without the version.
+    clients: BTreeMap<String, Client>,
+    /// The only password of a user, where it is not as the vCenter has it.
+    passwords: BTreeMap<String, String>,
     model: Model,
 }
 
@@ -168,6 +181,16 @@ impl SoapProxy {
         self.state.seen().agents.clone()
     }
 
+    /// What the clients with this user agent have done; the name is what stands before the version.
+    pub fn client(&self, agent: &str) -> Client {
+        self.state.seen().clients.get(agent).cloned().unwrap_or_default()
+    }
+
+    /// From now on this is the only password of a user, of those that the vCenter knows. Sessions go on, as in a real one.
+    pub fn set_password(&self, user: &str, password: &str) {
+        self.state.seen().passwords.insert(user.into(), password.into());
+    }
+
     /// The sessions that were begun and not ended.
     pub fn sessions(&self) -> Sessions {
         self.state.seen().model.sessions()
@@ -175,7 +198,9 @@ impl SoapProxy {
 
     /// Ends every session, as an idle time does.
     pub fn end_sessions(&self) {
-        self.state.seen().model.end_sessions();
+        let mut seen = self.state.seen();
+        seen.model.end_sessions();
+        seen.clients.values_mut().for_each(|client| client.sessions.clear());
     }
 
     /// The time in which failures count and locks last goes on by this much.

@@ -12,29 +12,74 @@ const OWN: [(&str, &str); 2] = [
     ("pod-crashes.yaml", include_str!("stages/pod-crashes.yaml")),
 ];
 
+/// Where the conditions of a stage begin, in kwok's files and in ours.
+const MATCH: &str = "    matchExpressions:\n";
+
 /// Pods whose image cannot be pulled must not become ready. Indented as in kwok's file.
-const NOT_INVALID: &str = "    matchExpressions:
-    - key: '.spec.containers.[].image | select( test(\"^[^/]*[.]invalid(:[0-9]+)?/\") )'
+const NOT_INVALID: &str = "    - key: '.spec.containers.[].image | select( test(\"^[^/]*[.]invalid(:[0-9]+)?/\") )'
       operator: 'DoesNotExist'
 ";
 
-/// Writes the stage files of one cluster.
-pub(crate) fn write(kwok: &[PathBuf], folder: &Path) -> Result<Vec<PathBuf>> {
+/// The annotation of a node whose kubelet, played by a test, reports no pod network.
+pub const NO_NETWORK: &str = "testbed/no-network";
+
+/// What the kubelet of such a node says.
+pub const NO_NETWORK_SAYS: &str = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network \
+                                   plugin returns error: cni plugin not initialized";
+
+/// What such a node says of itself stays.
+const NOT_WITHOUT_NETWORK: &str = "    - key: '.metadata.annotations[\"testbed/no-network\"]'
+      operator: 'DoesNotExist'
+";
+
+/// Writes the stage files of one cluster. Pods with an image that begins like one of `images` are left alone.
+pub(crate) fn write(kwok: &[PathBuf], images: &[String], folder: &Path) -> Result<Vec<PathBuf>> {
     std::fs::create_dir_all(folder)?;
+    let not_ours = not_ours(images)?;
     let mut files = Vec::new();
-    for source in kwok {
-        let mut text = std::fs::read_to_string(source).with_context(|| format!("kwok stage {}", source.display()))?;
-        if source.ends_with("pod-ready.yaml") {
-            let changed = text.replacen("    matchExpressions:\n", NOT_INVALID, 1);
-            ensure!(changed != text, "kwok stage {} has another form than expected", source.display());
+    let mut add = |name: &str, mut text: String| {
+        let more = [
+            ("pod-ready.yaml", NOT_INVALID),
+            ("pod-", &not_ours),
+            ("node-initialize.yaml", NOT_WITHOUT_NETWORK),
+        ];
+        for (_, expression) in more
+            .iter()
+            .filter(|(of, expression)| name.starts_with(of) && !expression.is_empty())
+        {
+            let changed = text.replacen(MATCH, &format!("{MATCH}{expression}"), 1);
+            ensure!(changed != text, "stage {name} has another form than expected");
             text = changed;
         }
-        files.push(put(folder, &source.file_name().unwrap_or_default().to_string_lossy(), &text)?);
+        files.push(put(folder, name, &text)?);
+        Ok(())
+    };
+    for source in kwok {
+        let text = std::fs::read_to_string(source).with_context(|| format!("kwok stage {}", source.display()))?;
+        add(&source.file_name().unwrap_or_default().to_string_lossy(), text)?;
     }
     for (name, text) in OWN {
-        files.push(put(folder, name, text)?);
+        add(name, text.to_owned())?;
     }
     Ok(files)
+}
+
+/// The condition that no image of a pod begins like one of these.
+fn not_ours(images: &[String]) -> Result<String> {
+    if images.is_empty() {
+        return Ok(String::new());
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || "./:_-".contains(c);
+    for image in images {
+        ensure!(
+            !image.is_empty() && image.chars().all(plain),
+            "{image:?} is no beginning of an image reference"
+        );
+    }
+    let any = images.join("|").replace('.', "[.]");
+    Ok(format!(
+        "    - key: '.spec.containers.[].image | select( test(\"^({any})\") )'\n      operator: 'DoesNotExist'\n"
+    ))
 }
 
 fn put(folder: &Path, name: &str, text: &str) -> Result<PathBuf> {

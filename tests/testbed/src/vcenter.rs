@@ -194,6 +194,12 @@ impl Vcenter {
         Ok(())
     }
 
+    /// Restarts it so that it says it is another version.
+    pub async fn report_version(&mut self, version: &str) -> Result<()> {
+        self.options.version = version.into();
+        self.resume().await
+    }
+
     fn launch(&self, output: &Path) -> Launch {
         // It keeps the contents of datastores in files, and leaves them there when it is killed.
         let folder = self.workdir.path().to_string_lossy();

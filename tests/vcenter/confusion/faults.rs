@@ -260,7 +260,7 @@ fn credentials() -> Vec<Case> {
             "vcenter-ca",
             |s| s.trust = Some(Err(no_ca())),
         ),
-        case("no Secret", CredentialsFound, SecretNotFound, "create it", |s| {
+        case("no Secret", CredentialsFound, SecretNotFound, "Create it", |s| {
             s.credentials = Err(ReconcileError::SecretNotFound {
                 connection: "vc1".into(),
                 name: "vc1-credentials".into(),

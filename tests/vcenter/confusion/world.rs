@@ -9,13 +9,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use vdo::api::{ConditionType, Reason, VsphereCloudConfig, VsphereCloudConfigSpec};
+use vdo::drivers::{CPI, CSI};
 use vdo::facts::StoredCredentials;
 use vdo::facts::{Credentials, Node};
 use vdo::fetch::{Library, Store};
 use vdo::matrix::Index;
 use vdo::reconcile::ReconcileError;
 use vdo::reconcile::connection::{Inputs, Permission, inspect, known_index};
-use vdo::types::{CPI, CSI, Secret, Trust};
+use vdo::types::{Secret, Trust};
 use vdo::vsphere::{Feature, Requirements};
 use vdo::vsphere::{Inspection, InspectionRequest, coverage, cross_checks, fold_status};
 use vdo_testbed::soap::{Lockout, Rule, SoapOptions, SoapProxy};
@@ -180,6 +181,7 @@ impl World {
             alone: true,
             surplus: false,
             index: self.index.clone(),
+            claim: None,
         };
         let look = inspect(&object, &inputs, question.clone(), Permission::Given).await;
         let cross_checks = match &setting.other {

@@ -1,6 +1,6 @@
 //! Whether the charts that an index names are there, are what the index says, and have the images that it lists.
 
-use super::super::super::failure::sentence;
+use super::super::super::error::sentence;
 use crate::chart::{self, Context};
 use crate::fetch::{FetchError, Store};
 use crate::matrix::lint::{Promise, Report};

@@ -10,6 +10,7 @@ use kube::api::{Api, PostParams};
 use kube::{Client, ResourceExt};
 
 use super::view::View;
+use crate::nodes::UNINITIALIZED;
 
 const DRIVER: &str = "csi.vsphere.vmware.com";
 
@@ -60,7 +61,13 @@ fn has_driver(object: &CSINode) -> bool {
 
 async fn add(client: &Client, name: &str) -> Result<()> {
     let node: Node = Api::all(client.clone()).get(name).await?;
-    let provider_id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
+    let spec = node.spec.as_ref();
+    let taints = spec.and_then(|spec| spec.taints.as_deref()).unwrap_or_default();
+    if taints.iter().any(|taint| taint.key == UNINITIALIZED) {
+        // The plugin reads the UUID of its machine from the firmware; here it is known from the provider ID alone. The next look tries again.
+        return Ok(());
+    }
+    let provider_id = spec.and_then(|spec| spec.provider_id.as_deref());
     let node_id = provider_id.and_then(|id| id.strip_prefix("vsphere://")).unwrap_or(name).to_owned();
     let driver = CSINodeDriver {
         name: DRIVER.into(),

@@ -67,6 +67,16 @@ impl View {
         self.pods.complete && self.csi_nodes.complete
     }
 
+    /// All pods.
+    pub(super) fn pods(&self) -> impl Iterator<Item = &Pod> {
+        self.pods.objects.values()
+    }
+
+    /// The pod with this UID.
+    pub(super) fn pod(&self, uid: &str) -> Option<&Pod> {
+        self.pods.objects.get(uid)
+    }
+
     /// Pods that run and are not about to go.
     pub(super) fn running_pods(&self) -> impl Iterator<Item = &Pod> {
         let running = |pod: &&Pod| pod.status.as_ref().and_then(|s| s.phase.as_deref()) == Some("Running");

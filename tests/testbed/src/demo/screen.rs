@@ -4,11 +4,6 @@ use std::fmt::Display;
 use std::io::{IsTerminal, Write, stdout};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
-use tokio::time::sleep;
-
-use crate::wait::Probe;
-
 const PAUSE: Duration = Duration::from_millis(200);
 const WHEEL: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
@@ -46,23 +41,10 @@ impl Screen {
         self.said = text;
     }
 
-    /// Something that takes a moment: shown on a terminal only.
-    pub(super) fn passing(&mut self, text: impl Display) {
-        if self.live {
-            self.doing(text);
-        }
-    }
-
     /// A step is done.
     pub(super) fn done(&mut self, text: impl Display) {
         self.clear();
         self.put(&format!("{} ✓ {text}\n", self.time()));
-    }
-
-    /// More about the step that is done.
-    pub(super) fn note(&mut self, text: impl Display) {
-        self.clear();
-        self.put(&format!("{:>10}{text}\n", ""));
     }
 
     /// Text of others, or for the end.
@@ -77,23 +59,6 @@ impl Screen {
             self.put("\r\x1b[K");
         }
         self.said.clear();
-    }
-
-    /// Asks `probe` until it gives a value, and shows what it says is missing. It fails at once on an error, and after
-    /// `patience` with what was missing last.
-    pub(super) async fn until<T>(&mut self, patience: Duration, mut probe: impl AsyncFnMut() -> Result<Probe<T>>) -> Result<T> {
-        let deadline = Instant::now() + patience;
-        loop {
-            let missing = match probe().await? {
-                Probe::Ready(value) => return Ok(value),
-                Probe::NotYet(missing) => missing,
-            };
-            if Instant::now() >= deadline {
-                bail!("gave up after {} s: {missing}", patience.as_secs());
-            }
-            self.doing(missing);
-            sleep(PAUSE).await;
-        }
     }
 
     /// Shows `text` for as long as `work` takes.

@@ -1,20 +1,16 @@
 //! The demonstration: from nothing to healthy drivers, step by step, with everything left up to be looked at.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use kube::Client;
 
 use super::screen::Screen;
-use super::watch::{Watch, operator_runs};
-use super::{Options, PARTS, State, Wanted, manifests};
+use super::{Options, ServedImage, State, volume};
 use crate::audit::{AuditLog, Entry, Mark};
-use crate::{Binaries, Cluster, Probe};
+use crate::{Binaries, Cluster, Part};
 
 pub(super) const NAMESPACE: &str = "vmware-system-vdo";
-const ACCOUNT: &str = "vdo-operator";
 const OPERATOR: &str = "system:serviceaccount:vmware-system-vdo:vdo-operator";
 
 /// Shows it. Where everything is as it should be, nothing is written.
@@ -43,8 +39,15 @@ struct Show {
 impl Show {
     async fn run(&mut self, options: &Options) -> Result<()> {
         let programs = tools()?;
+        let (served, image) = image(&programs)?;
+        let unconfined = volume::hindered(&self.dir)?;
+        let options = &Options {
+            images: vec![served],
+            csi: unconfined.is_none(),
+            ..options.clone()
+        };
         self.step = "programs of the test bed";
-        self.build().await?;
+        self.build(&options.parts()).await?;
 
         self.step = "test bed";
         let doing = match super::running(&self.dir)? {
@@ -63,39 +66,30 @@ impl Show {
         let audit = AuditLog::new(state.audit_log.clone(), client.clone());
         let begin = audit.mark().await?;
 
-        self.step = "namespace, definitions and rights";
-        self.apply(&client, &manifests::installation()?, "namespace, definitions and rights of deploy/")
-            .await?;
-        self.step = "operator";
-        let state = self.operator(state, programs.join("vdo-operator")).await?;
-        self.step = "samples";
-        self.apply(
-            &client,
-            &manifests::samples(&state.vcenter)?,
-            "Secret, connection and VDOConfig of deploy/samples/",
-        )
-        .await?;
-
-        let dir = self.dir.clone();
-        let mut watch = Watch::new(&client, &dir);
-        self.step = "choice of versions";
-        watch.chosen(&mut self.screen).await?;
-        self.step = "initialised nodes";
-        watch.initialised(&mut self.screen).await?;
-        self.step = "CSI controller";
-        watch.controller(&mut self.screen).await?;
-        self.step = "VDOConfig Ready";
-        watch.ready(&mut self.screen).await?;
+        self.step = "vdoctl deploy";
+        self.deploy(&state, &programs, &image)?;
 
         self.step = "what to see";
-        self.epilogue(&state, &programs)?;
+        let tools = Tools::lay_out(&state, &programs)?;
+        self.look(&tools)?;
+        self.step = "a volume";
+        match unconfined {
+            None if state.csi => self.volume(&tools)?,
+            None => self
+                .screen
+                .text("\nThis test bed was started without the controller of the CSI driver, so that no claim is bound."),
+            Some(problem) => self.screen.text(format!(
+                "\nNo claim is bound: this machine permits no user and mount namespaces for the controller of the CSI driver ({problem})."
+            )),
+        }
+        self.hints(&tools)?;
         self.writes(&audit, begin).await
     }
 
     /// Builds what is missing, one after the other.
-    async fn build(&mut self) -> Result<()> {
+    async fn build(&mut self, parts: &[Part]) -> Result<()> {
         let binaries = Binaries::ensure_quietly(&[])?;
-        let missing = PARTS.into_iter().filter(|part| !binaries.path(*part).is_file());
+        let missing = parts.iter().copied().filter(|part| !binaries.path(*part).is_file());
         let missing: Vec<_> = missing.collect();
         if missing.is_empty() {
             self.screen.done("programs of the test bed are built");
@@ -107,7 +101,7 @@ impl Show {
             missing.len()
         );
         self.screen.text(format!(
-            "{} programs of the test bed are missing in {}. All take about a quarter of an hour on two cores, a minute when Go has them cached.",
+            "{} programs of the test bed are missing in {}. All take about twenty minutes on two cores, a minute when Go has them cached.",
             missing.len(),
             binaries.folder().display()
         ));
@@ -120,85 +114,69 @@ impl Show {
         Ok(())
     }
 
-    async fn apply(&mut self, client: &Client, objects: &[serde_json::Value], what: &str) -> Result<()> {
-        let mut written = 0;
-        for object in objects {
-            self.screen.passing(format!("{}: {}", self.step, manifests::name(object)));
-            written += usize::from(manifests::apply(client, object).await?);
-        }
-        self.screen.done(match written {
-            0 => format!("{what}: all {} objects are as they should be", objects.len()),
-            _ => format!("{what}: {written} of {} objects applied", objects.len()),
-        });
+    /// Installs the operator and the drivers as an administrator would.
+    fn deploy(&mut self, state: &State, programs: &Path, image: &str) -> Result<()> {
+        let vcenter = &state.vcenter;
+        let (address, password) = (
+            format!("{}:{}", vcenter.host, vcenter.port),
+            vcenter.password_file.display().to_string(),
+        );
+        let args = [
+            ("--vcenter", address.as_str()),
+            ("--user", &vcenter.user),
+            ("--password-file", &password),
+            ("--thumbprint", &vcenter.thumbprint_sha256),
+            ("--image", image),
+        ];
+        let shown: Vec<String> = args
+            .iter()
+            .map(|(flag, value)| format!("    {flag} {}", quoted(Path::new(value))))
+            .collect();
+        self.screen.text(format!("\n$ vdoctl deploy \\\n{}", shown.join(" \\\n")));
+        let mut command = Command::new(programs.join("vdoctl"));
+        command.arg("deploy").args(args.iter().flat_map(|(flag, value)| [flag, value]));
+        let status = command.env("VDO_KUBECONFIG", &state.kubeconfig).stdin(Stdio::null()).status()?;
+        let containers = super::state(&self.dir).map(|state| state.containers).unwrap_or_default();
+        let logs = || {
+            containers
+                .iter()
+                .map(|run| format!("\nlog: {}", run.log.display()))
+                .collect::<String>()
+        };
+        ensure!(status.success(), "it ended with {status}{}", logs());
         Ok(())
     }
 
-    /// Has the operator run under its own service account.
-    async fn operator(&mut self, state: State, program: PathBuf) -> Result<State> {
-        let kubeconfig = state.kubeconfig.with_file_name(format!("{NAMESPACE}.{ACCOUNT}.kubeconfig"));
-        let wanted = Wanted::new(program, kubeconfig)?;
-        let fits = |state: &State| state.operator.as_ref().is_some_and(|operator| operator.wanted == wanted);
-        let runs = fits(&state) && operator_runs(&self.dir).is_ok();
-        if !runs {
-            super::token(&self.dir, NAMESPACE, ACCOUNT).await?;
-            wanted.ask(&self.dir)?;
-        }
-        // Until the request is taken up, the state tells of the operator before.
-        let request = self.dir.join(super::operator::REQUEST);
-        let dir = self.dir.clone();
-        let (state, address) = self
-            .screen
-            .until(Duration::from_secs(60), async || {
-                let state = super::state(&dir)?;
-                let taken = !request.exists() && fits(&state);
-                let Some(operator) = state.operator.clone().filter(|_| taken) else {
-                    return Ok(Probe::not_yet("the operator starts"));
-                };
-                operator_runs(&dir)?;
-                Ok(if operator.is_ready().await {
-                    Probe::Ready((state, operator.address))
-                } else {
-                    Probe::not_yet(format!("http://{}/readyz is not answered with 200 yet", operator.address))
-                })
-            })
-            .await?;
-        self.screen.done(format!(
-            "operator {} as {OPERATOR}, http://{address}/metrics",
-            if runs { "runs" } else { "started" }
-        ));
-        self.screen
-            .note("as a process of its own: nodes here run no containers, so its Deployment is not applied");
-        Ok(state)
-    }
-
-    /// What an administrator would look at, and what to try.
-    fn epilogue(&mut self, state: &State, programs: &Path) -> Result<()> {
-        let bin = state.kubeconfig.with_file_name("bin");
-        let vdoctl = programs.join("vdoctl");
-        std::fs::create_dir_all(&bin)?;
-        for (name, target) in [
-            ("kubectl", state.binaries.join("kubectl")),
-            ("vdoctl", vdoctl.clone()),
-            ("kubectl-vdo", vdoctl),
-        ] {
-            let _ = std::fs::remove_file(bin.join(name));
-            std::os::unix::fs::symlink(&target, bin.join(name)).with_context(|| format!("link to {}", target.display()))?;
-        }
-        let run = |program: &str, args: &[&str]| {
-            let mut command = Command::new(bin.join(program));
-            command
-                .args(args)
-                .env("KUBECONFIG", &state.kubeconfig)
-                .env("VDO_KUBECONFIG", &state.kubeconfig);
-            answer(&mut command)
-        };
+    /// What an administrator would look at.
+    fn look(&mut self, tools: &Tools) -> Result<()> {
         self.screen.text("\n$ vdoctl status");
-        self.screen.text(run("vdoctl", &["status"])?);
+        self.screen.text(tools.run("vdoctl", &["status"])?);
         let objects = ["get", "vdoconfig,vsphereconnection", "-n", NAMESPACE];
         self.screen.text(format!("\n$ kubectl {}", objects.join(" ")));
-        self.screen.text(run("kubectl", &objects)?);
+        self.screen.text(tools.run("kubectl", &objects)?);
+        Ok(())
+    }
 
-        let (kubeconfig, bin, dir) = (quoted(&state.kubeconfig), quoted(&bin), self.dir.display());
+    /// A claim, as a user of the cluster would make it, is bound by the driver.
+    fn volume(&mut self, tools: &Tools) -> Result<()> {
+        self.screen
+            .text("\nThe controller of the CSI driver really runs, with the programs of 3.7.0. It makes volumes in the vCenter:");
+        let file = volume::write(&self.dir)?;
+        let file = file.to_str().context("the folder's name is no text")?;
+        self.screen.text(format!("$ kubectl apply -f {}", quoted(Path::new(file))));
+        self.screen.text(tools.run("kubectl", &["apply", "-f", file])?);
+        tools.run("kubectl", &volume::WAIT)?;
+        self.screen.text(format!("\n$ kubectl {}", volume::SHOW.join(" ")));
+        self.screen.text(tools.run("kubectl", &volume::SHOW)?);
+        Ok(())
+    }
+
+    /// What to try.
+    fn hints(&mut self, tools: &Tools) -> Result<()> {
+        let (kubeconfig, bin) = (quoted(&tools.kubeconfig), quoted(&tools.bin));
+        let containers = super::state(&self.dir)?.containers;
+        let operator = containers.iter().find(|run| run.namespace == NAMESPACE);
+        let log = operator.map(|run| run.log.display().to_string()).unwrap_or_default();
         self.screen.text(format!(
             "
 Everything stays up. To look around:
@@ -209,8 +187,8 @@ and then, for example:
   # damage is repaired: the Service is back
   kubectl delete service vsphere-csi-controller -n vmware-system-csi && sleep 1 && kubectl get service -n vmware-system-csi
   # another version of the CSI driver; `vdoctl status` shows how far it is
-  kubectl patch vdoconfig vdo -n {NAMESPACE} --type merge -p '{{\"spec\":{{\"cloudProvider\":{{}},\"storageProvider\":{{\"version\":\"3.6.3\"}}}}}}'
-Log of the operator: {dir}/operator.log
+  kubectl patch vdoconfig vdo -n {NAMESPACE} --type merge -p '{{\"spec\":{{\"cloudProvider\":{{}},\"storageProvider\":{{\"version\":\"3.7.0\"}}}}}}'
+Log of the operator: {log}
 End it all: {}
 ",
             self.stop(),
@@ -239,7 +217,7 @@ End it all: {}
         if !up && self.step != "test bed" {
             return anyhow!(text);
         }
-        let logs = ["operator.log", "testbed.log", "cluster/kube-apiserver.log"].map(|log| self.dir.join(log));
+        let logs = ["testbed.log", "cluster/kube-apiserver.log"].map(|log| self.dir.join(log));
         for log in logs.iter().filter(|log| log.is_file()) {
             text.push_str(&format!("\nlog: {}", log.display()));
         }
@@ -262,6 +240,41 @@ End it all: {}
     }
 }
 
+/// The commands that a person would use, in a folder for the path.
+struct Tools {
+    bin: PathBuf,
+    kubeconfig: PathBuf,
+}
+
+impl Tools {
+    fn lay_out(state: &State, programs: &Path) -> Result<Self> {
+        let bin = state.kubeconfig.with_file_name("bin");
+        let vdoctl = programs.join("vdoctl");
+        std::fs::create_dir_all(&bin)?;
+        for (name, target) in [
+            ("kubectl", state.binaries.join("kubectl")),
+            ("vdoctl", vdoctl.clone()),
+            ("kubectl-vdo", vdoctl),
+        ] {
+            let _ = std::fs::remove_file(bin.join(name));
+            std::os::unix::fs::symlink(&target, bin.join(name)).with_context(|| format!("link to {}", target.display()))?;
+        }
+        Ok(Self {
+            bin,
+            kubeconfig: state.kubeconfig.clone(),
+        })
+    }
+
+    fn run(&self, program: &str, args: &[&str]) -> Result<String> {
+        let mut command = Command::new(self.bin.join(program));
+        command
+            .args(args)
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env("VDO_KUBECONFIG", &self.kubeconfig);
+        answer(&mut command)
+    }
+}
+
 /// Looks for what is needed, and gives the folder of the project's own programs.
 fn tools() -> Result<PathBuf> {
     for (tool, package) in [("setsid", "util-linux"), ("sh", "dash")] {
@@ -277,6 +290,23 @@ fn tools() -> Result<PathBuf> {
         );
     }
     Ok(folder.to_owned())
+}
+
+/// The operator's image that was built last, and its reference with the digest: another build is another version to the cluster.
+fn image(programs: &Path) -> Result<(ServedImage, String)> {
+    let layout = programs.parent().unwrap_or(programs).join("testbed-image");
+    let missing = || format!("the operator's image is not in {}. Build it: make operator-image", layout.display());
+    let index = std::fs::read(layout.join("index.json")).with_context(missing)?;
+    let index: serde_json::Value = serde_json::from_slice(&index)?;
+    let entry = &index["manifests"][0];
+    let reference = entry["annotations"]["io.containerd.image.name"].as_str().with_context(missing)?;
+    let digest = entry["digest"].as_str().with_context(missing)?;
+    let pinned = format!("{reference}@{digest}");
+    let served = ServedImage {
+        reference: reference.to_owned(),
+        layout,
+    };
+    Ok((served, pinned))
 }
 
 /// Whether a program is on the path.
@@ -298,10 +328,6 @@ fn answer(command: &mut Command) -> Result<String> {
 
 /// A path as a shell reads it.
 fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%=:,".contains(c);
-    if text.chars().all(plain) {
-        return text;
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
+    let path = path.display().to_string();
+    shlex::try_quote(&path).map_or(path.clone(), Into::into)
 }

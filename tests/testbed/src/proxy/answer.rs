@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anyhow::{Context as _, Result};
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, Uri};
 use serde_json::{Value, json};
@@ -43,6 +44,17 @@ pub(super) fn response(code: u16, retry_after: Option<Duration>) -> Response<Byt
         headers.insert("retry-after", after.as_secs().into());
     }
     response
+}
+
+/// What the API server says of itself, with another version.
+pub(super) fn version(said: &[u8], version: &str) -> Result<Bytes> {
+    let mut info: Value = serde_json::from_slice(said).context("the version of the API server")?;
+    let mut numbers = version.trim_start_matches('v').split('.');
+    info["gitVersion"] = version.into();
+    for field in ["major", "minor"] {
+        info[field] = numbers.next().into();
+    }
+    Ok(info.to_string().into())
 }
 
 /// The line of a watch that says that its place is too old.

@@ -54,9 +54,12 @@ pub(super) async fn serve(client: TcpStream, shared: Arc<Shared>) -> Result<()> 
 async fn answer_one(request: Request<Incoming>, shared: Arc<Shared>, line: Arc<Line>) -> Result<Response<Body>> {
     let (mut parts, body) = request.into_parts();
     let body = body.collect().await?.to_bytes();
+    // Before it is judged, so that what comes after is not missed.
+    let mut passing = shared.passing.subscribe();
     let (call, act) = shared.take(Call::of(&parts.method, &parts.uri));
     match act {
         Act::Pass | Act::Delay(_) | Act::LoseAnswer | Act::StopAfter => {}
+        Act::Hold => drop(passing.changed().await),
         Act::At(version) => parts.uri = answer::at(&parts.uri, version),
         Act::Answer { code, retry_after } => {
             shared.done(&call, act, Some(code));
@@ -86,6 +89,7 @@ async fn forward(mut request: Request<Full<Bytes>>, call: Call, act: Act, shared
         tokio::time::sleep(time).await;
     }
     request.headers_mut().remove("connection");
+    let version = super::lock(&shared.version).clone().filter(|_| request.uri().path() == "/version");
     let mut upstream = line.upstream.lock().await;
     if upstream.as_ref().is_none_or(SendRequest::is_closed) {
         *upstream = shared.connect().await.ok();
@@ -105,6 +109,9 @@ async fn forward(mut request: Request<Full<Bytes>>, call: Call, act: Act, shared
     for header in ["connection", "transfer-encoding"] {
         parts.headers.remove(header);
     }
+    if version.is_some() {
+        parts.headers.remove("content-length");
+    }
     let code = parts.status.as_u16();
     if call.verb == "watch" && parts.status == StatusCode::OK {
         shared.done(&call, act, Some(code));
@@ -113,10 +120,9 @@ async fn forward(mut request: Request<Full<Bytes>>, call: Call, act: Act, shared
     }
     let bytes = body.collect().await;
     shared.done(&call, act, bytes.is_ok().then_some(code));
-    Ok(Response::from_parts(
-        parts,
-        boxed(bytes.context("the answer of the API server")?.to_bytes()),
-    ))
+    let bytes = bytes.context("the answer of the API server")?.to_bytes();
+    let bytes = version.map_or(Ok(bytes.clone()), |version| answer::version(&bytes, &version))?;
+    Ok(Response::from_parts(parts, boxed(bytes)))
 }
 
 fn boxed(bytes: Bytes) -> Body {

@@ -96,6 +96,9 @@ async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, stat
 struct Call {
     method: String,
     user: Option<String>,
+    password: Option<String>,
+    /// The user agent without its version.
+    agent: String,
     session: Option<String>,
     logs_in: bool,
     logs_out: bool,
@@ -111,10 +114,17 @@ impl Call {
             .and_then(|value| value.strip_prefix("Basic "))
             .and_then(|value| base64::engine::general_purpose::STANDARD.decode(value).ok())
             .and_then(|value| String::from_utf8(value).ok())
-            .and_then(|pair| Some(pair.split_once(':')?.0.to_owned()));
+            .and_then(|pair| pair.split_once(':').map(|(user, password)| (user.to_owned(), password.to_owned())));
         let named = soap.as_deref();
         Self {
-            user: text::element(body, "userName").or_else(|| basic.clone()),
+            user: text::element(body, "userName").or_else(|| basic.clone().map(|(user, _)| user)),
+            password: text::element(body, "password").or_else(|| basic.clone().map(|(_, password)| password)),
+            agent: header("user-agent")
+                .unwrap_or_default()
+                .split('/')
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
             session: header("vmware-api-session-id").or_else(|| header("cookie")).map(str::to_owned),
             logs_in: named == Some("Login") || (rest && basic.is_some()),
             logs_out: named == Some("Logout") || (rest && request.method == http::Method::DELETE),
@@ -132,7 +142,7 @@ async fn answer(state: Arc<State>, upstream: Arc<Mutex<Option<Sender>>>, request
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
     let envelope = String::from_utf8_lossy(&body).into_owned();
     let call = Call::of(&parts, &envelope);
-    let (act, locked, ended) = {
+    let (act, locked, ended, wrong) = {
         let mut seen = state.seen();
         *seen.calls.entry(call.method.clone()).or_default() += 1;
         let agent = parts.headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
@@ -143,6 +153,10 @@ async fn answer(state: Arc<State>, upstream: Arc<Mutex<Option<Sender>>>, request
                 .find_map(|rule| rule.takes(&call.method).then(|| rule.act.clone())),
             call.logs_in && call.user.as_deref().is_some_and(|user| seen.model.is_locked(user)),
             !call.logs_in && call.session.as_deref().is_some_and(|session| seen.model.has_ended(session)),
+            call.logs_in && {
+                let only = call.user.as_ref().and_then(|user| seen.passwords.get(user));
+                only.is_some_and(|only| call.password.as_ref() != Some(only))
+            },
         )
     };
     let own = match &act {
@@ -152,11 +166,20 @@ async fn answer(state: Arc<State>, upstream: Arc<Mutex<Option<Sender>>>, request
         Some(Act::Fault(kind, words, inside)) => Some(plain(500, &[], text::fault(kind, words, inside))),
         Some(Act::Flood(bytes)) => return Ok(Response::new(streamed(flood(*bytes)))),
         _ if !call.soap && state.modern && rest::is_older(parts.uri.path()) => Some(plain(404, &[], String::new())),
-        _ if !call.soap && (locked || ended) => Some(plain(401, &[], UNAUTHENTICATED.into())),
+        _ if !call.soap && (locked || ended || wrong) => Some(plain(401, &[], UNAUTHENTICATED.into())),
         _ if locked => Some(plain(
             500,
             &[],
             text::fault("InvalidLogin", "The account of the user is locked.", ""),
+        )),
+        _ if wrong => Some(plain(
+            500,
+            &[],
+            text::fault(
+                "InvalidLogin",
+                "Cannot complete login due to an incorrect user name or password.",
+                "",
+            ),
         )),
         _ if ended => Some(plain(
             500,
@@ -263,6 +286,9 @@ fn note(state: &State, call: &Call, reply: &Response<Bytes>) {
         let over = !call.logs_in && (told || (!call.soap && reply.status() == StatusCode::UNAUTHORIZED));
         if call.logs_out || over {
             seen.model.over(session);
+            for client in seen.clients.values_mut() {
+                client.sessions.remove(session);
+            }
         }
     }
     let Some(user) = call.user.as_ref().filter(|_| call.logs_in) else {
@@ -273,11 +299,15 @@ fn note(state: &State, call: &Call, reply: &Response<Bytes>) {
         let id = json.as_str().or_else(|| json["value"].as_str()).map(str::to_owned);
         let session = id.or_else(|| cookie(reply.headers())).unwrap_or_default();
         seen.logins.entry(user.clone()).or_default().succeeded += 1;
+        let client = seen.clients.entry(call.agent.clone()).or_default();
+        client.logins.succeeded += 1;
+        client.sessions.insert(session.clone());
         if !session.is_empty() {
             seen.model.begun(user, &session);
         }
     } else if reply.status() == StatusCode::UNAUTHORIZED || String::from_utf8_lossy(reply.body()).contains("InvalidLogin") {
         seen.logins.entry(user.clone()).or_default().failed += 1;
+        seen.clients.entry(call.agent.clone()).or_default().logins.failed += 1;
         seen.model.failed(user);
     }
 }

@@ -12,7 +12,12 @@ pub(super) fn method(envelope: &str) -> Option<&str> {
 pub(super) fn element(envelope: &str, name: &str) -> Option<String> {
     let start = envelope.find(&format!("<{name}>"))? + name.len() + 2;
     let text = &envelope[start..start + envelope[start..].find("</")?];
-    Some(text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    let quotes = text
+        .replace("&quot;", "\"")
+        .replace("&#34;", "\"")
+        .replace("&apos;", "'")
+        .replace("&#39;", "'");
+    Some(quotes.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
 }
 
 /// The same envelope with the text of every element of this name in small letters, as a server that does not care for case reads it.

@@ -1,0 +1,172 @@
+#!/usr/bin/env bash
+# Builds what is published. `make image` and `make release` call it; docs/release.md says what comes out.
+#
+#   crates/release/build.sh image     target/image, an OCI image layout of the operator
+#   crates/release/build.sh release   target/release-VERSION, and target/image
+#
+# VDO_IMAGE          name and tag of the image (default: the one in deploy/operator.yaml)
+# VDO_ARCHITECTURES  "amd64 arm64", of which those are built that this machine can build
+# VDO_SIGNING_KEY    private key in PEM, or its path: SHA256SUMS is signed
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+CARGO=${CARGO:-cargo}
+target=$("$CARGO" metadata --format-version 1 --no-deps | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
+version=$(sed -nE 's/^version = "([^"]+)"$/\1/p' Cargo.toml | head -n 1)
+image=${VDO_IMAGE:-$(sed -nE 's/^ *image: ([^ ]+)$/\1/p' deploy/operator.yaml)}
+# One time for everything: that of the commit, so that the same commit gives the same bytes.
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+release() { "$target/debug/vdo-release" "$@"; }
+
+triple() {
+    case $1 in
+    amd64) echo x86_64-unknown-linux-musl ;;
+    arm64) echo aarch64-unknown-linux-musl ;;
+    *) echo "architecture $1 is unknown: amd64 or arm64" >&2 && return 1 ;;
+    esac
+}
+
+# Says what is missing for an architecture, or nothing. Sets `build`, the command that builds for it.
+prepare() { # architecture
+    local triple machine
+    triple=$(triple "$1")
+    if [[ ! -d $(rustc --print sysroot)/lib/rustlib/$triple/lib ]] && ! rustup target add "$triple" >"$scratch/rustup" 2>&1; then
+        echo "Rust's target $triple is missing: rustup target add $triple"
+        return
+    fi
+    build=("$CARGO" build)
+    machine=$(uname -m)
+    if [[ $machine == "${triple%%-*}" ]]; then
+        # For ring's C and assembler. It uses nothing of a C library that differs between glibc and musl.
+        local variable=CC_${triple//-/_}
+        command -v musl-gcc >/dev/null || export "$variable=${!variable:-cc}"
+    elif command -v cargo-zigbuild >/dev/null && { command -v zig || python3 -m ziglang version; } >/dev/null 2>&1; then
+        build=("$CARGO" zigbuild)
+    else
+        echo "a C compiler for $triple is missing: pip install cargo-zigbuild ziglang"
+    fi
+}
+
+# Builds both programs for each architecture that this machine can build; sets `architectures` to these.
+programs() {
+    architectures=()
+    local arch missing flags
+    for arch in ${VDO_ARCHITECTURES:-amd64 arm64}; do
+        missing=
+        prepare "$arch" >"$scratch/missing"
+        missing=$(<"$scratch/missing")
+        if [[ -n $missing ]]; then
+            echo "== linux/$arch: NOT built, $missing"
+            continue
+        fi
+        echo "== linux/$arch: vdo-operator and vdoctl, optimised and static"
+        # No path of this machine in the programs; separated by 0x1f, as a path may have spaces. And no time: C compilers are told of it.
+        flags=$(printf '%s\x1f' "--remap-path-prefix=$PWD=/vdo" "--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo")
+        SOURCE_DATE_EPOCH=0 CARGO_ENCODED_RUSTFLAGS=${flags%$'\x1f'} "${build[@]}" --locked --release --target "$(triple "$arch")" \
+            --bin vdo-operator --bin vdoctl
+        architectures+=("$arch")
+    done
+    ((${#architectures[@]})) || { echo "nothing was built" >&2; exit 1; }
+}
+
+program() { # architecture, name
+    echo "$target/$(triple "$1")/release/$2"
+}
+
+build_image() {
+    local arch arguments=()
+    for arch in "${architectures[@]}"; do
+        release sbom --target "$(triple "$arch")" --with webpki-root-certs --rustc "$(rustc --version)" --output "$scratch/$arch.spdx.json"
+        arguments+=(--program "linux/$arch=$(program "$arch" vdo-operator)" --sbom "linux/$arch=$scratch/$arch.spdx.json")
+    done
+    # A tree with changes is not the commit.
+    if [[ -z $(git status --porcelain 2>&1) ]]; then
+        arguments+=(--revision "$(git rev-parse HEAD)")
+    else
+        echo "   the sources differ from the commit, so the image names none"
+    fi
+    release image "${arguments[@]}" --reference "$image" --output "$target/image" | tee "$scratch/image"
+    digest=$(sed -nE 's/^image .* (sha256:[0-9a-f]+)$/\1/p' "$scratch/image")
+    for arch in "${architectures[@]}"; do
+        starts "$arch"
+        compare "$arch"
+    done
+}
+
+# Runs the program as the layer has it.
+starts() { # architecture
+    local layer emulator=()
+    layer=$(sed -nE "s#^  linux/$1: .* layer sha256:([0-9a-f]+) .*#\1#p" "$scratch/image")
+    mkdir "$scratch/root-$1"
+    tar -xzf "$target/image/blobs/sha256/$layer" -C "$scratch/root-$1"
+    if [[ $(uname -m) != "$(triple "$1" | cut -d - -f 1)" ]]; then
+        emulator=("qemu-$(triple "$1" | cut -d - -f 1)")
+        command -v "${emulator[0]}" >/dev/null || { echo "   linux/$1: NOT started, ${emulator[0]} is missing (Debian: qemu-user)"; return; }
+    fi
+    echo "   linux/$1: the image's program says: $("${emulator[@]}" "$scratch/root-$1/usr/local/bin/vdo-operator" --version)"
+}
+
+# Builds the same image with buildah and compares the layers before compression, byte for byte by their digests, and whom they start.
+compare() { # architecture
+    local buildah=(buildah --root "$scratch/store" --runroot "$scratch/run" --storage-driver vfs) ours theirs
+    command -v buildah >/dev/null || { echo "   linux/$1: NOT compared with deploy/Containerfile, buildah is missing"; return; }
+    if ! "${buildah[@]}" from --name "probe-$1" scratch >/dev/null 2>"$scratch/error"; then
+        echo "   linux/$1: NOT compared with deploy/Containerfile, buildah cannot build here: $(tail -n 1 "$scratch/error")"
+        return
+    fi
+    release context --program "$(program "$1" vdo-operator)" --output "$scratch/context-$1"
+    "${buildah[@]}" bud --quiet --isolation chroot --no-cache --layers=false --timestamp "$SOURCE_DATE_EPOCH" --platform "linux/$1" \
+        --tag "localhost/vdo-operator:$1" --file deploy/Containerfile "$scratch/context-$1" >/dev/null
+    theirs=$("${buildah[@]}" inspect --type image --format \
+        '{{range .OCIv1.RootFS.DiffIDs}}{{.}}{{end}} {{.OCIv1.Config.User}} {{.OCIv1.Config.Entrypoint}}' "localhost/vdo-operator:$1")
+    ours="$(sed -nE "s#^  linux/$1: .* unpacked (sha256:[0-9a-f]+) .*#\1#p" "$scratch/image") 65532:65532 [/usr/local/bin/vdo-operator]"
+    [[ $ours == "$theirs" ]] || { printf 'linux/%s: buildah built another layer\n  ours   %s\n  buildah %s\n' "$1" "$ours" "$theirs" >&2; exit 1; }
+    echo "   linux/$1: buildah builds the same layer from deploy/Containerfile"
+}
+
+build_release() {
+    local out="$scratch/release" arch tool krew=() place=$target/release-$version
+    mkdir "$out"
+    for arch in "${architectures[@]}"; do
+        for tool in vdoctl vdo-operator; do
+            release archive --platform "linux/$arch" --program "$(program "$arch" "$tool")" --file LICENSE --file "$scratch/LICENCES.txt" \
+                --output "$out/$tool-v$version-linux-$arch.tar.gz"
+        done
+        cp "$scratch/$arch.spdx.json" "$out/vdo-v$version-linux-$arch.spdx.json"
+        krew+=(--archive "linux/$arch=$out/vdoctl-v$version-linux-$arch.tar.gz")
+    done
+    cp "$scratch/LICENCES.txt" "$out/"
+    release install-yaml --image "$image@$digest" --output "$out/install.yaml"
+    if [[ -f deploy/chart/Chart.yaml ]]; then
+        release chart --source deploy/chart --version "$version" --output "$out"
+    else
+        echo "  no Helm chart: deploy/chart is missing"
+    fi
+    release krew --version "v$version" --base "https://github.com/vdo-project/vdo/releases/download/v$version" "${krew[@]}" --output "$out/vdo.yaml"
+    release notes --version "$version" --output "$out/NOTES.md"
+    release sums "$out"
+    if [[ -n ${VDO_SIGNING_KEY:-} ]]; then
+        release sign "$out/SHA256SUMS"
+    else
+        echo "  NOT signed: VDO_SIGNING_KEY names no key"
+    fi
+    rm -rf "$place"
+    mv "$out" "$place"
+    echo "== $place"
+    (cd "$place" && wc -c -- * | awk '$2 != "total" {printf "%12d  %s\n", $1, $2}')
+}
+
+case ${1:-} in
+image | release) ;;
+*) echo "usage: crates/release/build.sh image|release" >&2 && exit 2 ;;
+esac
+"$CARGO" build --quiet --locked --package vdo-release
+programs
+echo "== image"
+build_image
+[[ $1 == release ]] || exit 0
+echo "== release $version"
+release licences --target "$(triple "${architectures[0]}")" --with webpki-root-certs --output "$scratch/LICENCES.txt"
+build_release

@@ -1,0 +1,192 @@
+//! `vdo-release archive` and `vdo-release chart`: files as a `.tar.gz` whose bytes depend on nothing but them.
+
+use crate::layer::{self, File};
+use crate::{elf, output};
+use anyhow::{Context, Result, anyhow, bail};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use vdo::oci::Platform;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The platform of the program
+    #[arg(long)]
+    platform: Platform,
+    /// The program, linked statically
+    #[arg(long, value_name = "FILE")]
+    program: PathBuf,
+    /// A text to put beside it
+    #[arg(long = "file", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The archive to write
+    #[arg(long, value_name = "FILE.tar.gz")]
+    output: PathBuf,
+    /// Time stamp of all files, in seconds since 1970
+    #[arg(long, value_name = "SECONDS", env = "SOURCE_DATE_EPOCH", default_value_t = 0)]
+    created: u64,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let program = output::read(&args.program)?;
+    elf::check(&program, &args.platform)
+        .with_context(|| format!("{} cannot be the program of {}", args.program.display(), args.platform))?;
+    let size = program.len() as u64;
+    let mut files = BTreeMap::from([(
+        name(&args.program)?,
+        File {
+            bytes: program,
+            executable: true,
+        },
+    )]);
+    for path in &args.files {
+        let bytes = output::read(path)?;
+        let twice = files.insert(name(path)?, File { bytes, executable: false });
+        if twice.is_some() {
+            bail!("two files are called {}", name(path)?);
+        }
+    }
+    let packed = write(&files, args.created, &args.output)?;
+    output::line(&format!(
+        "  {}: program {}, packed {}",
+        name(&args.output)?,
+        output::size(size),
+        output::size(packed)
+    ))
+}
+
+fn name(path: &Path) -> Result<String> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.map(str::to_owned).ok_or_else(|| anyhow!("{} has no name", path.display()))
+}
+
+fn write(files: &BTreeMap<String, File>, created: u64, to: &Path) -> Result<u64> {
+    let mut bytes = Vec::new();
+    layer::write(files, created, &mut bytes)?;
+    output::write(to, &bytes)?;
+    Ok(bytes.len() as u64)
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ChartArgs {
+    /// Folder of the chart
+    #[arg(long, value_name = "DIR")]
+    source: PathBuf,
+    /// The version that its Chart.yaml has to name
+    #[arg(long, value_name = "VERSION")]
+    version: String,
+    /// Folder for NAME-VERSION.tgz
+    #[arg(long, value_name = "DIR")]
+    output: PathBuf,
+    /// Time stamp of all files, in seconds since 1970
+    #[arg(long, value_name = "SECONDS", env = "SOURCE_DATE_EPOCH", default_value_t = 0)]
+    created: u64,
+}
+
+/// Packages a Helm chart, as `helm package` does, but with the same bytes for the same files.
+pub fn chart(args: &ChartArgs) -> Result<()> {
+    let mut sources = BTreeMap::new();
+    let ignored = args.source.join(".helmignore");
+    let ignored = match ignored.exists() {
+        true => patterns(&String::from_utf8_lossy(&output::read(&ignored)?))?,
+        false => Vec::new(),
+    };
+    collect(&args.source, String::new(), &ignored, &mut sources)?;
+    let metadata = sources
+        .get("Chart.yaml")
+        .ok_or_else(|| anyhow!("{} has no Chart.yaml", args.source.display()))?;
+    let metadata = vdo::yaml::load_value(&String::from_utf8_lossy(metadata)).context("Chart.yaml cannot be read")?;
+    let field = |key: &str| metadata.get(key).and_then(|value| value.as_str()).unwrap_or_default();
+    let (name, version) = (field("name"), field("version"));
+    if name.is_empty() || name.contains('/') || version != args.version {
+        bail!(
+            "Chart.yaml names {name:?} {version:?} and not the version {}; correct it there",
+            args.version
+        );
+    }
+    let files = sources
+        .into_iter()
+        .map(|(path, bytes)| (format!("{name}/{path}"), File { bytes, executable: false }));
+    let to = args.output.join(format!("{name}-{version}.tgz"));
+    let packed = write(&files.collect(), args.created, &to)?;
+    output::line(&format!("  {name}-{version}.tgz: {}", output::size(packed)))
+}
+
+/// Every file below a folder, by its path there. Hidden files are for those who write the chart.
+fn collect(folder: &Path, prefix: String, ignored: &[Pattern], files: &mut BTreeMap<String, Vec<u8>>) -> Result<()> {
+    let cannot = || format!("cannot read the folder {}", folder.display());
+    for entry in fs::read_dir(folder).with_context(cannot)? {
+        let path = entry.with_context(cannot)?.path();
+        let name = name(&path)?;
+        let is_ignored = ignored.iter().any(|pattern| pattern.matches(&name, path.is_dir()));
+        if name.starts_with('.') || is_ignored {
+            continue;
+        }
+        if path.is_dir() {
+            collect(&path, format!("{prefix}{name}/"), ignored, files)?;
+        } else {
+            files.insert(format!("{prefix}{name}"), output::read(&path)?);
+        }
+    }
+    Ok(())
+}
+
+/// A line of `.helmignore`.
+#[derive(Debug, PartialEq, Eq)]
+enum Pattern {
+    /// `NAME/`
+    Folder(String),
+    /// `NAME`
+    Named(String),
+    /// `*END`
+    Ending(String),
+}
+
+impl Pattern {
+    fn matches(&self, name: &str, is_folder: bool) -> bool {
+        match self {
+            Self::Folder(folder) => is_folder && folder == name,
+            Self::Named(other) => other == name,
+            Self::Ending(end) => name.ends_with(end),
+        }
+    }
+}
+
+/// The lines of `.helmignore`. Helm knows more kinds; a line of these is refused, because the package would not be Helm's.
+fn patterns(text: &str) -> Result<Vec<Pattern>> {
+    let mut patterns = Vec::new();
+    for line in text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
+        let word = line.strip_suffix('/').unwrap_or(line);
+        let word = word.strip_prefix('*').unwrap_or(word);
+        patterns.push(match (line.strip_prefix('*'), line.strip_suffix('/')) {
+            _ if word.is_empty() || word.contains(['*', '?', '[', '!', '/', '\\']) => {
+                bail!(".helmignore: {line:?} is not understood; write NAME, NAME/ or *END")
+            }
+            (Some(_), Some(_)) => bail!(".helmignore: {line:?} is not understood; write NAME, NAME/ or *END"),
+            (Some(end), None) => Pattern::Ending(end.to_owned()),
+            (None, Some(folder)) => Pattern::Folder(folder.to_owned()),
+            (None, None) => Pattern::Named(line.to_owned()),
+        });
+    }
+    Ok(patterns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn helmignore_lines_are_matched_by_name_and_others_are_rejected() {
+        let lines = patterns("# a comment\n\nci/\n*~\nnotes\n").expect("patterns");
+        let ignored = |name, is_folder| lines.iter().any(|line| line.matches(name, is_folder));
+        assert!(ignored("ci", true) && ignored("a.yaml~", false) && ignored("notes", false));
+        assert!(!ignored("ci", false) && !ignored("ci-values", true) && !ignored("a.yaml", false));
+        for wrong in ["!keep", "a/b", "a*b", "*/", "**", "/", "[ab]", "*.d/", "**a", "a//"] {
+            assert!(patterns(wrong).is_err(), "{wrong:?} was accepted");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Whether a program can start in an image that holds nothing else.
+
+use anyhow::{Result, bail};
+use vdo::oci::Platform;
+
+/// Numbers of `e_machine` by the names of platforms.
+const MACHINES: [(&str, u16); 2] = [("amd64", 62), ("arm64", 183)];
+const PT_INTERP: u32 = 3;
+
+/// # Errors
+/// When the bytes are no 64-bit little-endian ELF program of this platform, or need a loader that the image does not hold.
+pub fn check(program: &[u8], platform: &Platform) -> Result<()> {
+    let Some((_, machine)) = MACHINES
+        .iter()
+        .find(|(name, _)| *name == platform.architecture && platform.os == "linux")
+    else {
+        bail!("images are built for linux/amd64 and linux/arm64");
+    };
+    if !program.starts_with(b"\x7fELF\x02\x01") {
+        bail!("it is not a program for 64-bit Linux");
+    }
+    if number(program, 18, 2) != Some(u64::from(*machine)) {
+        bail!("it is built for another processor than {}", platform.architecture);
+    }
+    let header = || Some((number(program, 32, 8)?, number(program, 54, 2)?, number(program, 56, 2)?));
+    let Some((offset, entry, count)) = header() else {
+        bail!("it is cut off")
+    };
+    for index in 0..count {
+        let kind = usize::try_from(offset + index * entry).ok().and_then(|at| number(program, at, 4));
+        match kind {
+            None => bail!("it is cut off"),
+            Some(kind) if kind == u64::from(PT_INTERP) => {
+                bail!("it is linked dynamically and the image holds no loader; build it for a musl target")
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// A little-endian number of this many bytes.
+fn number(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
+    let bytes = bytes.get(at..at.checked_add(length)?)?;
+    Some(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program header table with these types, for a machine.
+    fn program(machine: u8, types: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0; 64 + 56 * types.len()];
+        bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        (bytes[18], bytes[32], bytes[54], bytes[56]) = (machine, 64, 56, types.len() as u8);
+        for (index, kind) in types.iter().enumerate() {
+            bytes[64 + 56 * index] = *kind;
+        }
+        bytes
+    }
+
+    #[test]
+    fn program_is_accepted_when_static_and_for_the_platform() {
+        let (amd64, arm64) = ("linux/amd64".parse().expect("one"), "linux/arm64".parse().expect("one"));
+        let refused = |program: &[u8], platform| check(program, platform).expect_err("a program that cannot start").to_string();
+        check(&program(62, &[6, 1, 2]), &amd64).expect("static-pie");
+        check(&program(183, &[]), &arm64).expect("static");
+        assert!(refused(&program(62, &[6, 3, 1]), &amd64).contains("dynamically"));
+        assert!(refused(&program(183, &[1]), &amd64).contains("another processor"));
+        assert!(refused(&program(62, &[1, 1])[..100], &amd64).contains("cut off"));
+        assert!(refused(b"#!/bin/sh", &amd64).contains("not a program"));
+        let windows = "windows/amd64".parse().expect("one");
+        assert!(refused(&program(62, &[]), &windows).contains("linux/amd64 and"));
+    }
+}

@@ -1,0 +1,201 @@
+//! `vdo-release image`: programs, one for each platform, become an OCI image layout.
+
+use crate::{elf, layer, output, rootfs};
+use anyhow::{Context, Result, anyhow, bail};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use vdo::layout::Layout;
+use vdo::oci::{Annotations, ContainerConfig, Descriptor, History, ImageConfig, Index, Manifest, Platform, REF_NAME, RootFs, media};
+
+const REPOSITORY: &str = "https://github.com/vdo-project/vdo";
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The operator for a platform, linked statically; once for each platform
+    #[arg(long = "program", value_name = "PLATFORM=FILE", required = true, value_parser = output::by_platform)]
+    programs: Vec<(Platform, PathBuf)>,
+    /// The bill of materials (SPDX JSON) of a platform's program; attached to its image
+    #[arg(long = "sbom", value_name = "PLATFORM=FILE", value_parser = output::by_platform)]
+    sboms: Vec<(Platform, PathBuf)>,
+    /// Root certificates in PEM to put into the image instead of Mozilla's
+    #[arg(long, value_name = "FILE")]
+    ca_certificates: Option<PathBuf>,
+    /// Folder of the layout; replaced when it holds a layout already
+    #[arg(long, value_name = "DIR")]
+    output: PathBuf,
+    /// Name and tag of the image
+    #[arg(long, value_name = "NAME:TAG", value_parser = reference)]
+    reference: Reference,
+    /// The commit that the program was built from
+    #[arg(long, value_name = "COMMIT")]
+    revision: Option<String>,
+    /// Time stamp of all files and of the image, in seconds since 1970
+    #[arg(long, value_name = "SECONDS", env = "SOURCE_DATE_EPOCH", default_value_t = 0)]
+    created: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Reference {
+    whole: String,
+    tag: String,
+}
+
+/// A name with a tag, as the distribution specification spells tags.
+fn reference(text: &str) -> Result<Reference> {
+    let (name, tag) = text
+        .rsplit_once(':')
+        .filter(|(_, tag)| !tag.contains('/'))
+        .ok_or_else(|| anyhow!("write NAME:TAG"))?;
+    let is_tag = |(at, b): (usize, u8)| b.is_ascii_alphanumeric() || b == b'_' || (at > 0 && (b == b'.' || b == b'-'));
+    if name.is_empty() || tag.is_empty() || tag.len() > 128 || !tag.bytes().enumerate().all(is_tag) {
+        bail!("a tag has up to 128 letters, digits, dots, dashes and underscores, and begins with neither dot nor dash");
+    }
+    Ok(Reference {
+        whole: text.to_owned(),
+        tag: tag.to_owned(),
+    })
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let programs: BTreeMap<&Platform, &PathBuf> = args.programs.iter().map(|(platform, path)| (platform, path)).collect();
+    if programs.len() < args.programs.len() {
+        bail!("--program names a platform twice");
+    }
+    if let Some((platform, _)) = args.sboms.iter().find(|(platform, _)| !programs.contains_key(platform)) {
+        bail!("--sbom names {platform}, for which there is no --program");
+    }
+    let created = output::rfc3339(args.created)?;
+    let certificates = rootfs::certificates(args.ca_certificates.as_deref())?;
+
+    output::replace(&args.output, "oci-layout", |folder| {
+        let layout = Layout::create(folder)?;
+        let mut images = Vec::new();
+        for (platform, path) in &programs {
+            let program = output::read(path)?;
+            elf::check(&program, platform).with_context(|| format!("{} cannot be the program of {platform}", path.display()))?;
+            images.push(one(args, &layout, platform, program, &certificates, &created)?);
+        }
+        let mut index = layout.write_json(media::INDEX, &Index::new(images))?;
+        let mut attached = Vec::new();
+        for (platform, path) in args
+            .sboms
+            .iter()
+            .map(|(platform, path)| (platform, path))
+            .collect::<BTreeMap<_, _>>()
+        {
+            attached.push(attach(&layout, &output::read(path)?, platform, &index)?);
+        }
+        index.annotations = [
+            (REF_NAME, &args.reference.tag),
+            // containerd and Docker take the whole name from here.
+            ("io.containerd.image.name", &args.reference.whole),
+        ]
+        .map(|(key, value)| (key.to_owned(), value.clone()))
+        .into();
+        output::line(&format!("image {} {}", args.reference.whole, index.digest))?;
+        let all = [vec![index], attached].concat();
+        layout.set_index(&Index::new(all))?;
+        // What was written is what is read.
+        let blobs = layout.verify()?;
+        output::line(&format!("  {blobs} blobs in {}", args.output.display()))
+    })
+}
+
+/// The image of one platform.
+fn one(args: &Args, layout: &Layout, platform: &Platform, program: Vec<u8>, certificates: &str, created: &str) -> Result<Descriptor> {
+    let program_size = program.len() as u64;
+    let files = rootfs::files(program, certificates);
+    let mut blob = layout.blob()?;
+    let unpacked = layer::write(&files, args.created, &mut blob)?;
+    let layer = blob.finish(media::LAYER_GZIP)?;
+    let diff_id = unpacked.diff_id;
+    let config = ImageConfig {
+        created: Some(created.to_owned()),
+        architecture: platform.architecture.clone(),
+        os: platform.os.clone(),
+        variant: platform.variant.clone(),
+        config: ContainerConfig {
+            user: rootfs::USER.to_owned(),
+            env: Vec::new(),
+            entrypoint: vec![format!("/{}", rootfs::PROGRAM)],
+            labels: labels(args, created),
+        },
+        rootfs: RootFs {
+            kind: "layers".to_owned(),
+            diff_ids: vec![diff_id.clone()],
+        },
+        history: vec![History {
+            created: Some(created.to_owned()),
+            created_by: "vdo-release image".to_owned(),
+        }],
+    };
+    // crates/release/build.sh reads these lines.
+    output::line(&format!(
+        "  {platform}: program {}, layer {} {}, unpacked {diff_id} {}",
+        output::size(program_size),
+        layer.digest,
+        output::size(layer.size),
+        output::size(unpacked.size),
+    ))?;
+    let config = layout.write_json(media::CONFIG, &config)?;
+    let mut image = layout.write_json(media::MANIFEST, &Manifest::image(config, vec![layer]))?;
+    image.platform = Some(platform.clone());
+    Ok(image)
+}
+
+fn labels(args: &Args, created: &str) -> Annotations {
+    let of = |key: &str, value: &str| (format!("org.opencontainers.image.{key}"), value.to_owned());
+    let mut labels = Annotations::from([
+        of("title", "vdo-operator"),
+        of(
+            "description",
+            "Chooses, installs, configures and watches the vSphere cloud provider and CSI driver",
+        ),
+        of("licenses", "Apache-2.0"),
+        of("source", REPOSITORY),
+        of("documentation", REPOSITORY),
+        of("version", &args.reference.tag),
+        of("created", created),
+    ]);
+    labels.extend(args.revision.iter().map(|revision| of("revision", revision)));
+    labels
+}
+
+/// Stores a platform's bill of materials as an artifact that refers to the index. Not to the platform's image: oras 1.2 copies an index
+/// whose images have referrers without the index.
+fn attach(layout: &Layout, sbom: &[u8], platform: &Platform, index: &Descriptor) -> Result<Descriptor> {
+    serde_json::from_slice::<serde_json::Value>(sbom).context("the bill of materials is not JSON")?;
+    let name = format!("vdo-operator-{}.spdx.json", platform.to_string().replace('/', "-"));
+    let mut blob = layout.write(media::SPDX, sbom)?;
+    blob.annotations = Annotations::from([("org.opencontainers.image.title".to_owned(), name)]);
+    layout.write(media::EMPTY, b"{}")?;
+    let manifest = layout.write_json(media::MANIFEST, &Manifest::referrer(media::SPDX, blob, index.clone()))?;
+    Ok(Descriptor {
+        artifact_type: Some(media::SPDX.to_owned()),
+        ..manifest
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reference_tag_is_after_the_last_colon_and_not_a_port() {
+        let good = reference("registry:5000/vdo/vdo-operator:v0.1.0").expect("a reference");
+        assert_eq!((good.tag.as_str(), good.whole.len()), ("v0.1.0", 37));
+        for bad in [
+            "",
+            "vdo",
+            ":v1",
+            "vdo:",
+            "registry:5000/vdo",
+            "vdo:a b",
+            "vdo:-1",
+            "vdo:.1",
+            "vdo:a/b",
+        ] {
+            assert!(reference(bad).is_err(), "{bad:?} was accepted");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Builds what is published of VDO. `make image` and `make release` call it; docs/release.md says what comes out.
+
+mod archive;
+mod dependencies;
+mod elf;
+mod image;
+mod install_yaml;
+mod krew;
+mod layer;
+mod licences;
+mod notes;
+mod output;
+mod rootfs;
+mod sbom;
+mod sign;
+mod sums;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Builds what is published of VDO. The same input gives the same bytes.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Packs the operator into an OCI image layout
+    Image(image::Args),
+    /// Writes the input of deploy/Containerfile, for builds with a container tool
+    Context(rootfs::Args),
+    /// Packs a program and the texts that belong to it
+    Archive(archive::Args),
+    /// Packages the operator's Helm chart
+    Chart(archive::ChartArgs),
+    /// Writes a bill of materials in SPDX
+    Sbom(sbom::Args),
+    /// Writes the licences of everything that is in the programs
+    Licences(licences::Args),
+    /// Writes what the changelog says of a version
+    Notes(notes::Args),
+    /// Writes one file for kubectl from what deploy/kustomization.yaml lists
+    InstallYaml(install_yaml::Args),
+    /// Writes the manifest for krew
+    Krew(krew::Args),
+    /// Writes SHA256SUMS
+    Sums(sums::Args),
+    /// Signs files with the key in VDO_SIGNING_KEY
+    Sign(sign::Args),
+}
+
+fn run(command: &Command) -> Result<()> {
+    match command {
+        Command::Image(args) => image::run(args),
+        Command::Context(args) => rootfs::context(args),
+        Command::Archive(args) => archive::run(args),
+        Command::Chart(args) => archive::chart(args),
+        Command::Sbom(args) => sbom::run(args),
+        Command::Licences(args) => licences::run(args),
+        Command::Notes(args) => notes::run(args),
+        Command::InstallYaml(args) => install_yaml::run(args),
+        Command::Krew(args) => krew::run(args),
+        Command::Sums(args) => sums::run(args),
+        Command::Sign(args) => sign::run(args),
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "the one place that reports an error")]
+fn main() -> ExitCode {
+    match run(&Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("vdo-release: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

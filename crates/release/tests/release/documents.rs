@@ -1,0 +1,274 @@
+//! What else is in a release: bills of materials, licences, notes, manifests, sums, archives.
+
+use crate::program::{SAYS, stand_in};
+use crate::{done, judged, refused, root, text};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+fn host() -> String {
+    let output = Command::new("rustc").arg("-vV").output().expect("rustc");
+    let text = String::from_utf8(output.stdout).expect("text");
+    text.lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .expect("a host")
+        .to_owned()
+}
+
+fn sbom(folder: &Path, name: &str) -> Vec<u8> {
+    let file = folder.join(name);
+    let host = host();
+    done(&[
+        "sbom",
+        "--target",
+        &host,
+        "--with",
+        "webpki-root-certs",
+        "--rustc",
+        "1.2.3",
+        "--output",
+        text(&file),
+    ]);
+    fs::read(file).expect("a bill of materials")
+}
+
+#[test]
+fn sbom_names_every_crate_of_the_program_with_the_checksum_of_the_lock_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sbom = sbom(folder.path(), "sbom.json");
+    let sbom: Value = serde_json::from_slice(&sbom).expect("JSON");
+    let packages = sbom["packages"].as_array().expect("a list");
+    let field = |package: &Value, name: &str| package[name].as_str().expect("text").to_owned();
+    let named: BTreeMap<String, &Value> = packages
+        .iter()
+        .map(|package| (format!("{} {}", field(package, "name"), field(package, "versionInfo")), package))
+        .collect();
+    // Not the edges and depths that the bill is made from, but the plain list.
+    let output = Command::new("cargo")
+        .current_dir(root())
+        .args([
+            "tree",
+            "--locked",
+            "--package",
+            "vdo",
+            "--edges",
+            "normal",
+            "--prefix",
+            "none",
+            "--no-dedupe",
+            "--target",
+            &host(),
+        ])
+        .output()
+        .expect("cargo");
+    let tree = String::from_utf8(output.stdout).expect("text");
+    let mut wanted: BTreeSet<String> = tree
+        .lines()
+        .filter(|line| !line.is_empty())
+        .map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ").replacen(" v", " ", 1))
+        .collect();
+    assert!(wanted.len() > 200, "{}", wanted.len());
+    wanted.insert("rust-std 1.2.3".to_owned());
+    let extra: Vec<_> = named.keys().filter(|key| !wanted.contains(*key)).collect();
+    assert!(
+        matches!(extra.as_slice(), [one] if one.starts_with("webpki-root-certs ")),
+        "{extra:?}"
+    );
+    let missing: Vec<_> = wanted.iter().filter(|key| !named.contains_key(*key)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    let lock = fs::read_to_string(root().join("Cargo.lock")).expect("the lock file");
+    let checksum = |name: &str, version: &str| format!("name = \"{name}\"\nversion = \"{version}\"\nsource = ");
+    for package in packages {
+        let (name, version) = (field(package, "name"), field(package, "versionInfo"));
+        let Some((_, rest)) = lock.split_once(&checksum(&name, &version)) else {
+            assert!(package.get("checksums").is_none(), "{name}");
+            continue;
+        };
+        let hex = package["checksums"][0]["checksumValue"].as_str().expect("text");
+        assert_eq!(rest.lines().nth(1), Some(format!("checksum = \"{hex}\"").as_str()), "{name}");
+        assert_ne!(package["licenseDeclared"], "NOASSERTION", "{name}");
+    }
+}
+
+#[test]
+fn sbom_written_twice_is_the_same_and_its_ids_are_known() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let first = sbom(folder.path(), "a.json");
+    assert_eq!(first, sbom(folder.path(), "b.json"));
+    let sbom: Value = serde_json::from_slice(&first).expect("JSON");
+    let packages = sbom["packages"].as_array().expect("a list").iter();
+    let mut ids: BTreeSet<&str> = packages.map(|package| package["SPDXID"].as_str().expect("text")).collect();
+    assert_eq!(ids.len(), sbom["packages"].as_array().map_or(0, Vec::len));
+    ids.insert("SPDXRef-DOCUMENT");
+    for relationship in sbom["relationships"].as_array().expect("a list") {
+        for end in ["spdxElementId", "relatedSpdxElement"] {
+            assert!(ids.contains(relationship[end].as_str().expect("text")), "{relationship}");
+        }
+    }
+    assert_eq!(sbom["creationInfo"]["created"], "2023-11-14T22:13:20Z");
+    assert!(!String::from_utf8_lossy(&first).contains(text(root())), "a path of this machine");
+}
+
+#[test]
+fn licences_name_every_crate() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("licences.txt");
+    done(&["licences", "--target", &host(), "--output", text(&file)]);
+    let licences = fs::read_to_string(&file).expect("licences");
+    let sbom: Value = serde_json::from_slice(&sbom(folder.path(), "sbom.json")).expect("JSON");
+    for package in sbom["packages"].as_array().expect("a list") {
+        let name = package["name"].as_str().expect("text");
+        let known = ["vdo", "rust-std", "webpki-root-certs"].contains(&name);
+        let version = package["versionInfo"].as_str().expect("text");
+        assert!(known || licences.contains(&format!("{name} {version} (")), "{name}");
+    }
+}
+
+/// The objects of install.yaml are those that the listed files hold.
+#[test]
+fn install_yaml_has_the_objects_of_the_kustomization() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("install.yaml");
+    let image = "ghcr.io/vdo-project/vdo-operator:v9@sha256:00";
+    done(&["install-yaml", "--output", text(&file), "--image", image]);
+    let objects = |content: &str| vdo::yaml::load_all(content).expect("YAML");
+    let id = |object: &Value| format!("{}/{}", object["kind"], object["metadata"]["name"]);
+    let installed = objects(&fs::read_to_string(&file).expect("a file"));
+    let list = fs::read_to_string(root().join("deploy/kustomization.yaml")).expect("a file");
+    let listed: Vec<Value> = list
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- "))
+        .chain(["namespace.yaml"])
+        .flat_map(|name| objects(&fs::read_to_string(root().join("deploy").join(name)).expect("a file")))
+        .collect();
+    let ids = |objects: &[Value]| objects.iter().map(id).collect::<BTreeSet<_>>();
+    assert_eq!(ids(&installed), ids(&listed));
+    assert!(ids(&installed).contains("\"Namespace\"/\"vmware-system-vdo\""));
+    let deployment = installed
+        .iter()
+        .find(|object| object["kind"] == "Deployment")
+        .expect("the operator");
+    assert_eq!(deployment["spec"]["template"]["spec"]["containers"][0]["image"], image);
+}
+
+#[test]
+fn notes_of_a_version_without_a_section_say_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (log, notes) = (folder.path().join("log.md"), folder.path().join("notes.md"));
+    fs::write(&log, "# Changelog\n\n## [Unreleased]\n\n- b\n\n## [1.0.0] - 2026-01-01\n\n- a\n").expect("a file");
+    let write = |version| done(&["notes", "--version", version, "--changelog", text(&log), "--output", text(&notes)]);
+    write("1.0.0");
+    assert_eq!(fs::read_to_string(&notes).expect("notes"), "# VDO 1.0.0\n\n- a\n");
+    write("2.0.0");
+    let unreleased = fs::read_to_string(&notes).expect("notes");
+    assert!(
+        unreleased.contains("not released yet") && unreleased.ends_with("- b\n"),
+        "{unreleased}"
+    );
+    fs::write(&log, "# Changelog\n").expect("a file");
+    let message = refused(&["notes", "--version", "1.0.0", "--changelog", text(&log), "--output", text(&notes)]);
+    assert!(message.contains("neither a section"), "{message}");
+}
+
+#[test]
+fn archive_packed_twice_is_the_same_and_its_program_starts() {
+    const TEST: &str = "archive_packed_twice_is_the_same_and_its_program_starts";
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    fs::write(at("vdoctl"), stand_in("amd64")).expect("a program");
+    let license = root().join("LICENSE").display().to_string();
+    for name in ["a.tar.gz", "b.tar.gz"] {
+        done(&[
+            "archive",
+            "--platform",
+            "linux/amd64",
+            "--program",
+            &at("vdoctl"),
+            "--file",
+            &license,
+            "--output",
+            &at(name),
+        ]);
+    }
+    assert_eq!(fs::read(at("a.tar.gz")).expect("one"), fs::read(at("b.tar.gz")).expect("two"));
+    fs::create_dir(at("out")).expect("a folder");
+    let Some(_) = judged(TEST, "tar", &["-xzf", &at("a.tar.gz"), "-C", &at("out")]) else {
+        return;
+    };
+    assert_eq!(fs::read(at("out/LICENSE")).expect("a file"), fs::read(&license).expect("a file"));
+    if std::env::consts::ARCH == "x86_64" {
+        assert_eq!(Command::new(at("out/vdoctl")).output().expect("it starts").stdout, SAYS.as_bytes());
+    }
+}
+
+#[test]
+fn sums_are_checked_by_sha256sum() {
+    const TEST: &str = "sums_are_checked_by_sha256sum";
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, content) in [("b", "2"), ("a c", "1"), ("a.sigstore.json", "{}")] {
+        fs::write(folder.path().join(name), content).expect("a file");
+    }
+    done(&["sums", text(folder.path())]);
+    let sums = fs::read_to_string(folder.path().join("SHA256SUMS")).expect("sums");
+    assert_eq!(sums.lines().map(|line| &line[66..]).collect::<Vec<_>>(), ["a c", "b"]);
+    done(&["sums", text(folder.path())]);
+    assert_eq!(fs::read_to_string(folder.path().join("SHA256SUMS")).expect("sums"), sums);
+    let script = format!("cd '{}' && sha256sum --check --strict SHA256SUMS", text(folder.path()));
+    judged(TEST, "sh", &["-c", &script]);
+}
+
+#[test]
+fn chart_package_has_the_version_of_the_release() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = folder.path().join("chart");
+    fs::create_dir_all(source.join("templates")).expect("a folder");
+    fs::write(source.join("Chart.yaml"), "apiVersion: v2\nname: vdo\nversion: 1.2.3\n").expect("a file");
+    fs::write(source.join("templates/a.yaml"), "kind: ConfigMap\n").expect("a file");
+    fs::write(source.join("templates/a.yaml~"), "").expect("a file");
+    fs::write(source.join(".helmignore"), "*~\n").expect("a file");
+    let (one, two) = (folder.path().join("1"), folder.path().join("2"));
+    for output in [&one, &two] {
+        done(&["chart", "--source", text(&source), "--version", "1.2.3", "--output", text(output)]);
+    }
+    let bytes = |folder: &Path| fs::read(folder.join("vdo-1.2.3.tgz")).expect("a package");
+    assert_eq!(bytes(&one), bytes(&two));
+    let mut names = Vec::new();
+    let package = bytes(&one);
+    let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(package.as_slice()));
+    for entry in archive.entries().expect("tar") {
+        names.push(entry.expect("an entry").path().expect("a path").display().to_string());
+    }
+    assert_eq!(names, ["vdo/", "vdo/Chart.yaml", "vdo/templates/", "vdo/templates/a.yaml"]);
+    let message = refused(&["chart", "--source", text(&source), "--version", "1.2.4", "--output", text(&one)]);
+    assert!(message.contains("correct it there"), "{message}");
+}
+
+#[test]
+fn krew_manifest_has_the_sum_of_each_archive() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    fs::write(at("vdoctl-v1-linux-amd64.tar.gz"), "abc").expect("a file");
+    let archive = format!("linux/amd64={}", at("vdoctl-v1-linux-amd64.tar.gz"));
+    let base = "https://example.test/v1/";
+    done(&[
+        "krew",
+        "--version",
+        "v1",
+        "--base",
+        base,
+        "--archive",
+        &archive,
+        "--output",
+        &at("vdo.yaml"),
+    ]);
+    let manifest = vdo::yaml::load_value(&fs::read_to_string(at("vdo.yaml")).expect("a file")).expect("YAML");
+    let platform = &manifest["spec"]["platforms"][0];
+    assert_eq!(platform["uri"], "https://example.test/v1/vdoctl-v1-linux-amd64.tar.gz");
+    assert_eq!(
+        platform["sha256"],
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    );
+    assert_eq!(platform["selector"]["matchLabels"]["arch"], "amd64");
+}

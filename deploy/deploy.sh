@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# Installs and removes the operator with kubectl and the manifests of this folder. `make` calls it:
+#
+#   deploy.sh deploy     into the cluster of the current context; VDO_IMAGE: another image of the operator
+#   deploy.sh undeploy   out of it; exit code 4 while there is a VDOConfig
+#   deploy.sh remote     over SSH, with the kubectl of a control-plane node: K8S_MASTER_IP, K8S_MASTER_SSH_USER, K8S_MASTER_SSH_PWD
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+namespace=vmware-system-vdo
+
+fail() { # exit code, sentences
+    local code=$1
+    shift
+    printf '%s\n' "$@" >&2
+    exit "$code"
+}
+
+needs() { command -v "$1" >/dev/null || fail 2 "$1 is missing on this machine. Install it: $2"; }
+
+work=
+trap '[[ -z $work ]] || rm -rf "$work"' EXIT
+
+# A copy of the manifests, with the image of VDO_IMAGE, in $work.
+copy() {
+    work=$(mktemp -d)
+    cp -R "$here"/*.yaml "$here"/crds "$work"
+    local image=${VDO_IMAGE:-}
+    [[ -n $image ]] || return 0
+    [[ $image =~ ^[A-Za-z0-9][A-Za-z0-9._:/@-]*$ ]] ||
+        fail 2 "VDO_IMAGE is no reference of an image: $image" "Write a repository and a tag or digest, such as registry.example.com/vsphere/vdo-operator:v1.2.3."
+    sed "s|^\( *image:\) .*|\1 $image|" "$here/operator.yaml" >"$work/operator.yaml"
+}
+
+cluster() {
+    needs kubectl https://kubernetes.io/docs/tasks/tools/
+    local context
+    context=$(kubectl config current-context) || fail 3 "There is no current context. Choose one: kubectl config use-context NAME"
+    printf '== %s: context %s (%s)\n' "$1" "$context" "$(kubectl config view --minify -o 'jsonpath={.clusters[0].cluster.server}')"
+}
+
+deploy() {
+    copy
+    cluster "deploy the operator"
+    kubectl apply --server-side -f "$work/namespace.yaml"
+    kubectl apply --server-side -k "$work"
+    printf '%s\n' "The operator is deployed. Next, a connection and a VDOConfig: vdoctl deploy, or deploy/samples."
+}
+
+undeploy() {
+    cluster "remove the operator"
+    local configs='' drivers files
+    # No definition, no VDOConfig. Any other failure ends this, because what is not known may be there.
+    if [[ -n $(kubectl get crd vdoconfigs.vdo.vmware.com --ignore-not-found -o name) ]]; then
+        configs=$(kubectl get vdoconfigs.vdo.vmware.com -A -o 'jsonpath={range .items[*]}{.metadata.namespace}/{.metadata.name} {end}')
+    fi
+    [[ -z $configs ]] || fail 4 \
+        "VDOConfig ${configs% } exists, and only the operator can uninstall its drivers. Nothing was removed." \
+        "Run vdoctl delete, which removes drivers and operator in the right order."
+    drivers=$(kubectl get deployments,daemonsets -n vmware-system-csi -o name &&
+        kubectl get daemonsets -n kube-system vsphere-cloud-controller-manager --ignore-not-found -o name)
+    files=(-f "$here/operator.yaml" -f "$here/network-policy.yaml" -f "$here/service.yaml" -f "$here/rbac.yaml" -f "$here/crds")
+    if [[ -z $drivers ]]; then
+        files+=(-f "$here/drivers-rbac.yaml")
+    else
+        printf '%s\n' "The namespace and the rights of the drivers stay, because these run:" "$drivers"
+    fi
+    printf '%s\n' "The namespace $namespace is deleted with the connections and Secrets in it."
+    kubectl delete --ignore-not-found "${files[@]}" -f "$here/namespace.yaml"
+}
+
+# What the node runs. It gets the manifests as a tar archive on its standard input.
+# shellcheck disable=SC2016 # its variables are those of the node
+on_the_node='set -eu
+PATH=$PATH:/usr/local/bin:/var/lib/rancher/rke2/bin
+command -v kubectl >/dev/null || { echo "kubectl is missing on the node" >&2; exit 2; }
+admin=/etc/kubernetes/admin.conf
+if [ -z "${KUBECONFIG:-}" ] && [ ! -e "$HOME/.kube/config" ] && [ -r "$admin" ]; then export KUBECONFIG="$admin"; fi
+work=$(mktemp -d)
+trap "rm -rf \"$work\"" EXIT
+tar -x -C "$work" -f -
+kubectl apply --server-side -f "$work/namespace.yaml"
+kubectl apply --server-side -k "$work"'
+
+remote() {
+    local missing='' name
+    for name in K8S_MASTER_IP K8S_MASTER_SSH_USER K8S_MASTER_SSH_PWD; do
+        [[ -n ${!name:-} ]] || missing+=" $name"
+    done
+    [[ -z $missing ]] || fail 2 "Not set in the environment:$missing" \
+        "K8S_MASTER_IP is a control-plane node with kubectl, K8S_MASTER_SSH_USER a user of it, K8S_MASTER_SSH_PWD the password of that user." \
+        "Read the password, so that it is in no history: read -rs K8S_MASTER_SSH_PWD && export K8S_MASTER_SSH_PWD"
+    [[ $K8S_MASTER_IP =~ ^[A-Za-z0-9:][A-Za-z0-9.:-]*$ ]] || fail 2 "K8S_MASTER_IP is neither an address nor a name: $K8S_MASTER_IP"
+    [[ $K8S_MASTER_SSH_USER =~ ^[A-Za-z0-9_][A-Za-z0-9._@-]*$ ]] || fail 2 "K8S_MASTER_SSH_USER is no user name: $K8S_MASTER_SSH_USER"
+    needs ssh "OpenSSH 8.4 or newer"
+    needs tar "your system's package tar"
+    copy
+    # ssh asks this program for the password, which reads it from its environment: it is in no argument and in no file.
+    local ask=$work/.ask
+    printf '%s\n' '#!/bin/sh' 'printf "%s\n" "$K8S_MASTER_SSH_PWD"' >"$ask"
+    chmod 700 "$ask"
+    printf '== deploy the operator: over SSH, with the kubectl of %s\n' "$K8S_MASTER_IP"
+    # A host key that is not known ends this: a password is not sent to a machine that may be another one. Keys of this user are not tried,
+    # because the password would be given as their passphrase.
+    tar -c -C "$work" -f - --exclude=.ask . |
+        SSH_ASKPASS=$ask SSH_ASKPASS_REQUIRE=force DISPLAY=${DISPLAY:-:0} ssh \
+            -o StrictHostKeyChecking=yes -o NumberOfPasswordPrompts=1 -o PubkeyAuthentication=no \
+            -o PreferredAuthentications=password,keyboard-interactive \
+            -l "$K8S_MASTER_SSH_USER" -- "$K8S_MASTER_IP" "$on_the_node" ||
+        fail 3 "The operator is not deployed on $K8S_MASTER_IP: ssh or kubectl there failed, see above." \
+            "If the key of the host is not known, log in once and compare it: ssh $K8S_MASTER_SSH_USER@$K8S_MASTER_IP"
+    printf '%s\n' "The operator is deployed. Next, a connection and a VDOConfig: vdoctl deploy, or deploy/samples."
+}
+
+case ${1:-} in
+    deploy | undeploy | remote) "$1" ;;
+    *) fail 2 "Usage: deploy.sh deploy | undeploy | remote" ;;
+esac

@@ -1,0 +1,39 @@
+//! `vdoctl delete` as it is typed.
+
+use super::DryRun;
+use clap::Args;
+use clap::builder::FalseyValueParser;
+
+/// Arguments of `delete`.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+pub struct Delete {
+    /// Removes the operator and leaves the drivers as they run, with their accounts and rights
+    #[arg(long, env = "VDO_KEEP_DRIVERS", value_parser = FalseyValueParser::new(), conflicts_with = "drivers_only")]
+    pub keep_drivers: bool,
+    /// Removes the VDOConfig and the drivers, and leaves the operator and its connections
+    #[arg(long, env = "VDO_DRIVERS_ONLY", value_parser = FalseyValueParser::new())]
+    pub drivers_only: bool,
+    /// Does not ask; needed where there is no terminal
+    #[arg(long, short = 'y', env = "VDO_YES", value_parser = FalseyValueParser::new())]
+    pub yes: bool,
+    /// Removes nothing: client shows what would be removed, server has the API server try it
+    #[arg(
+        long,
+        env = "VDO_DRY_RUN",
+        value_enum,
+        value_name = "WHERE",
+        hide_possible_values = true,
+        default_value = "none"
+    )]
+    pub dry_run: DryRun,
+    /// How the progress is written: table or json
+    #[arg(
+        long,
+        short = 'o',
+        env = "VDO_OUTPUT",
+        value_enum,
+        value_name = "FORMAT",
+        hide_possible_values = true
+    )]
+    pub output: Option<super::Format>,
+}

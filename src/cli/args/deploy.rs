@@ -1,0 +1,115 @@
+//! `vdoctl deploy` as it is typed.
+
+use crate::api::UpdatePolicy;
+use crate::types::Thumbprint;
+use clap::builder::FalseyValueParser;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Arguments of `deploy`.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+pub struct Deploy {
+    /// The vCenter.
+    #[command(flatten)]
+    pub vcenter: DeployVcenter,
+    /// A file with the whole configuration instead: Secrets, ConfigMaps, VsphereCloudConfigs and a VDOConfig as kubectl takes them; - is stdin
+    #[arg(long, env = "VDO_VALUES", value_name = "FILE", conflicts_with_all = ["vcenter", "user"])]
+    pub values: Option<PathBuf>,
+    /// The image of the operator, instead of the released one
+    #[arg(long, env = "VDO_IMAGE", value_name = "REFERENCE")]
+    pub image: Option<String>,
+    /// A registry, with or without a path, that replaces the one of every image: of the operator and of the drivers
+    #[arg(long, env = "VDO_IMAGE_REGISTRY", value_name = "REGISTRY")]
+    pub image_registry: Option<String>,
+    /// The image of the cloud provider, instead of the one in its chart
+    #[arg(long, env = "VDO_CPI_IMAGE", value_name = "REFERENCE", conflicts_with = "values")]
+    pub cpi_image: Option<String>,
+    /// The image of the CSI driver, instead of the one in its chart
+    #[arg(long, env = "VDO_CSI_IMAGE", value_name = "REFERENCE", conflicts_with = "values")]
+    pub csi_image: Option<String>,
+    /// When installed drivers change by themselves: Compatible, Latest or Disabled
+    #[arg(long, env = "VDO_UPDATE_POLICY", value_name = "POLICY", value_parser = policy, conflicts_with = "values")]
+    pub update_policy: Option<UpdatePolicy>,
+    /// Writes nothing: client shows what would be applied, server has the API server try it
+    #[arg(
+        long,
+        env = "VDO_DRY_RUN",
+        value_enum,
+        value_name = "WHERE",
+        hide_possible_values = true,
+        default_value = "none"
+    )]
+    pub dry_run: DryRun,
+    /// How the progress is written: table or json; yaml writes nothing to the cluster and prints all objects for kubectl apply
+    #[arg(
+        long,
+        short = 'o',
+        env = "VDO_OUTPUT",
+        value_enum,
+        value_name = "FORMAT",
+        hide_possible_values = true
+    )]
+    pub output: Option<super::Format>,
+    /// Runs the operator in the network of its node; without the flag that is done where no control-plane node has a pod network
+    #[arg(long, env = "VDO_HOST_NETWORK", value_parser = FalseyValueParser::new())]
+    pub host_network: bool,
+    /// Ends when everything is applied, without waiting for the drivers
+    #[arg(long, env = "VDO_NO_WAIT", value_parser = FalseyValueParser::new())]
+    pub no_wait: bool,
+    /// Asks nothing that a flag does not have to answer
+    #[arg(long, short = 'y', env = "VDO_YES", value_parser = FalseyValueParser::new())]
+    pub yes: bool,
+    /// Applies although checks fail, or the vCenter cannot be reached from here
+    #[arg(long, env = "VDO_IGNORE_CHECKS", value_parser = FalseyValueParser::new())]
+    pub ignore_checks: bool,
+    /// Replaces an operator that is newer than this vdoctl
+    #[arg(long, env = "VDO_ALLOW_DOWNGRADE", value_parser = FalseyValueParser::new())]
+    pub allow_downgrade: bool,
+}
+
+/// A vCenter and the account that the drivers use.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "vCenter")]
+pub struct DeployVcenter {
+    /// The host name or address of the vCenter, and its port if it is not 443
+    #[arg(long, env = "VDO_VCENTER_ADDRESS", value_name = "HOST[:PORT]", requires = "user")]
+    pub vcenter: Option<String>,
+    /// The user that the drivers log in as, for example k8s@vsphere.local
+    #[arg(long, env = "VDO_USER", value_name = "NAME", requires = "vcenter")]
+    pub user: Option<String>,
+    /// A file with the password, readable by nobody else; - is stdin, /dev/fd/3 a descriptor; default: it is asked for on the terminal
+    #[arg(long, env = "VDO_PASSWORD_FILE", value_name = "FILE", requires = "vcenter")]
+    pub password_file: Option<PathBuf>,
+    /// A datacenter to look in, by name or inventory path; may be repeated; default: all
+    #[arg(long, env = "VDO_DATACENTER", value_name = "NAME", value_delimiter = ',', requires = "vcenter")]
+    pub datacenter: Vec<String>,
+    /// The SHA-256 or SHA-1 thumbprint of the vCenter's certificate
+    #[arg(long, env = "VDO_THUMBPRINT", value_name = "DIGITS", requires = "vcenter", conflicts_with_all = ["ca_file", "insecure"])]
+    pub thumbprint: Option<Thumbprint>,
+    /// A file with the certificate authorities that sign it; default: those of the system, or the certificate that you confirm
+    #[arg(long, env = "VDO_CA_FILE", value_name = "FILE", requires = "vcenter", conflicts_with = "insecure")]
+    pub ca_file: Option<PathBuf>,
+    /// Sends the password to whoever answers, without a look at the certificate
+    #[arg(long, env = "VDO_INSECURE", value_parser = FalseyValueParser::new(), requires = "vcenter")]
+    pub insecure: bool,
+}
+
+/// Where a dry run is made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum DryRun {
+    /// It is no dry run
+    #[default]
+    None,
+    /// Here
+    Client,
+    /// In the API server
+    Server,
+}
+
+fn policy(text: &str) -> Result<UpdatePolicy, String> {
+    let all = [UpdatePolicy::Compatible, UpdatePolicy::Latest, UpdatePolicy::Disabled];
+    let named = |policy: &UpdatePolicy| format!("{policy:?}").eq_ignore_ascii_case(text);
+    all.into_iter()
+        .find(named)
+        .ok_or_else(|| "there are Compatible, Latest and Disabled".into())
+}

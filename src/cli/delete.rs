@@ -1,0 +1,212 @@
+//! `vdoctl delete`: the way back. Drivers first, while something can remove them, then what they were installed with.
+//!
+//! It keeps no state: every run looks at what is there and goes on from it.
+
+mod drivers;
+mod guards;
+mod remove;
+mod rights;
+mod target;
+
+use super::args::{Delete as Args, DryRun, Format, Global};
+use super::context::{Context, id, now};
+use super::operator::Presence;
+use super::output::document;
+use super::printer::Printer;
+use super::progress::{Mark, Progress};
+use super::{Answer, CliError, Exit, prompt};
+use crate::drivers::short;
+use crate::manifest::Object;
+use crate::plan::Plan;
+use crate::reconcile;
+use remove::Stays;
+use serde_json::json;
+use std::io::{self, IsTerminal as _};
+use std::time::Duration;
+use target::{Scope, Target};
+
+/// How often is looked at what is waited for.
+const PACE: Duration = Duration::from_secs(1);
+
+/// That the cluster does not answer once ends nothing that is under way.
+fn transient(error: &CliError) -> bool {
+    error.exit == Exit::Cluster
+}
+
+pub(super) async fn run(args: &Args, global: &Global, printer: &mut Printer) -> Result<Answer, CliError> {
+    let patience = global.patience_with_drivers();
+    let mut progress = Progress::new(printer, args.output.unwrap_or(Format::Table));
+    let looked = tokio::time::timeout(global.patience(), look(args, global)).await;
+    let (mut context, target) = looked.map_err(|_| CliError::timed_out(global.patience()))??;
+    if target.is_empty() {
+        return answer(&progress, &context, Vec::new(), "there is nothing of VDO to remove");
+    }
+    announce(&context, &target, &mut progress);
+    if args.dry_run != DryRun::None {
+        if args.dry_run == DryRun::Server {
+            rehearse(&context, &target).await?;
+        }
+        return answer(&progress, &context, Vec::new(), "this was a dry run, and nothing was removed");
+    }
+    confirm(args, &context, &target)?;
+    let carried_out = tokio::time::timeout(patience, carry_out(&mut context, &target, global, &mut progress)).await;
+    let stays = match carried_out {
+        Ok(stays) => stays?,
+        Err(_) => return Err(timed_out(patience, &progress)),
+    };
+    progress.end();
+    let done = match target.scope {
+        Scope::Drivers => "the drivers are removed; the operator stays",
+        Scope::Operator => {
+            "the operator is removed; the drivers go on without it. To manage them again: install VDO and create a VDOConfig"
+        }
+        Scope::Everything => "VDO is removed",
+    };
+    answer(&progress, &context, stays, done)
+}
+
+/// What is there, and that it may be removed by this user.
+async fn look(args: &Args, global: &Global) -> Result<(Context, Target), CliError> {
+    let context = Context::open(global).await?;
+    let target = Target::find(&context, &global.namespace, Scope::of(args)).await?;
+    if target.is_empty() && target.elsewhere.is_empty() {
+        return Ok((context, target));
+    }
+    guards::refuse(&target, &context.name)?;
+    let mut plan: Option<Plan> = None;
+    if let Some(acting) = reconcile::acting(target.configs.iter().map(AsRef::as_ref)) {
+        if target.scope != Scope::Operator {
+            let (_, removal) = context.removal(acting).await?;
+            guards::refuse_volumes(&context, acting, &removal).await?;
+            plan = Some(removal);
+        }
+        if Presence::find(&context, &global.namespace).await?.absence(now()).is_none() {
+            // The operator removes the drivers, with its own rights.
+            plan = None;
+        }
+    }
+    rights::require(&context, &target, plan.as_ref()).await?;
+    Ok((context, target))
+}
+
+/// Names the cluster and what is removed.
+fn announce(context: &Context, target: &Target, progress: &mut Progress) {
+    let drivers: Vec<String> = target
+        .configs
+        .iter()
+        .filter_map(|config| config.status.as_ref())
+        .flat_map(|status| &status.drivers)
+        .map(|driver| format!("driver {} {}", short(&driver.name), driver.version))
+        .collect();
+    let mut lines = vec![format!("cluster {} ({}): this is removed", context.name, context.server)];
+    lines.extend(target.summary(&drivers));
+    progress.step(Mark::Note, &lines.join("\n"));
+    if let Some(release) = &target.release {
+        progress.step(
+            Mark::Note,
+            &format!("the operator itself belongs to Helm release {release} and is left to helm uninstall"),
+        );
+    }
+}
+
+/// Asks, unless the answer was given.
+fn confirm(args: &Args, context: &Context, target: &Target) -> Result<(), CliError> {
+    if args.yes {
+        return Ok(());
+    }
+    let what = match target.scope {
+        Scope::Drivers => "the drivers",
+        Scope::Operator => "the operator",
+        Scope::Everything => "all of this",
+    };
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Err(CliError::new(
+            Exit::Refused,
+            format!("nothing was removed from cluster {}: there is no terminal to ask on", context.name),
+            "Confirm the deletion with --yes.",
+        ));
+    }
+    match prompt::yes(&format!("Remove {what} from cluster {}?", context.name)) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(CliError::new(Exit::Refused, "nothing was removed", "")),
+        Err(error) => Err(CliError::internal(&error)),
+    }
+}
+
+/// Removes it all, in order. What stays, and why.
+async fn carry_out(context: &mut Context, target: &Target, global: &Global, progress: &mut Progress) -> Result<Stays, CliError> {
+    progress.step(Mark::Note, "Interrupting is safe: vdoctl delete goes on when it is run again.");
+    if !target.configs.is_empty() {
+        drivers::remove(context, target, &global.namespace, progress).await?;
+        let names: Vec<String> = target.configs.iter().map(|config| id(config)).collect();
+        let drivers = if target.scope == Scope::Operator {
+            "left its drivers to themselves"
+        } else {
+            "removed its drivers"
+        };
+        progress.step(Mark::Done, &format!("deleted VDOConfig {}, and {drivers}", names.join(", ")));
+    }
+    if target.scope == Scope::Drivers {
+        return Ok(Stays::new());
+    }
+    let configuration: Vec<Object> = target.connections.iter().chain(&target.secrets).cloned().collect();
+    remove::gone(context, &configuration, progress).await?;
+    match &target.release {
+        Some(release) => Ok(helm(release, target, &global.namespace)),
+        None => remove::all(context, &target.objects, progress).await,
+    }
+}
+
+/// What Helm keeps is removed by Helm: its record of the release would be wrong otherwise.
+fn helm(release: &str, target: &Target, namespace: &str) -> Stays {
+    let deployment = target.objects.iter().find(|object| object.kind() == "Deployment");
+    let because = format!(
+        "it belongs to a Helm release: run helm uninstall {release} --namespace {namespace}, then vdoctl delete again for the rest"
+    );
+    deployment.map(|deployment| (deployment.id(), because)).into_iter().collect()
+}
+
+/// Has the API server try every delete of this process.
+async fn rehearse(context: &Context, target: &Target) -> Result<(), CliError> {
+    for object in target.connections.iter().chain(&target.secrets).chain(&target.objects) {
+        let writer = &context.world.writer;
+        writer.rehearse_delete(object.api_version(), &object.id(), object.uid()).await?;
+    }
+    Ok(())
+}
+
+fn timed_out(patience: Duration, progress: &Progress) -> CliError {
+    let awaited = progress.awaited();
+    CliError::new(
+        Exit::TimedOut,
+        format!(
+            "vdoctl delete has not come to its end within {} s{}",
+            patience.as_secs(),
+            if awaited.is_empty() {
+                String::new()
+            } else {
+                format!("; it waited for: {}", awaited.join("; "))
+            }
+        ),
+        "Run vdoctl delete again to go on; --timeout gives it longer.",
+    )
+}
+
+/// What was done, and what stays.
+fn answer(progress: &Progress, context: &Context, stays: Stays, done: &str) -> Result<Answer, CliError> {
+    let answer = match progress.is_data() {
+        true => {
+            let stays: Vec<_> = stays
+                .iter()
+                .map(|(id, because)| json!({"object": id.to_string(), "because": because}))
+                .collect();
+            let document = document("Delete", json!({"cluster": context.name, "message": done, "stays": stays}));
+            progress.last(&document)
+        }
+        false => Answer::text(""),
+    };
+    let answer = answer.say(format!("cluster {}: {done}", context.name));
+    Ok(stays
+        .iter()
+        .fold(answer, |answer, (id, because)| answer.say(format!("  {id} stays: {because}"))))
+}

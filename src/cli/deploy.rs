@@ -1,0 +1,286 @@
+//! `vdoctl deploy`: installs or upgrades the operator, hands it the configuration, and waits until the drivers are healthy.
+//!
+//! ```text
+//! inputs -> guards -> checks -> try everything in the API server -> write everything -> watch
+//! ```
+//!
+//! Nothing is written before all that can be known is known. When writing is done the operator has everything that it needs, so to stop
+//! watching stops nothing.
+
+mod checks;
+mod configuration;
+mod installed;
+mod network;
+mod vcenter;
+mod wait;
+mod write;
+
+use super::args::{Deploy as Args, DryRun, Format, Global};
+use super::chart::objects_answer;
+use super::context::Context;
+use super::printer::Printer;
+use super::progress::{Mark, Progress};
+use super::{Answer, CliError, Exit, prompt};
+use crate::api::VDOConfig;
+use crate::drivers::short;
+use crate::install::{Change, HostNetwork, Settings, objects};
+use crate::manifest::Object;
+use crate::types::count;
+use configuration::{CONNECTION, Configuration};
+use installed::Installed;
+use std::io::{IsTerminal as _, Read as _};
+use std::path::Path;
+use write::Fate;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Result<Answer, CliError> {
+    let format = args.output.unwrap_or(Format::Table);
+    let mut progress = Progress::new(printer, format);
+    let answer = deploy(args, global, format, &mut progress).await;
+    match progress.end() {
+        Some(exit) => answer.map(|answer| answer.exit(exit)),
+        None => answer,
+    }
+}
+
+async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Progress) -> Result<Answer, CliError> {
+    if format == Format::Yaml {
+        let operator = operator(args, global, args.host_network.then(HostNetwork::default))?;
+        let configured = configured(args, global, None, progress).await?.unwrap_or_default();
+        let all: Vec<_> = operator
+            .iter()
+            .chain(&configured.objects)
+            .map(|object| object.value().clone())
+            .collect();
+        return Ok(
+            objects_answer(Format::Yaml, &all)?.say("The output has the password, if one was given. Nothing was written to a cluster.")
+        );
+    }
+    // --timeout is for the drivers; a request is answered soon or not at all.
+    let requests = Global {
+        timeout: None,
+        ..global.clone()
+    };
+    let mut context = Context::open(&requests).await?;
+    let nodes = crate::reconcile::nodes(&context.world.reader).await?;
+    let host_network = network::host_network(args.host_network, &context.world.client, &nodes).await?;
+    let operator = operator(args, global, host_network.clone())?;
+    let installed = Installed::look(&context, &operator).await?;
+    progress.step(
+        Mark::Done,
+        &format!(
+            "cluster {} ({}), Kubernetes {}, {}",
+            context.name,
+            context.server,
+            context.kubernetes.raw(),
+            count(nodes.len(), "node")
+        ),
+    );
+    if let Some(network) = &host_network {
+        progress.step(Mark::Note, &network::told(network, args.host_network));
+    }
+    let change = installed.permits(&context, &operator, args.allow_downgrade)?;
+    progress.step(Mark::Note, &planned(change, installed.version.as_deref()));
+    consent(args, &context, change)?;
+
+    let configured = configured(args, global, Some(&installed), progress).await?;
+    if let Some(configured) = &configured {
+        checked(args, &mut context, configured, &operator, installed.config.as_ref(), progress).await?;
+    }
+    let all: Vec<Object> = operator
+        .into_iter()
+        .chain(configured.map(|configured| configured.objects).unwrap_or_default())
+        .collect();
+    if args.dry_run == DryRun::Client {
+        all.iter()
+            .for_each(|object| progress.step(Mark::Note, &format!("{object} would be applied (client dry run)")));
+        return Ok(Answer::text("").say("Nothing was written."));
+    }
+    let fates = write::rehearse(&context, &all).await?;
+    if args.dry_run == DryRun::Server {
+        write::shown(&all, &fates, progress);
+        return Ok(Answer::text("").say("Nothing was written."));
+    }
+    let changing: Vec<Object> = all
+        .iter()
+        .zip(&fates)
+        .filter(|(_, fate)| **fate != Fate::Unchanged)
+        .map(|(object, _)| object.clone())
+        .collect();
+    let kept = all.len() - changing.len();
+    if !changing.is_empty() {
+        write::apply(&context, &changing, &holder(), progress).await?;
+    }
+    progress.step(Mark::Done, &applied(changing.len(), kept));
+    if args.no_wait {
+        return Ok(Answer::text("").say("vdoctl status --watch shows how far it is."));
+    }
+    let summary = wait::until_ready(&context, global.patience_with_drivers(), progress).await?;
+    progress.step(Mark::Done, &summary);
+    Ok(Answer::text(""))
+}
+
+/// The operator's own objects.
+fn operator(args: &Args, global: &Global, host_network: Option<HostNetwork>) -> Result<Vec<Object>, CliError> {
+    let settings = Settings {
+        namespace: global.namespace.clone(),
+        image: args.image.clone(),
+        registry: args.image_registry.clone(),
+        args: Vec::new(),
+        host_network,
+    };
+    objects(&settings).map_err(|error| CliError::internal(&error))
+}
+
+/// What is configured; `None` where the configuration of the cluster stays as it is.
+async fn configured(
+    args: &Args,
+    global: &Global,
+    installed: Option<&Installed>,
+    progress: &mut Progress,
+) -> Result<Option<Configuration>, CliError> {
+    if let Some(file) = &args.values {
+        return Configuration::read(&file.display().to_string(), &text(file)?, &global.namespace).map(Some);
+    }
+    let there = installed.and_then(|installed| installed.config.as_ref());
+    let says = args.image_registry.is_some() || args.cpi_image.is_some() || args.csi_image.is_some() || args.update_policy.is_some();
+    let account = match there {
+        Some(_) if args.vcenter.vcenter.is_none() => None,
+        _ => Some(vcenter::account(&args.vcenter, installed.is_some(), progress).await?),
+    };
+    if account.is_none() && !says {
+        return Ok(None);
+    }
+    if let (Some(installed), Some(account)) = (installed, &account) {
+        installed.same_server(CONNECTION, &account.endpoint.server)?;
+    }
+    let name = there.and_then(|config| config.metadata.name.as_deref()).unwrap_or("vdo");
+    let account = account
+        .as_ref()
+        .map(|account| (&account.endpoint, account.user.as_str(), &account.password));
+    Configuration::of_flags(args, &global.namespace, name, account)
+        .map(Some)
+        .map_err(|error| CliError::internal(&error))
+}
+
+/// The text of a file that may hold passwords.
+fn text(file: &Path) -> Result<String, CliError> {
+    const MOST: u64 = 4 << 20;
+    let name = file.display().to_string();
+    let unreadable = |error: std::io::Error| {
+        CliError::new(
+            Exit::Usage,
+            format!("{name} cannot be read: {error}"),
+            "Name a file with YAML, or - for stdin.",
+        )
+    };
+    let mut text = String::new();
+    if file == Path::new("-") {
+        std::io::stdin().lock().take(MOST).read_to_string(&mut text).map_err(unreadable)?;
+    } else {
+        let open = std::fs::File::open(file).map_err(unreadable)?;
+        open.take(MOST).read_to_string(&mut text).map_err(unreadable)?;
+        if load_has_secrets(&text) {
+            vcenter::private(file)?;
+        }
+    }
+    Ok(text)
+}
+
+/// Whether there is a Secret in it.
+fn load_has_secrets(text: &str) -> bool {
+    crate::yaml::load_all(text).is_ok_and(|all| all.iter().any(|value| value["kind"] == "Secret"))
+}
+
+fn planned(change: Change, version: Option<&str>) -> String {
+    let version = version.unwrap_or("unknown");
+    match change {
+        Change::Install => format!("operator {VERSION} will be installed"),
+        Change::Same => format!("operator {VERSION} is there; what differs will be applied"),
+        Change::Upgrade => format!("operator {version} will be upgraded to {VERSION}"),
+        Change::Downgrade => format!("operator {version} will be replaced by the older {VERSION}"),
+    }
+}
+
+/// Asks a person before a cluster gets something that it does not have, and before a newer operator is replaced by an older one.
+fn consent(args: &Args, context: &Context, change: Change) -> Result<(), CliError> {
+    let asks = matches!(change, Change::Install | Change::Downgrade) && args.dry_run == DryRun::None && !args.yes;
+    if !asks || !std::io::stdin().is_terminal() {
+        return Ok(());
+    }
+    let question = format!("    Deploy to cluster {} at {}?", context.name, context.server);
+    match prompt::yes(&question) {
+        Ok(true) => Ok(()),
+        _ => Err(CliError::new(
+            Exit::Refused,
+            format!("nothing was written to cluster {}", context.name),
+            "Choose another cluster with --kubeconfig or --context.",
+        )),
+    }
+}
+
+/// Runs the checks and shows what they found and which versions are chosen.
+async fn checked(
+    args: &Args,
+    context: &mut Context,
+    configured: &Configuration,
+    operator: &[Object],
+    there: Option<&VDOConfig>,
+    progress: &mut Progress,
+) -> Result<(), CliError> {
+    let namespace = context.namespace().to_owned();
+    let checked = checks::check(context, &namespace, configured, operator, there).await?;
+    checked.vcenters.iter().for_each(|line| progress.step(Mark::Done, line));
+    let failed: Vec<String> = checked
+        .failures()
+        .map(|check| {
+            let remedy = check.remedy.to_string();
+            let text = [check.message.as_str(), remedy.as_str()]
+                .into_iter()
+                .filter(|part| !part.is_empty())
+                .collect::<Vec<_>>()
+                .join("\n");
+            progress.step(Mark::Failed, &text);
+            check.check.clone()
+        })
+        .collect();
+    if failed.is_empty() {
+        progress.step(Mark::Done, &format!("{} passed", count(checked.passed(), "check")));
+    } else if !args.ignore_checks {
+        return Err(CliError::new(
+            checked.exit(),
+            format!(
+                "{} failed ({}), so nothing was written",
+                count(failed.len(), "check"),
+                failed.join(", ")
+            ),
+            "Put it right and run the same command again; --ignore-checks deploys all the same.",
+        ));
+    }
+    for (driver, pick) in checked.choice.iter().flat_map(|choice| &choice.picks) {
+        progress.step(
+            Mark::Done,
+            &format!("chosen: {} {} ({})", short(driver), pick.version, pick.because),
+        );
+    }
+    Ok(())
+}
+
+fn applied(changed: usize, kept: usize) -> String {
+    let kept = match kept {
+        0 => String::new(),
+        kept if changed == 0 => return format!("{} are as they should be", count(kept, "object")),
+        kept => format!(", {kept} are as they should be"),
+    };
+    format!(
+        "{} applied{kept}; the operator goes on by itself, so interrupting is safe",
+        count(changed, "object")
+    )
+}
+
+/// Who holds the Lease, for people who look at it.
+fn holder() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("vdoctl-{}-{}", host.trim(), std::process::id())
+}

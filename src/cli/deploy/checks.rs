@@ -1,0 +1,196 @@
+//! Everything that the operator would find, before anything is written: its own checks and its own pipeline, run as if the installation
+//! were there already.
+
+use super::super::context::{Context, now};
+use super::super::doctor::check::{Check, Mark, Subject, worst};
+use super::super::doctor::{connection_subject, kubelet};
+use super::super::error::sentence;
+use super::super::{CliError, Exit};
+use super::configuration::Configuration;
+use crate::api::{VDOConfig, VDOConfigStatus, VsphereCloudConfig};
+use crate::cluster::Reader;
+use crate::facts::Node;
+use crate::manifest::Object;
+use crate::matrix::Resolution;
+use crate::reconcile::connection::{Inputs, Permission, inputs, inspect, known_index, requirements};
+use crate::vsphere::{ConnectionReport, Inspection, InspectionRequest, fold_status, report};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What was found.
+pub(super) struct Checked {
+    /// Everything that was looked at.
+    pub(super) subjects: Vec<Subject>,
+    /// One line for each vCenter that answers.
+    pub(super) vcenters: Vec<String>,
+    /// The chosen versions.
+    pub(super) choice: Option<Resolution>,
+}
+
+impl Checked {
+    /// The code that a failed check ends with; `Ok` when none failed.
+    pub(super) fn exit(&self) -> Exit {
+        worst(&self.subjects, &[])
+    }
+
+    /// Every check that failed, with what to do about it.
+    pub(super) fn failures(&self) -> impl Iterator<Item = &Check> {
+        let all = self.subjects.iter().flat_map(|subject| &subject.checks);
+        all.filter(|check| check.status == Mark::False)
+    }
+
+    /// How many checks passed.
+    pub(super) fn passed(&self) -> usize {
+        self.subjects.iter().map(|subject| subject.count(Mark::True)).sum()
+    }
+}
+
+struct Examined {
+    object: VsphereCloudConfig,
+    inputs: Inputs,
+    inspection: Inspection,
+}
+
+/// Checks a configuration in a cluster where `installed` is supposed to be.
+pub(super) async fn check(
+    context: &mut Context,
+    namespace: &str,
+    configuration: &Configuration,
+    installed: &[Object],
+    there: Option<&VDOConfig>,
+) -> Result<Checked, CliError> {
+    let Some(mut config) = configuration.config() else {
+        return Err(CliError::new(Exit::Usage, "there is no VDOConfig to check", ""));
+    };
+    there.into_iter().for_each(|there| keep(&mut config, there));
+    let supposed: Vec<Object> = installed.iter().chain(&configuration.objects).cloned().collect();
+    context.suppose(supposed.clone());
+    let nodes = crate::reconcile::nodes(&context.world.reader).await?;
+    let examined = examine(context, namespace, &config, configuration.connections(), &nodes).await;
+    let mut checked = Checked {
+        subjects: vec![Subject {
+            subject: "cluster",
+            name: context.name.clone(),
+            about: Vec::new(),
+            checks: vec![kubelet(&nodes)],
+        }],
+        vcenters: Vec::new(),
+        choice: None,
+    };
+    for one in &examined {
+        let told = report(&one.inspection, false, now());
+        checked.vcenters.extend(line(&one.object, &told));
+        checked.subjects.push(connection_subject(&one.object.name_any(), &told));
+    }
+    if checked.exit() == Exit::Ok {
+        context.suppose(supposed.into_iter().map(|object| seen(object, &examined)).collect());
+        decided(context, &config, &mut checked).await;
+    }
+    context.world.reader = Reader::Once(context.world.client.clone());
+    Ok(checked)
+}
+
+/// What of a VDOConfig outlives that it is applied again, as far as the checks ask for it: whether its cluster id is in use, and what people
+/// have said by annotations.
+fn keep(config: &mut VDOConfig, there: &VDOConfig) {
+    config.status = Some(VDOConfigStatus {
+        cluster_id: there.status.as_ref().and_then(|status| status.cluster_id.clone()),
+        ..VDOConfigStatus::default()
+    });
+    let mut annotations = there.annotations().clone();
+    annotations.append(config.annotations_mut());
+    *config.annotations_mut() = annotations;
+}
+
+async fn examine(
+    context: &Context,
+    namespace: &str,
+    config: &VDOConfig,
+    connections: Vec<VsphereCloudConfig>,
+    nodes: &[Arc<Node>],
+) -> Vec<Examined> {
+    let names: BTreeSet<String> = connections.iter().map(ResourceExt::name_any).collect();
+    let alone = connections.len() < 2;
+    let index = known_index(&context.world.library).await;
+    let looks = connections.into_iter().map(|object| async {
+        let inputs = inputs(&context.world.reader, &object).await;
+        let requirements = requirements(&config.spec, namespace, &names, &object.name_any());
+        let claim = context.claim(config, &requirements).await;
+        let request = InspectionRequest {
+            server: object.spec.vc_ip.clone(),
+            datacenters: object.spec.datacenters.clone(),
+            nodes: nodes.to_vec(),
+            requirements,
+            alone,
+            surplus: false,
+            index: index.clone(),
+            claim,
+        };
+        // A person gave the password just now, so it is tried once.
+        let inspection = inspect(&object, &inputs, request, Permission::Given).await;
+        Examined {
+            object,
+            inputs,
+            inspection,
+        }
+    });
+    futures::future::join_all(looks).await
+}
+
+/// A connection with the status that the operator would give it.
+fn seen(object: Object, examined: &[Examined]) -> Object {
+    let Some(one) = examined
+        .iter()
+        .find(|one| object.kind() == "VsphereCloudConfig" && one.object.name_any() == object.name())
+    else {
+        return object;
+    };
+    let status = fold_status(
+        &one.object,
+        one.inputs.credentials.as_ref(),
+        Some(&one.inspection),
+        None,
+        &Time(now()),
+    );
+    let mut value = object.value().clone();
+    value["status"] = json!(status);
+    Object::new(value).unwrap_or(object)
+}
+
+/// The operator's pipeline up to the plan: the versions, the charts with these values, drivers of others.
+async fn decided(context: &Context, config: &VDOConfig, checked: &mut Checked) {
+    let failed = |error: &crate::reconcile::ReconcileError| {
+        use crate::api::Failure as _;
+        use crate::types::Remedy as _;
+        Check::new(
+            "DriversFit",
+            Some(false),
+            error.reason(),
+            &sentence(error),
+            error.remedy().unwrap_or_default().into_owned(),
+        )
+    };
+    let mut checks = Vec::new();
+    match context.prepare(config).await {
+        Ok(((_, mut decision), _)) => {
+            let failures = std::mem::take(&mut decision.failures);
+            checks.extend(failures.iter().map(|failure| failed(&failure.error)));
+            checked.choice = Some(decision.resolution);
+        }
+        Err(stopped) => checks.push(failed(&stopped.error)),
+    }
+    checked.subjects.push(Subject {
+        subject: "drivers",
+        name: "cloud provider and CSI".into(),
+        about: Vec::new(),
+        checks,
+    });
+}
+
+fn line(object: &VsphereCloudConfig, told: &ConnectionReport) -> Option<String> {
+    let about = told.about.as_ref()?;
+    Some(format!("{} is vCenter {} build {}", object.spec.vc_ip, about.version, about.build))
+}

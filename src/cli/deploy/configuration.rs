@@ -1,0 +1,171 @@
+//! What is configured, as the objects that kubectl would take: from flags, or from a file.
+
+use super::super::args::Deploy as Args;
+use super::super::{CliError, Exit};
+use crate::api::{API_VERSION, MANAGED_BY_LABEL, SERVERS, VDOConfig, VsphereCloudConfig};
+use crate::install::{VDOCTL, unknown_field};
+use crate::manifest::{ManifestError, Object};
+use crate::types::{Secret, Trust};
+use crate::vcenter::Endpoint;
+use crate::yaml::load_all;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// The connection that the flags describe.
+pub(super) const CONNECTION: &str = "vc1";
+
+/// Secrets and ConfigMaps, then the connections, then the VDOConfig.
+#[derive(Debug, Default)]
+pub(super) struct Configuration {
+    /// In the order in which they are applied.
+    pub(super) objects: Vec<Object>,
+}
+
+impl Configuration {
+    /// From the flags: one vCenter, and what applies to all drivers.
+    pub(super) fn of_flags(
+        args: &Args,
+        namespace: &str,
+        config: &str,
+        account: Option<(&Endpoint, &str, &Secret)>,
+    ) -> Result<Self, ManifestError> {
+        let mut all = Vec::new();
+        // `vdoctl delete` takes away what has it.
+        let own = json!({MANAGED_BY_LABEL: VDOCTL});
+        if let Some((endpoint, user, password)) = account {
+            let secret = format!("{CONNECTION}-credentials");
+            let encoded = |text: &str| STANDARD.encode(text);
+            all.push(json!({
+                "apiVersion": "v1", "kind": "Secret",
+                "metadata": {"name": secret, "namespace": namespace, "labels": own, "annotations": {SERVERS: endpoint.server}},
+                "type": "kubernetes.io/basic-auth",
+                "data": {"username": encoded(user), "password": encoded(password.expose())},
+            }));
+            let mut spec = json!({"vcIp": endpoint.server, "credentials": secret});
+            if endpoint.port != 443 {
+                spec["port"] = endpoint.port.into();
+            }
+            if !args.vcenter.datacenter.is_empty() {
+                spec["datacenters"] = json!(args.vcenter.datacenter);
+            }
+            match &endpoint.trust {
+                Trust::SystemRoots => {}
+                Trust::Insecure => spec["insecure"] = true.into(),
+                Trust::Thumbprint(print) => spec["thumbprint"] = print.to_string().into(),
+                Trust::CaBundle(pem) => {
+                    let name = format!("{CONNECTION}-ca");
+                    all.push(json!({
+                        "apiVersion": "v1", "kind": "ConfigMap",
+                        "metadata": {"name": name, "namespace": namespace, "labels": own}, "data": {"ca.crt": pem},
+                    }));
+                    spec["caBundle"] = json!({"configMap": name});
+                }
+            }
+            all.push(json!({"apiVersion": API_VERSION, "kind": "VsphereCloudConfig", "metadata": {"name": CONNECTION, "namespace": namespace}, "spec": spec}));
+        }
+        all.push(json!({"apiVersion": API_VERSION, "kind": "VDOConfig", "metadata": {"name": config, "namespace": namespace}, "spec": specification(args)}));
+        let objects = all.into_iter().map(Object::new).collect::<Result<_, _>>()?;
+        Ok(Self { objects })
+    }
+
+    /// From the text of a file. Everything that can be said without the cluster is checked.
+    pub(super) fn read(file: &str, text: &str, namespace: &str) -> Result<Self, CliError> {
+        let wrong = |what: String, remedy: &str| CliError::new(Exit::Usage, format!("{file}: {what}"), remedy);
+        let documents = load_all(text).map_err(|error| wrong(error.to_string(), "Write YAML documents as kubectl takes them."))?;
+        let mut ranked: Vec<(usize, Object)> = Vec::new();
+        for mut value in documents {
+            if value.pointer("/metadata/namespace").is_none_or(Value::is_null)
+                && let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut)
+            {
+                metadata.insert("namespace".into(), namespace.into());
+            }
+            let mut object =
+                Object::new(value).map_err(|error| wrong(error.to_string(), "Every object needs apiVersion, kind and metadata.name."))?;
+            object.encode_strings();
+            let kinds = ["Secret", "ConfigMap", "VsphereCloudConfig", "VDOConfig"];
+            let Some(rank) = kinds.iter().position(|kind| *kind == object.kind()) else {
+                return Err(wrong(
+                    format!("{object} does not belong into a configuration"),
+                    "A configuration has Secrets, ConfigMaps, VsphereCloudConfigs and a VDOConfig; apply everything else with kubectl.",
+                ));
+            };
+            if object.namespace() != namespace {
+                return Err(wrong(
+                    format!("{object} is in another namespace than the operator, {namespace}"),
+                    "The operator reads its own namespace only: leave out metadata.namespace, or name the operator's with -n.",
+                ));
+            }
+            match object.kind() {
+                "VDOConfig" => typed::<VDOConfig>(&object, file)?,
+                "VsphereCloudConfig" => typed::<VsphereCloudConfig>(&object, file)?,
+                _ => {}
+            }
+            ranked.push((rank, object));
+        }
+        ranked.sort_by_key(|(rank, _)| *rank);
+        let objects: Vec<Object> = ranked.into_iter().map(|(_, object)| object).collect();
+        let configs = objects.iter().filter(|object| object.kind() == "VDOConfig").count();
+        if configs != 1 {
+            return Err(wrong(
+                format!("it has {configs} VDOConfig objects"),
+                "One VDOConfig acts for a cluster; an empty spec installs both drivers.",
+            ));
+        }
+        Ok(Self { objects })
+    }
+
+    /// The VDOConfig.
+    pub(super) fn config(&self) -> Option<VDOConfig> {
+        self.of("VDOConfig").next()
+    }
+
+    /// The connections.
+    pub(super) fn connections(&self) -> Vec<VsphereCloudConfig> {
+        self.of("VsphereCloudConfig").collect()
+    }
+
+    fn of<T: DeserializeOwned>(&self, kind: &str) -> impl Iterator<Item = T> {
+        let of_kind = self.objects.iter().filter(move |object| object.kind() == kind);
+        of_kind.filter_map(|object| serde_json::from_value(object.value().clone()).ok())
+    }
+}
+
+/// What the flags say of the drivers. To name one of them alone would install only that one.
+fn specification(args: &Args) -> Value {
+    let mut spec = json!({});
+    if let Some(policy) = args.update_policy {
+        spec["updatePolicy"] = json!(policy);
+    }
+    if let Some(registry) = &args.image_registry {
+        spec["images"] = json!({"registry": registry});
+    }
+    if args.cpi_image.is_some() || args.csi_image.is_some() {
+        let driver = |name: &str, image: &Option<String>| match image {
+            Some(image) => json!({"values": {"images": {"overrides": {name: image}}}}),
+            None => json!({}),
+        };
+        spec["cloudProvider"] = driver("manager", &args.cpi_image);
+        spec["storageProvider"] = driver("driver", &args.csi_image);
+    }
+    spec
+}
+
+/// Whether an object is what its definition says: known fields, each of its type.
+fn typed<T: DeserializeOwned>(object: &Object, file: &str) -> Result<(), CliError> {
+    let field = unknown_field(object);
+    let wrong = match (field, serde_json::from_value::<T>(object.value().clone())) {
+        (Some(field), _) => format!("there is no field {field}"),
+        (None, Err(error)) => error.to_string(),
+        (None, Ok(_)) => return Ok(()),
+    };
+    Err(CliError::new(
+        Exit::Usage,
+        format!("{file}: {object}: {wrong}"),
+        format!(
+            "Correct it; kubectl explain {} describes every field.",
+            object.kind().to_lowercase()
+        ),
+    ))
+}

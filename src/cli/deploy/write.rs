@@ -1,0 +1,199 @@
+//! Applies an installation: tried in the API server first, then written in order, by one vdoctl at a time.
+
+use super::super::context::Context;
+use super::super::progress::{Mark, Progress};
+use super::super::{CliError, Exit};
+use crate::cluster::{ClusterError, Election, Fence, Rights, Writer, get, rights, with_managers};
+use crate::install::VDOCTL;
+use crate::manifest::Object;
+use crate::types::count;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout};
+
+/// How long another vdoctl may write. Its Lease runs out sooner where it was killed.
+const TURN: Duration = Duration::from_secs(40);
+
+/// How long a definition takes until its objects are served.
+const SERVED: Duration = Duration::from_secs(30);
+
+/// What would become of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// There is none yet.
+    Created,
+    /// It is there, and is brought to this state.
+    Applied,
+    /// It is in this state, by an earlier deployment.
+    Unchanged,
+}
+
+/// Has the API server try every object. What lives in a namespace, or is of a kind, that is only going to be there cannot be tried: there
+/// the rights are asked for.
+pub(super) async fn rehearse(context: &Context, objects: &[Object]) -> Result<Vec<Fate>, CliError> {
+    let client = &context.world.client;
+    let writer = Writer::new(client.clone(), |_, _| {}).named(VDOCTL);
+    let mut coming: BTreeSet<String> = BTreeSet::new();
+    let mut known: BTreeMap<String, Rights> = BTreeMap::new();
+    let (mut fates, mut wrong) = (Vec::new(), Vec::new());
+    for object in objects {
+        let kind = object.text("/spec/names/kind");
+        let later = coming.contains(object.namespace()) || coming.contains(object.kind());
+        let result = if later {
+            if !known.contains_key(object.namespace()) {
+                known.insert(object.namespace().to_owned(), rights(client, object.namespace()).await?);
+            }
+            let allowed = known.get(object.namespace()).map_or(Ok(()), |rights| {
+                rights.require(&["create", "patch"], object.api_version(), object.identity())
+            });
+            allowed.map(|()| Fate::Created)
+        } else {
+            match writer.rehearse(object, true).await {
+                Ok(tried) if tried.created => Ok(Fate::Created),
+                Ok(tried) => {
+                    let live = with_managers(client, object.api_version(), object.identity()).await?;
+                    let same = live.is_some_and(|live| unchanged(object, &live, &tried.object));
+                    Ok(if same { Fate::Unchanged } else { Fate::Applied })
+                }
+                Err(error) => Err(error),
+            }
+        };
+        match result {
+            Ok(fate) => {
+                if fate == Fate::Created && matches!(object.kind(), "Namespace" | "CustomResourceDefinition") {
+                    coming.insert(if kind.is_empty() {
+                        object.name().to_owned()
+                    } else {
+                        kind.to_owned()
+                    });
+                }
+                fates.push(fate);
+            }
+            Err(error @ (ClusterError::Unavailable { .. } | ClusterError::TimedOut { .. })) => return Err(error.into()),
+            Err(error) => {
+                fates.push(Fate::Created);
+                wrong.push(CliError::from(error));
+            }
+        }
+    }
+    refused(wrong).map_or(Ok(fates), Err)
+}
+
+/// Whether an object that vdoctl has applied before would be the same afterwards.
+fn unchanged(wanted: &Object, live: &Object, tried: &Object) -> bool {
+    let managers = live.value().pointer("/metadata/managedFields").and_then(Value::as_array);
+    let ours = |entry: &Value| entry["manager"] == VDOCTL && entry["operation"] == "Apply";
+    let content = |object: &Object| {
+        let mut value = object.value().clone();
+        if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.retain(|key, _| !matches!(key.as_str(), "managedFields" | "resourceVersion" | "generation"));
+        }
+        value
+    };
+    // Of an object with nothing but a name no field is recorded.
+    let mut fields = wanted.value().as_object().into_iter().flatten();
+    let bare = fields.all(|(key, _)| matches!(key.as_str(), "apiVersion" | "kind" | "metadata"))
+        && wanted.value()["metadata"]
+            .as_object()
+            .is_some_and(|all| all.keys().all(|key| key == "name" || key == "namespace"));
+    (bare || managers.is_some_and(|all| all.iter().any(ours))) && content(live) == content(tried)
+}
+
+/// Everything that the API server is against, as one error.
+fn refused(mut wrong: Vec<CliError>) -> Option<CliError> {
+    if wrong.len() < 2 {
+        return wrong.pop();
+    }
+    let lines: Vec<String> = wrong.iter().map(|error| format!("{}\n{}", error.what, error.remedy)).collect();
+    let what = format!(
+        "the API server would refuse {}, so nothing was written",
+        count(wrong.len(), "object")
+    );
+    Some(CliError::new(Exit::Refused, what, lines.join("\n")))
+}
+
+/// Writes every object, in order.
+pub(super) async fn apply(context: &Context, objects: &[Object], holder: &str, progress: &mut Progress) -> Result<(), CliError> {
+    let client = context.world.client.clone();
+    let fence = Fence::shut();
+    let writer = Writer::new(client.clone(), |_, _| {}).named(VDOCTL).behind(fence.clone());
+    let mut election = Election::new(client.clone(), VDOCTL, holder.to_owned(), fence.clone());
+    let result = {
+        let campaign = election.run(|| {});
+        let work = async {
+            turn(&fence, progress).await?;
+            for object in objects {
+                served(context, object).await?;
+                writer.apply(object, true).await?;
+            }
+            Ok(())
+        };
+        tokio::select! {
+            result = work => result,
+            () = campaign => Ok(()),
+        }
+    };
+    // One that runs out by itself delays the next vdoctl, and nothing else.
+    let _ = election.release().await;
+    result
+}
+
+/// Waits until no other vdoctl writes.
+async fn turn(fence: &Fence, progress: &mut Progress) -> Result<(), CliError> {
+    let begun = Instant::now();
+    while !fence.is_open() {
+        if begun.elapsed() > TURN {
+            return Err(CliError::new(
+                Exit::Refused,
+                format!("another vdoctl has been writing to this cluster for {} s", TURN.as_secs()),
+                format!("Look who it is: kubectl -n kube-system get lease {VDOCTL}. Nothing was written."),
+            ));
+        }
+        if begun.elapsed() > Duration::from_secs(2) {
+            progress.waiting(&["another vdoctl writes to this cluster".into()]);
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+    Ok(())
+}
+
+/// Waits until objects of ours are served whose definition was applied just now.
+async fn served(context: &Context, object: &Object) -> Result<(), CliError> {
+    let client = &context.world.client;
+    let look = async {
+        loop {
+            match get(client, object.api_version(), object.identity()).await {
+                Err(ClusterError::NotServed { .. }) => sleep(Duration::from_millis(100)).await,
+                Err(error) => return Err(CliError::from(error)),
+                Ok(_) => return Ok(()),
+            }
+        }
+    };
+    if !object.api_version().starts_with(crate::api::GROUP) {
+        return Ok(());
+    }
+    timeout(SERVED, look).await.unwrap_or_else(|_| {
+        Err(CliError::new(
+            Exit::TimedOut,
+            format!(
+                "the API server does not serve {} {} s after its definition was applied",
+                object.kind(),
+                SERVED.as_secs()
+            ),
+            "Run the same command again; it goes on where it stopped.",
+        ))
+    })
+}
+
+/// What a dry run shows.
+pub(super) fn shown(objects: &[Object], fates: &[Fate], progress: &mut Progress) {
+    for (object, fate) in objects.iter().zip(fates) {
+        let word = match fate {
+            Fate::Created => "would be created",
+            Fate::Applied => "would be applied",
+            Fate::Unchanged => "is as it should be",
+        };
+        progress.step(Mark::Note, &format!("{object} {word}"));
+    }
+}

@@ -1,0 +1,70 @@
+//! `vdoctl matrix sign` and `verify`: who answers for an index.
+
+use super::super::args::{Sign, Verify};
+use super::super::doctor::password::secret;
+use super::super::output::document;
+use super::super::{Answer, CliError, Exit, save, style};
+use super::bytes;
+use crate::fetch::{KeyStore, Store, index_file};
+use crate::signature::{Form, PrivateKey};
+use crate::types::{Digest, shell_word};
+use serde_json::json;
+
+pub(super) fn sign(args: &Sign) -> Result<Answer, CliError> {
+    let (text, warning) = secret(&args.key_file, "the private key")?;
+    let refused = |error| CliError::of(Exit::Usage, &error);
+    let key = PrivateKey::parse(&text).map_err(refused)?;
+    let signed = index_file(&args.file);
+    let content = bytes(&signed)?;
+    let mut answer = Answer::text(format!(
+        "{} {} is signed with the key {}\n",
+        style::good("✓"),
+        signed.display(),
+        key.public().fingerprint()
+    ));
+    for form in Form::ALL {
+        if form == Form::Bundle && !key.has_bundles() {
+            continue;
+        }
+        let path = form.file_of(&signed);
+        let text = key.sign(&content, form).map_err(refused)?;
+        save::write(&path, text.as_bytes()).map_err(|error| {
+            CliError::new(
+                Exit::Usage,
+                format!("{} cannot be written: {error}", path.display()),
+                "Sign a copy in a folder where you may write.",
+            )
+        })?;
+    }
+    if let Some(warning) = warning {
+        answer = answer.say(warning);
+    }
+    Ok(answer)
+}
+
+pub(super) async fn verify(args: &Verify) -> Result<Answer, CliError> {
+    let (store, signed) = (Store::Local(args.file.clone()), index_file(&args.file));
+    let name = signed.display().to_string();
+    let keys = KeyStore(args.keys.clone())
+        .keys()
+        .map_err(|error| CliError::of(Exit::Usage, &error))?;
+    let content = bytes(&signed)?;
+    let signature = store.signature().await.map_err(|error| CliError::of(Exit::Refused, &error))?;
+    let signer = keys.verify(&content, signature.as_deref()).map_err(|error| {
+        let told = CliError::of(Exit::Refused, &error);
+        CliError {
+            what: format!("{}: {}", shell_word(&name), told.what),
+            ..told
+        }
+    })?;
+    Answer::formatted(
+        args.output.or_table(),
+        || {
+            document(
+                "MatrixVerify",
+                json!({"file": name, "digest": Digest::of(&content).to_string(), "signer": signer.to_string()}),
+            )
+        },
+        || format!("{} {name} is signed by the key {signer}\n", style::good("✓")),
+    )
+}

@@ -1,0 +1,261 @@
+//! What `plan` and `diff` show: the whole plan, refined by a dry run.
+
+use super::context::{Context, Decided, id};
+use super::error::sentence;
+use super::output::document;
+use super::{CliError, Exit, style};
+use crate::api::{APPROVE, Approval, DeletionPolicy, VDOConfig};
+use crate::cluster::ClusterError;
+use crate::manifest::Difference;
+use crate::plan::{Action, Because, Item, Plan, Skip, Wait, hash, outline};
+use crate::reconcile::{Scope, dry_run, is_uninstalled};
+use crate::types::ObjectId;
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+/// A whole plan, as it is shown.
+pub(super) struct Planned {
+    /// The VDOConfig, as namespace/name.
+    pub config: String,
+    /// The hash by which the plan is approved; `None` when nothing has to be.
+    pub hash: Option<String>,
+    /// Who lets it happen.
+    pub approval: Approval,
+    /// Whether a person has approved it, or no one has to.
+    pub approved: bool,
+    /// Every object.
+    pub items: Vec<Item>,
+    /// What the server would refuse.
+    pub refusals: Vec<(ObjectId, String)>,
+    /// What stays although it is no longer desired.
+    pub stays: Vec<Skip>,
+    /// What is waited for.
+    pub waiting: Vec<Wait>,
+    /// What waits for a person, such as a removal for its volumes.
+    pub blocked: Vec<Wait>,
+    /// What the server could not be asked about.
+    pub deferred: Vec<Skip>,
+    /// What should be known of how this was found out.
+    pub notes: Vec<String>,
+}
+
+impl Planned {
+    /// Decides, and has the whole plan tried on the server. A user who may not write gets the plain comparison, with a note.
+    pub(super) async fn of(context: &Context) -> Result<Self, CliError> {
+        let config = context.acting().await?;
+        if is_uninstalled(&config) {
+            return Self::of_removal(context, &config).await;
+        }
+        let decided = context.decide().await?;
+        let mut notes: Vec<String> = decided.other_matrix().into_iter().collect();
+        notes.extend(decided.notes.iter().cloned());
+        let Decided {
+            config,
+            survey,
+            mut decision,
+            ..
+        } = decided;
+        let dry_run = dry_run(&context.world, &survey, &mut decision, Scope::Everything).await?;
+        dry_run.refine(&mut decision.plan, &decision.observed);
+        let mut refusals = Vec::new();
+        let mut blind = false;
+        for (id, refusal) in &dry_run.refusals {
+            match refusal.as_ref() {
+                ClusterError::Unavailable { .. } | ClusterError::TimedOut { .. } => return Err(CliError::cluster(refusal.as_ref())),
+                // What the operator may is another question.
+                ClusterError::Forbidden { .. } => blind = true,
+                other => refusals.push((id.clone(), sentence(other))),
+            }
+        }
+        if blind {
+            notes.push("You may not write everything that the operator may, so some values may be shown as differences that are none, and not every refusal is seen.".to_owned());
+        }
+        let hash = hash(&decision.plan, &decision.record.drawn);
+        let status = config.status.as_ref().and_then(|status| status.plan.clone());
+        if let (Some(own), Some(operator)) = (&hash, &status)
+            && *own != operator.hash
+        {
+            notes.push(format!(
+                "The operator has plan {}; it decides with its own charts and at another moment.",
+                operator.hash
+            ));
+        }
+        let given = hash.as_ref().is_some_and(|hash| config.annotations().get(APPROVE) == Some(hash));
+        Ok(Self {
+            config: id(&config),
+            approval: config.spec.approval,
+            approved: hash.is_none()
+                || config.spec.approval == Approval::Automatic
+                || given
+                || status.is_some_and(|status| status.approved),
+            hash,
+            items: outline(&decision.plan, &decision.desired),
+            refusals,
+            stays: decision.plan.skipped,
+            waiting: decision.plan.waiting,
+            blocked: decision.plan.blocked,
+            deferred: dry_run.deferred,
+            notes,
+        })
+    }
+
+    /// What goes, and what it waits for, where the drivers are being uninstalled.
+    async fn of_removal(context: &Context, config: &VDOConfig) -> Result<Self, CliError> {
+        let (_, plan) = context.removal(config).await?;
+        let name = id(config);
+        let deleted = config.metadata.deletion_timestamp.is_some();
+        let orphaned = deleted && config.spec.deletion_policy == DeletionPolicy::Orphan;
+        let note = match (deleted, orphaned) {
+            (_, true) => format!("VDOConfig {name} is being deleted, and the drivers stay, as its deletionPolicy says."),
+            (true, _) => format!("VDOConfig {name} is being deleted, and its drivers with it."),
+            _ => format!("The drivers are uninstalled, as the managementState of VDOConfig {name} says."),
+        };
+        let plan = if orphaned { Plan::default() } else { plan };
+        Ok(Self {
+            config: name,
+            hash: None,
+            approval: Approval::Automatic,
+            approved: true,
+            items: outline(&plan, &[]),
+            refusals: Vec::new(),
+            stays: plan.skipped,
+            waiting: plan.waiting,
+            blocked: plan.blocked,
+            deferred: Vec::new(),
+            notes: vec![note],
+        })
+    }
+
+    /// Objects of which something would change.
+    pub(super) fn changing(&self) -> impl Iterator<Item = &Item> {
+        self.items.iter().filter(|item| item.action != Action::Keep)
+    }
+
+    /// Exit codes as those of `kubectl diff`.
+    pub(super) fn exit(&self) -> Exit {
+        if self.changing().next().is_none() {
+            Exit::Ok
+        } else {
+            Exit::Differences
+        }
+    }
+
+    /// How many of each, in one line.
+    pub(super) fn summary(&self) -> String {
+        let count = |action| self.items.iter().filter(|item| item.action == action).count();
+        if self.changing().next().is_none() {
+            return format!(
+                "no differences: all {} objects are as VDOConfig {} wants them",
+                self.items.len(),
+                self.config
+            );
+        }
+        let words = [
+            (Action::Create, "to create"),
+            (Action::Apply, "to change"),
+            (Action::Adopt, "to take over"),
+            (Action::Recreate, "to recreate"),
+            (Action::Prune, "to remove"),
+            (Action::Keep, "in sync"),
+        ];
+        let parts: Vec<String> = words
+            .into_iter()
+            .map(|(action, word)| (count(action), word))
+            .filter(|(n, _)| *n > 0)
+            .map(|(n, word)| format!("{n} {word}"))
+            .collect();
+        parts.join(", ")
+    }
+
+    /// The lines of one object.
+    pub(super) fn line(&self, item: &Item) -> String {
+        let (sign, word) = match (item.action, item.because) {
+            (Action::Create, Because::Deleted) => (style::good("+"), "was deleted by another user and would be recreated"),
+            (Action::Create, _) => (style::good("+"), "would be created"),
+            (Action::Apply, Because::Drifted) => (style::warn("~"), "was changed by another manager"),
+            (Action::Apply, _) => (style::warn("~"), "would be changed"),
+            (Action::Adopt, _) => (style::warn("~"), "is not marked as ours and would be taken over"),
+            (Action::Recreate, _) => (style::bad("±"), "would be deleted and recreated, because a field cannot be changed"),
+            (Action::Prune, _) => (style::bad("-"), "would be removed"),
+            (Action::Keep, _) => (style::faint("="), "is in sync"),
+        };
+        let mut text = format!("{sign} {} {} {word}\n", item.id, style::faint(&format!("({})", item.driver)));
+        for field in &item.fields {
+            text.push_str(&format!("    {}\n", field.path));
+            text.push_str(&format!("      {}\n", style::bad(&format!("- found  {}", shown(&field.found)))));
+            text.push_str(&format!("      {}\n", style::good(&format!("+ wanted {}", shown(&field.wanted)))));
+        }
+        if item.action == Action::Apply && item.fields.is_empty() {
+            text.push_str("    the record of what was applied last is out of date\n");
+        }
+        for (_, refusal) in self.refusals.iter().filter(|(id, _)| *id == item.id) {
+            text.push_str(&format!("    {} {refusal}\n", style::bad("! refused:")));
+        }
+        text
+    }
+
+    /// What stays, and what is waited for.
+    pub(super) fn rest(&self) -> String {
+        let mut text = String::new();
+        for message in self.blocked.iter().map(|wait| &wait.message) {
+            text.push_str(&format!("{} {message}\n", style::bad("!")));
+        }
+        for skip in &self.stays {
+            text.push_str(&format!("= {}\n", skip.message));
+        }
+        for message in self.waiting.iter().map(|wait| &wait.message) {
+            text.push_str(&format!("… {message}\n"));
+        }
+        text
+    }
+
+    /// The document for programs.
+    pub(super) fn json(&self, kind: &str, items: &[&Item]) -> Value {
+        let skips = |skips: &[Skip]| -> Vec<Value> {
+            let of = |skip: &Skip| json!({"object": skip.id.to_string(), "message": skip.message});
+            skips.iter().map(of).collect()
+        };
+        let objects: Vec<Value> = items.iter().map(|item| self.object(item)).collect();
+        let waits = |waits: &[Wait]| -> Vec<Value> {
+            let of = |wait: &Wait| json!({"driver": wait.driver, "reason": wait.reason, "message": wait.message});
+            waits.iter().map(of).collect()
+        };
+        document(
+            kind,
+            json!({
+                "config": self.config,
+                "hash": self.hash,
+                "approval": format!("{:?}", self.approval),
+                "approved": self.approved,
+                "objects": objects,
+                "stays": skips(&self.stays),
+                "waiting": waits(&self.waiting),
+                "blocked": waits(&self.blocked),
+                "notTried": skips(&self.deferred),
+            }),
+        )
+    }
+
+    fn object(&self, item: &Item) -> Value {
+        let field = |f: &Difference| json!({"path": f.path, "found": f.found, "wanted": f.wanted});
+        let refusal = self.refusals.iter().find(|(id, _)| *id == item.id).map(|(_, refusal)| refusal);
+        json!({
+            "action": item.action,
+            "because": item.because,
+            "object": {"apiVersion": item.api_version, "kind": item.id.kind(), "namespace": item.id.namespace, "name": item.id.name},
+            "driver": item.driver,
+            "wave": item.wave,
+            "fields": item.fields.iter().map(field).collect::<Vec<_>>(),
+            "refusal": refusal,
+        })
+    }
+}
+
+/// A value on one line; nothing at all is a word and not `null`.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "nothing".into(),
+        Value::String(text) if !text.contains('\n') => text.clone(),
+        other => other.to_string(),
+    }
+}

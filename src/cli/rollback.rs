@@ -1,0 +1,118 @@
+//! `vdoctl rollback`: brings a driver back to a revision, after a look at what the revision needs and does not hold.
+
+use super::args::{Global, Rollback as Args};
+use super::context::{Context, id};
+use super::history::{Histories, revision};
+use super::{Answer, CliError, Exit};
+use crate::api::REVISION_PREFIX;
+use crate::cluster::{Select, Watch, list, unserved};
+use crate::drivers::short;
+use crate::manifest::Object;
+use crate::plan::{Revision, images_on, needed_images, needed_kinds, unpullable, way_back};
+use crate::types::ObjectId;
+use kube::ResourceExt;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
+    let all = Histories::read(global).await?;
+    let (driver, revisions) = all.driver(&args.driver)?;
+    let (name, config) = (short(driver).to_lowercase(), id(&all.config));
+    let key = format!("{REVISION_PREFIX}{driver}");
+    let held = all.config.annotations().get(&key);
+    if args.lift {
+        let Some(held) = held else {
+            return Ok(Answer::text("").say(format!("VDOConfig {config}: {driver} is not kept at any revision")));
+        };
+        all.annotate(&key, Value::Null).await?;
+        return Ok(Answer::text("").say(format!("VDOConfig {config}: {driver} is no longer kept at revision {held}")));
+    }
+    let to = match args.revision {
+        Some(number) => revision(driver, revisions, number)?,
+        None => way_back(revisions).ok_or_else(|| {
+            CliError::new(
+                Exit::NotFound,
+                format!("{driver} has no earlier revision that worked and that a way leads back to"),
+                format!("See vdoctl history {name}; a revision that is named is taken as it is."),
+            )
+        })?,
+    };
+    let mut answer = Answer::text("");
+    for warning in checked(&all.context, driver, revisions, to).await? {
+        answer = answer.say(warning);
+    }
+    all.annotate(&key, to.number.to_string().into()).await?;
+    Ok(answer.say(format!(
+        "VDOConfig {config}: {driver} goes back to revision {} ({}), and stays there until vdoctl rollback {name} --lift; \
+         vdoctl status --watch shows how far it is",
+        to.number, to.about.version
+    )))
+}
+
+/// What there is to say before a driver goes back to a revision.
+///
+/// # Errors
+/// When it certainly cannot: the API server does not serve a kind of it, or no node has an image of it and a pod waits for that in vain.
+async fn checked(context: &Context, driver: &str, revisions: &[Revision], to: &Revision) -> Result<Vec<String>, CliError> {
+    let client = &context.world.client;
+    let name = short(driver).to_lowercase();
+    let refused = |problem: String, remedy: String| {
+        let what = format!(
+            "{driver} cannot go back to revision {} ({}): {problem}",
+            to.number, to.about.version
+        );
+        CliError::new(Exit::Refused, what, format!("Nothing was changed. {remedy}"))
+    };
+    let objects = to.objects.objects();
+    let kinds = needed_kinds(&objects);
+    let missing = unserved(client, kinds.keys()).await?;
+    if !missing.is_empty() {
+        let lost = missing.iter().map(|kind| format!("{} of {} ({})", kind.1, kind.0, kinds[kind]));
+        let lost: Vec<String> = lost.collect();
+        return Err(refused(
+            format!("the cluster does not serve {}", lost.join(", ")),
+            format!("Choose a revision without it, see vdoctl history {name}, or serve it again."),
+        ));
+    }
+    // What is installed needs the others, too.
+    let installed = revisions.last().map(|newest| needed_images(&newest.objects.objects()));
+    let needed: BTreeSet<String> = needed_images(&objects)
+        .difference(&installed.unwrap_or_default())
+        .cloned()
+        .collect();
+    let present = images_on(&list(client, &Watch::new("v1", "Node", "", Select::All)).await?);
+    let absent: BTreeSet<&str> = needed.difference(&present).map(String::as_str).collect();
+    let waiting = waiting_for(context, &objects).await?;
+    if let Some((image, pod)) = absent.iter().find_map(|image| Some((image, waiting.get(*image)?))) {
+        return Err(refused(
+            format!("{pod} cannot pull image {image}, and no node reports to have it"),
+            "Make the image available, or choose another revision.".to_owned(),
+        ));
+    }
+    let mut said = Vec::new();
+    if let Some(failure) = &to.failure {
+        said.push(format!(
+            "Note: revision {} was given up when it was applied: {}",
+            to.number, failure.message
+        ));
+    }
+    if !absent.is_empty() && !present.is_empty() {
+        let images: Vec<&str> = absent.into_iter().collect();
+        said.push(format!(
+            "Note: no node reports these images, so they have to be pulled: {}",
+            images.join(", ")
+        ));
+    }
+    Ok(said)
+}
+
+/// The images that pods wait for in vain in the namespaces of these objects.
+async fn waiting_for(context: &Context, objects: &[Object]) -> Result<BTreeMap<String, ObjectId>, CliError> {
+    let workloads = objects.iter().filter(|object| object.pod_spec().is_some());
+    let namespaces: BTreeSet<&str> = workloads.map(Object::namespace).collect();
+    let mut pods = Vec::new();
+    for namespace in namespaces {
+        pods.extend(list(&context.world.client, &Watch::new("v1", "Pod", namespace, Select::All)).await?);
+    }
+    Ok(unpullable(&pods))
+}

@@ -1,0 +1,471 @@
+//! The screen of `status`.
+
+use super::super::style::{ago, bad, columns, faint, good, head, table, warn, width};
+use super::super::wrap::wrap;
+use super::model::{Config, Operator, Picture, Severity, nodes_of, state_of};
+use crate::api::{ConditionType, Conditions, DriftStatus, DriverStatus, Health, Reason, VsphereCloudConfig};
+use crate::drivers::short;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+
+/// How the screen is written.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Layout {
+    /// How wide the terminal is, where there is one.
+    pub columns: Option<usize>,
+    /// Whether the table of drivers has more columns.
+    pub wide: bool,
+}
+
+/// Draws it.
+pub(super) fn draw(picture: &Picture, layout: Layout, now: Timestamp) -> String {
+    let first = std::iter::once(cluster(picture, now));
+    let rows: Vec<_> = first.chain(picture.connections.iter().map(|c| vcenter(c, now))).collect();
+    let mut lines = heading(rows, layout.columns);
+    let Some(config) = &picture.config else { return lines };
+    let line = |mark: String, text: &str| format!("  {mark} {}\n", wrap(text, 4, layout.columns));
+    if let (Some(silence), None) = (&config.silence, &config.stuck) {
+        lines.push_str(&line(bad("✗"), &format!("{}; below is what it last knew", silence.what(now))));
+    }
+    if !config.status.drivers.is_empty() && config.stuck.is_none() {
+        lines.push_str(&drivers(config, layout.wide));
+    }
+    for problem in picture.problems() {
+        let mark = match problem.severity {
+            Severity::Fault => bad("✗"),
+            Severity::Unknown => warn("?"),
+            Severity::Notice => warn("!"),
+            Severity::Progress => warn("…"),
+        };
+        let reason = faint(&format!("({})", problem.reason));
+        lines.push_str(&line(mark, &format!("{} {reason}", problem.message)));
+    }
+    for text in next(picture, config, now) {
+        lines.push_str(&format!("{}\n", wrap(&text, 0, layout.columns)));
+    }
+    lines
+}
+
+/// The place of a server's address in a row of the heading.
+const ADDRESS: usize = 2;
+
+/// The rows of the heading. On a narrow terminal without the addresses of the servers, and then with the last cell of each row below it.
+fn heading(mut rows: Vec<Vec<String>>, terminal: Option<usize>) -> String {
+    let fits = |text: &str| terminal.is_none_or(|columns| text.lines().all(|line| width(line) <= columns));
+    let whole = columns(rows.iter());
+    if fits(&whole) {
+        return whole;
+    }
+    for row in &mut rows {
+        row.remove(ADDRESS);
+    }
+    let short = columns(rows.iter());
+    if fits(&short) {
+        return short;
+    }
+    let last: Vec<String> = rows.iter_mut().filter_map(Vec::pop).collect();
+    let above = columns(rows.iter());
+    let below = last.iter().map(|cell| format!("  {}\n", wrap(cell, 2, terminal)));
+    above.lines().zip(below).map(|(above, below)| format!("{above}\n{below}")).collect()
+}
+
+fn cluster(picture: &Picture, now: Timestamp) -> Vec<String> {
+    let nodes = picture
+        .nodes
+        .map(|n| format!(" · {n} node{}", if n == 1 { "" } else { "s" }))
+        .unwrap_or_default();
+    let platform = format!("{}{nodes}", picture.kubernetes);
+    vec![
+        head("CLUSTER"),
+        picture.cluster.clone(),
+        picture.server.clone(),
+        platform,
+        format!("{}  {}", head("VDO"), product(picture, now)),
+    ]
+}
+
+fn product(picture: &Picture, now: Timestamp) -> String {
+    let Some(config) = &picture.config else {
+        return warn(if picture.defined { "no VDOConfig" } else { "not deployed" });
+    };
+    let operator = match &picture.operator {
+        None => "no operator Deployment".into(),
+        Some(Operator { version, trouble: None }) => format!("operator {version}"),
+        Some(Operator { version, .. }) => format!("operator {version} {}", bad("not ready")),
+    };
+    if config.deleting {
+        let word = if config.stuck.is_some() {
+            bad("cannot be deleted")
+        } else {
+            warn("being deleted")
+        };
+        return format!("{word} ({operator}, vdoctl {})", env!("CARGO_PKG_VERSION"));
+    }
+    if let Some(silence) = &config.silence {
+        let since = silence.since.map(|since| format!(" for {}", ago(since, now))).unwrap_or_default();
+        return format!(
+            "{}{since} ({operator}, vdoctl {})",
+            bad("operator not running"),
+            env!("CARGO_PKG_VERSION")
+        );
+    }
+    let since = config.since().map(|since| format!(" {}", ago(since, now))).unwrap_or_default();
+    let word = match config.status.health {
+        Some(Health::Healthy) => good("healthy"),
+        Some(Health::Progressing) => warn("progressing"),
+        Some(Health::Paused) => warn("paused"),
+        Some(Health::Degraded) => bad("degraded"),
+        Some(Health::Blocked) => bad("blocked"),
+        Some(Health::Unknown) => warn("unknown"),
+        None => warn("not looked at yet"),
+    };
+    format!("{word}{since} ({operator}, vdoctl {})", env!("CARGO_PKG_VERSION"))
+}
+
+fn vcenter(object: &VsphereCloudConfig, now: Timestamp) -> Vec<String> {
+    let status = object.status.clone().unwrap_or_default();
+    let version = status.about.map_or_else(
+        || "version not known".into(),
+        |about| format!("{} build {}", about.version, about.build),
+    );
+    let user = status
+        .credential
+        .map(|credential| format!("user {}  ", credential.user))
+        .unwrap_or_default();
+    let ready = Conditions::find(&status.conditions, ConditionType::Ready);
+    let last = status.probes.and_then(|probes| probes.last);
+    let checked = last.map(|at| format!(", checked {} ago", ago(at.0, now))).unwrap_or_default();
+    let since = ready
+        .map(|c| format!(" for {}{checked}", ago(c.last_transition_time.0, now)))
+        .unwrap_or_default();
+    let word = match ready.map(|c| c.status.as_str()) {
+        Some("True") => format!("{}{checked}", good("ok")),
+        Some("False") => format!(
+            "{} {}{since}",
+            bad("not ready"),
+            ready.map(|c| c.reason.as_str()).unwrap_or_default()
+        ),
+        Some(_) => format!(
+            "{} {}{since}",
+            warn("not known"),
+            ready.map(|c| c.reason.as_str()).unwrap_or_default()
+        ),
+        None => warn("not checked yet"),
+    };
+    vec![
+        head("VCENTER"),
+        object.name_any(),
+        object.spec.vc_ip.clone(),
+        version,
+        format!("{user}{word}"),
+    ]
+}
+
+fn drivers(config: &Config, wide: bool) -> String {
+    let state = if config.silence.is_some() { "LAST KNOWN" } else { "STATE" };
+    let mut heading = vec!["DRIVER", "VERSION", "NEWEST FIT", "PODS", "NODES", state];
+    if wide {
+        heading.extend(["OBJECTS", "BECAUSE"]);
+    }
+    let dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+    let rows: Vec<Vec<String>> = config
+        .status
+        .drivers
+        .iter()
+        .map(|driver| {
+            let nodes = nodes_of(&driver.name, &config.status).map_or_else(|| "-".into(), |(ready, total)| format!("{ready}/{total}"));
+            let state = match state_of(driver, &config.status) {
+                "healthy" => good("healthy"),
+                "degraded" => bad("degraded"),
+                other => warn(other),
+            };
+            let mut row = vec![
+                short(&driver.name).to_owned(),
+                versions(driver),
+                dash(&driver.available),
+                pods(driver),
+                nodes,
+                state,
+            ];
+            if wide {
+                row.extend([driver.objects.to_string(), driver.because.clone()]);
+            }
+            row
+        })
+        .collect();
+    table(&heading, &rows)
+}
+
+/// The pods that are ready and, while they are being replaced, those that are new.
+fn pods(driver: &DriverStatus) -> String {
+    match (driver.pods.as_str(), driver.updated.as_str()) {
+        ("", _) => "-".into(),
+        (pods, "") => pods.to_owned(),
+        (pods, updated) => format!("{pods}, {updated} updated"),
+    }
+}
+
+/// The version that is wanted, and before it the one that runs meanwhile.
+fn versions(driver: &DriverStatus) -> String {
+    match driver.running.as_str() {
+        "" => driver.version.clone(),
+        running if running == driver.version => driver.version.clone(),
+        running => format!("{running} → {}", driver.version),
+    }
+}
+
+/// How long a repair is shown, in seconds.
+const RECENT: i64 = 24 * 3600;
+
+/// What was repaired last, if that is not long ago.
+fn last_drift(drift: &DriftStatus, now: Timestamp) -> Option<String> {
+    if now.as_second() - drift.repaired.0.as_second() > RECENT {
+        return None;
+    }
+    let what = match (drift.path.as_str(), drift.by.as_str()) {
+        ("", _) => format!("{} was deleted", drift.object),
+        (path, "") => format!("{}: {path} was changed", drift.object),
+        (path, by) => format!("{}: {path} was changed by {by}", drift.object),
+    };
+    Some(format!("Last drift: {what}, and repaired {} ago.", ago(drift.repaired.0, now)))
+}
+
+const PAUSED: &str = "Management is paused: nothing is written or repaired before spec.managementState is Managed.";
+
+fn is_paused(config: &Config) -> bool {
+    let working = Conditions::find(&config.status.conditions, ConditionType::Reconciling);
+    working.is_some_and(|condition| condition.reason == Reason::Paused.as_str())
+}
+
+/// What comes next: what the operator does, what a person has to do, or what could be done. One text for each line.
+fn next(picture: &Picture, config: &Config, now: Timestamp) -> Vec<String> {
+    if let Some((what, remedy)) = &config.stuck {
+        return vec![format!("  {} {what}.", bad("✗")), format!("    {remedy}")];
+    }
+    if let Some(silence) = &config.silence {
+        let doctor = "vdoctl doctor checks everything now, without the operator.";
+        return vec![silence.remedy.clone(), doctor.into()];
+    }
+    let mut lines = Vec::new();
+    if let Some(Operator {
+        trouble: Some(trouble), ..
+    }) = &picture.operator
+    {
+        lines.push(format!("The operator does not run as it should, so this may be old: {trouble}."));
+    }
+    if !config.current && config.status.health.is_some() {
+        lines.push("The operator has not yet acted on the newest change of the VDOConfig.".into());
+    }
+    let faults = picture.has_faults();
+    if faults {
+        let reason = picture
+            .problems()
+            .into_iter()
+            .next()
+            .map(|problem| problem.reason)
+            .unwrap_or_default();
+        lines.push(format!(
+            "Fix what is marked ✗: vdoctl doctor checks it again and says how, vdoctl explain {reason} says more."
+        ));
+    }
+    match config.status.health {
+        None => lines.push(format!(
+            "The operator has not looked at VDOConfig {} yet. Does it run? kubectl -n {} get pods",
+            config.id,
+            config.id.split('/').next().unwrap_or_default()
+        )),
+        Some(Health::Paused) => lines.push(PAUSED.into()),
+        Some(_) if is_paused(config) => lines.push(PAUSED.into()),
+        Some(Health::Healthy) => lines.extend(config.upgradeable().map(|c| {
+            format!(
+                "{}: {}.",
+                if c.status == "True" { "Upgradeable" } else { "Not upgradeable" },
+                c.message
+            )
+        })),
+        Some(Health::Progressing) if config.deleting => {
+            lines.push("The drivers are being removed; `vdoctl status --watch` follows it.".into())
+        }
+        Some(Health::Progressing | Health::Blocked) if faults => lines.push("The operator then continues by itself.".into()),
+        Some(Health::Progressing) => {
+            lines.push("Nothing to do: the operator goes on by itself; `vdoctl status --watch` follows it.".into())
+        }
+        Some(Health::Blocked) => lines.push("The operator goes on when the above is put right.".into()),
+        Some(Health::Degraded | Health::Unknown) => lines.push("What runs is left as it is; the operator keeps trying.".into()),
+    }
+    lines.extend(config.kept.iter().map(|(driver, revision)| {
+        let name = short(driver);
+        format!(
+            "{name} is kept at revision {revision}; `vdoctl rollback {} --lift` lets it go on.",
+            name.to_lowercase()
+        )
+    }));
+    if config.status.nodes.as_ref().is_some_and(|nodes| !nodes.waiting.is_empty()) {
+        lines.push("`vdoctl doctor nodes` compares every node with its virtual machine.".into());
+    }
+    // A driver that the specification does not name, or removes.
+    let told = [Reason::NotRequested, Reason::Removed].map(Reason::as_str);
+    for kind in [ConditionType::CloudProviderReady, ConditionType::StorageReady] {
+        let found = Conditions::find(&config.status.conditions, kind).filter(|c| told.contains(&c.reason.as_str()));
+        let installed = |c: &&Condition| c.status != "Unknown" || c.reason == Reason::Removed.as_str();
+        lines.extend(found.filter(installed).map(|c| format!("{}.", c.message)));
+    }
+    lines.extend(config.status.drift.last().and_then(|drift| last_drift(drift, now)));
+    if let Some(attempt) = &config.status.next_attempt {
+        let wait = attempt.at.0.as_second() - now.as_second();
+        lines.push(if wait > 0 {
+            format!("Next attempt in {wait} s ({}).", attempt.because)
+        } else {
+            format!("The next attempt is due ({}).", attempt.because)
+        });
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::operator::Silence;
+    use super::*;
+    use crate::api::VDOConfigStatus;
+    use serde_json::json;
+
+    fn picture(health: Health, conditions: &[(&str, &str, &str, &str)], silence: bool) -> Picture {
+        let since = "2026-01-01T00:00:00Z";
+        let of = |(kind, status, reason, message): &(&str, &str, &str, &str)| json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since});
+        let driver = json!({"name": "vsphere-csi", "version": "3.7.3", "running": "3.6.3", "available": "3.7.3", "chart": "", "objects": 17,
+            "pods": "5/5", "updated": "2/5", "ready": "False", "because": ""});
+        let mut status: VDOConfigStatus = serde_json::from_value(json!({
+            "conditions": conditions.iter().map(of).collect::<Vec<_>>(), "drivers": [driver],
+            "drift": [{"object": "Deployment n/c", "path": "spec.replicas", "by": "kubectl", "repaired": "2026-01-01T00:57:00Z"}],
+        }))
+        .expect("a status");
+        status.health = Some(health);
+        let connection = json!({"apiVersion": "vdo.vmware.com/v1alpha1", "kind": "VsphereCloudConfig", "metadata": {"name": "vc1"},
+            "spec": {"vcIp": "vcenter.example.com", "credentials": "x"},
+            "status": {"conditions": [
+                {"type": "Ready", "status": "True", "reason": "Healthy", "message": "", "lastTransitionTime": since},
+                {"type": "NodesFound", "status": "False", "reason": "NodeNotFound", "lastTransitionTime": since,
+                    "message": "node w-9: no virtual machine that can be seen has its UUID, name or address"}],
+                "about": {"version": "8.0.3", "build": "24022515", "apiType": "", "instanceUuid": ""},
+                "probes": {"last": "2026-01-01T00:58:00Z"}}});
+        Picture {
+            cluster: "demo".into(),
+            server: "https://kubernetes.example.com:6443".into(),
+            kubernetes: "v1.34.4".into(),
+            nodes: Some(5),
+            operator: None,
+            config: Some(Config {
+                id: "n/vdo".into(),
+                current: true,
+                deleting: false,
+                stuck: None,
+                kept: Vec::new(),
+                silence: silence.then(|| Silence {
+                    since: "2026-01-01T00:57:00Z".parse().ok(),
+                    why: "Lease kube-system/vdo-operator released".into(),
+                    remedy: "Start it.".into(),
+                }),
+                status,
+            }),
+            defined: true,
+            connections: vec![serde_json::from_value(connection).expect("a connection")],
+        }
+    }
+
+    fn drawn(picture: &Picture, columns: Option<usize>) -> String {
+        let now = "2026-01-01T01:00:00Z".parse().expect("a time");
+        let layout = Layout { columns, wide: false };
+        anstream::adapter::strip_str(&draw(picture, layout, now)).to_string()
+    }
+
+    const STARTS: (&str, &str, &str, &str) = (
+        "StorageReady",
+        "False",
+        "WaitingForPods",
+        "CSI 3.7.3 has 2 of 5 pods at its newest revision",
+    );
+
+    #[test]
+    fn status_screen_marks_and_footer_follow_health() {
+        let eligible = (
+            "ControlPlaneEligible",
+            "False",
+            "NoEligibleNode",
+            "the controller may run on 0 of 4 nodes",
+        );
+        let paused = ("Ready", "False", "Paused", "management is paused, and 3 changes would be made");
+        for (health, conditions, shown, hidden) in [
+            (
+                Health::Progressing,
+                vec![STARTS],
+                vec![
+                    "5/5, 2/5 updated",
+                    "3.6.3 → 3.7.3",
+                    "  … CSI 3.7.3 has",
+                    "✗ vSphere connection vc1: node w-9",
+                    "ok, checked 2m ago",
+                ],
+                vec!["Nothing to do", "ok for"],
+            ),
+            (
+                Health::Progressing,
+                vec![eligible],
+                vec![
+                    "✗ the controller may run",
+                    "Fix what is marked ✗",
+                    "vdoctl explain NoEligibleNode",
+                    "The operator then continues",
+                ],
+                vec!["Nothing to do"],
+            ),
+            (
+                Health::Healthy,
+                vec![],
+                vec![
+                    "! vSphere connection vc1: node w-9",
+                    "Last drift: Deployment n/c: spec.replicas was changed by kubectl, and repaired 3m ago.",
+                ],
+                vec!["✗", "Fix what"],
+            ),
+            (
+                Health::Paused,
+                vec![paused],
+                vec!["VDO  paused", "! management is paused", "Management is paused"],
+                vec!["✗", "Fix what"],
+            ),
+        ] {
+            let text = drawn(&picture(health, &conditions, false), None);
+            shown
+                .iter()
+                .for_each(|word| assert!(text.contains(word), "{word:?} is not in:\n{text}"));
+            hidden
+                .iter()
+                .for_each(|word| assert!(!text.contains(word), "{word:?} is in:\n{text}"));
+        }
+    }
+
+    #[test]
+    fn status_screen_without_operator_says_so_first() {
+        let text = drawn(&picture(Health::Healthy, &[], true), None);
+        assert!(text.contains("VDO  operator not running for 3m"), "{text}");
+        let told = text
+            .lines()
+            .position(|line| line.starts_with("  ✗ operator not running for 3m (Lease kube-system/vdo-operator released); below"));
+        assert_eq!(told, Some(2), "{text}");
+        assert!(
+            text.contains("LAST KNOWN") && text.ends_with("Start it.\nvdoctl doctor checks everything now, without the operator.\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn status_screen_eighty_columns_fits() {
+        for columns in [80, 100] {
+            let text = drawn(&picture(Health::Progressing, &[STARTS], true), Some(columns));
+            text.lines()
+                .for_each(|line| assert!(width(line) <= columns, "{} columns: {line}\n{text}", width(line)));
+            assert!(text.contains("vc1") && !text.contains("https://"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Whether something uses an object that is to be deleted.
+
+use super::{ClusterError, Select, Watch, read, resource};
+use crate::manifest::Object;
+use crate::types::ObjectId;
+use kube::Client;
+use kube::api::{Api, DynamicObject, ListParams};
+use serde_json::Value;
+
+/// What depends on a storage class or a definition, in words that follow the name of the object; `None` when
+/// nothing does. Asked only before such an object is deleted.
+///
+/// # Errors
+/// When it cannot be found out: then the object must stay.
+pub async fn holder(client: &Client, id: &ObjectId) -> Result<Option<String>, ClusterError> {
+    match id.kind() {
+        "StorageClass" => user(client, &id.name).await,
+        "CustomResourceDefinition" => instance(client, &id.name).await,
+        _ => Ok(None),
+    }
+}
+
+/// A claim or a volume of a storage class.
+async fn user(client: &Client, class: &str) -> Result<Option<String>, ClusterError> {
+    for kind in ["PersistentVolume", "PersistentVolumeClaim"] {
+        let found = read::list(client, &Watch::new("v1", kind, "", Select::All)).await?;
+        let uses = |o: &&Object| {
+            o.text("/spec/storageClassName") == class || o.annotation("volume.beta.kubernetes.io/storage-class") == Some(class)
+        };
+        if let Some(user) = found.iter().find(uses) {
+            return Ok(Some(format!("{user} uses it")));
+        }
+    }
+    Ok(None)
+}
+
+/// An instance of a definition.
+async fn instance(client: &Client, name: &str) -> Result<Option<String>, ClusterError> {
+    let watch = Watch::new(
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+        "",
+        Select::Name(name.to_owned()),
+    );
+    let Some(definition) = read::list(client, &watch).await?.pop() else {
+        return Ok(None);
+    };
+    let versions = definition.value().pointer("/spec/versions").and_then(Value::as_array);
+    let Some(version) = versions.into_iter().flatten().find(|version| version["served"] == true) else {
+        return Ok(Some("none of its versions is served, so its objects cannot be counted".into()));
+    };
+    let api_version = format!(
+        "{}/{}",
+        definition.text("/spec/group"),
+        version["name"].as_str().unwrap_or_default()
+    );
+    let mut kind = resource(&api_version, definition.text("/spec/names/kind"));
+    definition.text("/spec/names/plural").clone_into(&mut kind.plural);
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
+    let id = ObjectId::new(definition.text("/spec/group"), &kind.kind, "", "");
+    let found = read::timed("list", &api_version, &id, api.list_metadata(&ListParams::default().limit(1))).await?;
+    let first = found.items.first().and_then(|item| item.metadata.name.clone());
+    Ok(first.map(|first| format!("it has objects, for example {first}")))
+}

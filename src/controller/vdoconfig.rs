@@ -1,0 +1,247 @@
+//! The loop over VDOConfigs.
+
+use super::events::Told;
+use super::memory::newest;
+use super::{Context, now};
+use crate::api::{Class, ConditionType, Reason, VDOConfig, VDOConfigStatus, chain};
+use crate::cluster::ClusterError;
+use crate::plan::Drift;
+use crate::reconcile::{self, Mode, Next, Occasion, configs};
+use crate::runtime::metrics::{ConditionValue, ReconcileResult};
+use crate::status::{Note, Report, Trouble, fold, notes, pace, until_confirmation};
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use kube::runtime::controller::Action;
+use kube::{Resource, ResourceExt};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tracing::Instrument as _;
+
+pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> Result<Action, Infallible> {
+    if !context.fence.is_open() {
+        // Another operator leads. When it is our turn, everything is looked at.
+        return Ok(Action::await_change());
+    }
+    let started = Instant::now();
+    let uid = object.uid().unwrap_or_default();
+    let mut memory = context.memory.config(&uid);
+    let time = now();
+    let last = newest(object.status.as_ref(), object.resource_version().as_deref(), memory.status.as_ref());
+    let ill = last.drivers.iter().filter(|d| d.ready == "False").map(|d| d.name.clone()).collect();
+    let suspect = memory.suspects(&ill, started);
+    let known = futures::try_join!(context.version.get(), acting(&context, &object));
+    let mut report = match known {
+        Ok((kubernetes, acting)) => {
+            let occasion = Occasion {
+                mode: Mode::Operator,
+                config: &object,
+                acting: &acting,
+                kubernetes,
+                now: time,
+                suspect: &suspect,
+                patience: context.deletion_patience,
+                history: &memory.history,
+                due: last.next_attempt.as_ref().is_none_or(|next| next.at.0 <= time),
+            };
+            let span = tracing::info_span!("reconcile", config = %object.name_any(), generation = object.metadata.generation);
+            reconcile::reconcile(&occasion, &context.world).instrument(span).await
+        }
+        Err(error) => Report {
+            generation: object.metadata.generation,
+            troubles: vec![Trouble::from(&error)],
+            ..Report::default()
+        },
+    };
+    context.metrics.reconciled(result(&report));
+    if let Some(cluster) = &report.cluster {
+        context.version.seen(&cluster.nodes);
+    }
+    let generated = context.world.library.generated();
+    let age = generated.and_then(|at| Duration::try_from(time.duration_since(at)).ok());
+    context.metrics.matrix_age(age);
+    for (stage, took) in &report.stages {
+        context.metrics.stage(stage, *took);
+    }
+    if report.gone {
+        let forgotten = context.memory.forget_config(&uid);
+        forgotten
+            .iter()
+            .flat_map(|m| &m.drivers)
+            .for_each(|driver| context.metrics.driver(driver, None));
+        tracing::info!(config = %object.name_any(), "all drivers are removed");
+        return Ok(Action::await_change());
+    }
+
+    for drift in &report.drift {
+        memory.history.repaired(drift, time);
+        tracing::warn!(config = %object.name_any(), reason = %Reason::DriftRepaired, "{drift}");
+    }
+    let next = Next::after(&report);
+    let due = reconcile::due(&last, &report, time).filter(|_| next == Next::Backoff);
+    memory.failures = match (next, due) {
+        (Next::Backoff, Some(_)) => memory.failures.max(1),
+        (Next::Backoff, None) => memory.failures.saturating_add(1),
+        _ => 0,
+    };
+    let until = |at: Timestamp| Duration::try_from(at.duration_since(time)).unwrap_or_default();
+    let peace = report.fights.iter().map(|fight| until(fight.until)).min().unwrap_or(Duration::MAX);
+    let pause = due.map_or_else(|| jitter(next.delay(memory.failures, context.resync), &uid, time), until);
+    let judgement = report.look_again.map_or(Duration::MAX, until);
+    let delay = peace.min(pause).min(judgement);
+    let at = || {
+        let at = time.checked_add(SignedDuration::try_from(delay).ok()?).ok()?;
+        Timestamp::from_second(at.as_second()).ok()
+    };
+    report.next_attempt = due.or_else(at).map(Time);
+    let old = last;
+    let status = fold(&old, &report, &Time(time));
+    say(&object, &old, &status, &report);
+    measure(&context, &status, &mut memory.drivers);
+    let ago = memory.written.map(|at| at.elapsed());
+    let confirmed = status.last_confirmed.as_ref().map(|at| until_confirmation(at.0, time));
+    let mut delay = confirmed.map_or(delay, |due| delay.min(due));
+    let published = Instant::now();
+    match reconcile::publish(&object, &old, &status, ago, &context.world.writer).await {
+        Ok(Some(live)) => {
+            for note in notes(&old.conditions, &status.conditions) {
+                record(&context, &object.object_ref(&()), &note).await;
+            }
+            memory.written = Some(Instant::now());
+            memory.status = Some((live.resource_version().parse().unwrap_or(0), status));
+        }
+        // Held back: it is written with the next change, or when it is no longer too soon.
+        Ok(None) if old != status => delay = delay.min(pace(&old, &status).saturating_sub(ago.unwrap_or_default())),
+        Ok(None) => {}
+        Err(error) => {
+            tracing::warn!(config = %object.name_any(), error = %chain(&error), "the status could not be written");
+            delay = delay.min(Duration::from_secs(5));
+        }
+    }
+    tell_drift(&context, &object, &report).await;
+    context.metrics.stage("report", published.elapsed());
+    context.metrics.stage("all", started.elapsed());
+    context.memory.keep_config(&uid, memory);
+    context.sweep();
+    Ok(Action::requeue(delay))
+}
+
+/// How many objects that were brought back in one run have an event; the status and the log have all.
+const TOLD: usize = 10;
+
+/// One event for each object that was brought back. The object is named as related, so that those of one object are counted and
+/// those of two are not taken for one.
+async fn tell_drift(context: &Context, config: &VDOConfig, report: &Report) {
+    let mut objects: Vec<&Drift> = report.drift.iter().collect();
+    objects.dedup_by_key(|drift| &drift.id);
+    for drift in objects.into_iter().take(TOLD) {
+        let note = Note {
+            warning: true,
+            reason: Reason::DriftRepaired.to_string(),
+            message: drift.to_string(),
+        };
+        let related = ObjectReference {
+            kind: Some(drift.id.kind().to_owned()),
+            namespace: Some(drift.id.namespace.clone()).filter(|namespace| !namespace.is_empty()),
+            name: Some(drift.id.name.clone()),
+            ..ObjectReference::default()
+        };
+        announce(context, &config.object_ref(&()), &note, Some(related)).await;
+    }
+}
+
+/// The name of the VDOConfig that acts. The watch that shows them wakes all of them when one is made or deleted.
+async fn acting(context: &Context, own: &VDOConfig) -> Result<String, ClusterError> {
+    let all = configs(&context.world.reader, &context.namespace).await?;
+    Ok(reconcile::acting(all.iter().map(AsRef::as_ref).chain([own]))
+        .unwrap_or(own)
+        .name_any())
+}
+
+/// Up to a tenth later, so that many operators do not ask at the same instant. No randomness is needed for that.
+fn jitter(delay: Duration, uid: &str, now: Timestamp) -> Duration {
+    let seed = uid
+        .bytes()
+        .map(u64::from)
+        .sum::<u64>()
+        .wrapping_add(now.as_millisecond().unsigned_abs())
+        % 100;
+    delay + delay / 1000 * u32::try_from(seed).unwrap_or(0)
+}
+
+fn result(report: &Report) -> ReconcileResult {
+    match report.troubles.first() {
+        Some(t) if t.class != Class::Wait => ReconcileResult::Error,
+        Some(_) => ReconcileResult::Waiting,
+        None if report.waiting.is_empty() => ReconcileResult::Success,
+        None => ReconcileResult::Waiting,
+    }
+}
+
+/// The audit trail: what was decided and why, once for each change.
+fn say(object: &VDOConfig, old: &VDOConfigStatus, new: &VDOConfigStatus, report: &Report) {
+    let config = object.name_any();
+    for driver in &new.drivers {
+        if old.drivers.iter().all(|d| (&d.name, &d.version) != (&driver.name, &driver.version)) {
+            tracing::info!(
+                config,
+                driver = driver.name,
+                version = driver.version,
+                because = driver.because,
+                "chosen"
+            );
+        }
+    }
+    let ready = |s: &VDOConfigStatus| {
+        s.conditions
+            .iter()
+            .find(|c| c.type_ == "Ready")
+            .map(|c| (c.status.clone(), c.reason.clone(), c.message.clone()))
+    };
+    if let (before, Some((status, reason, message))) = (ready(old), ready(new))
+        && before.is_none_or(|b| b.0 != status || b.1 != reason)
+    {
+        tracing::info!(config, ready = status, reason, "{message}");
+    }
+    for trouble in &report.troubles {
+        tracing::warn!(config, reason = %trouble.reason, "{}", trouble.message);
+    }
+}
+
+fn measure(context: &Context, status: &VDOConfigStatus, known: &mut Vec<String>) {
+    for gone in known.iter().filter(|name| status.drivers.iter().all(|d| d.name != **name)) {
+        context.metrics.driver(gone, None);
+    }
+    *known = status.drivers.iter().map(|d| d.name.clone()).collect();
+    for driver in &status.drivers {
+        context.metrics.driver(&driver.name, Some(&driver.version));
+    }
+    // It is there only while it is true.
+    context.metrics.condition(ConditionType::RolledBack.as_str(), ConditionValue::False);
+    for condition in &status.conditions {
+        let value = match condition.status.as_str() {
+            "True" => ConditionValue::True,
+            "False" => ConditionValue::False,
+            _ => ConditionValue::Unknown,
+        };
+        context.metrics.condition(&condition.type_, value);
+    }
+}
+
+/// Records an event of a condition.
+pub(super) async fn record(context: &Context, reference: &ObjectReference, note: &Note) {
+    announce(context, reference, note, None).await;
+}
+
+/// That an event could not be recorded never fails anything.
+async fn announce(context: &Context, reference: &ObjectReference, note: &Note, related: Option<ObjectReference>) {
+    if !context.fence.is_open() {
+        return;
+    }
+    match context.recorder.tell(reference, note, related).await {
+        Told::Published => context.metrics.event("published"),
+        Told::Held => context.metrics.event("held"),
+        Told::Failed => {}
+    }
+}

@@ -1,0 +1,77 @@
+//! An index with charts beside it: an unpacked mirror, a mounted ConfigMap, or a working copy.
+
+use super::{FetchError, embedded, verified};
+use crate::chart::archive::PACKED_LIMIT;
+use crate::signature::Form;
+use crate::types::ChartRef;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Component, Path, PathBuf};
+
+/// Bytes of an index: 100,000 versions as JSON have 24 MiB.
+const INDEX_LIMIT: usize = 32 << 20;
+
+/// Bytes of a signature, or of all trusted keys.
+pub(super) const SMALL_LIMIT: usize = 64 << 10;
+
+/// The file of an index: itself, or `index.yaml` in a folder.
+#[must_use]
+pub fn index_file(path: &Path) -> PathBuf {
+    if path.is_dir() { path.join("index.yaml") } else { path.to_owned() }
+}
+
+pub(super) fn index(path: &Path) -> Result<Vec<u8>, FetchError> {
+    read(&index_file(path), INDEX_LIMIT).map_err(|error| FetchError::Index(Box::new(error)))
+}
+
+pub(super) fn signature(path: &Path) -> Result<Option<Vec<u8>>, FetchError> {
+    let index = index_file(path);
+    let files = Form::ALL.map(|form| form.file_of(&index));
+    let found = files.iter().find(|file| file.exists());
+    found.map(|file| read(file, SMALL_LIMIT)).transpose()
+}
+
+pub(super) fn chart(path: &Path, chart: &ChartRef) -> Result<Vec<u8>, FetchError> {
+    let folder = if path.is_dir() {
+        path
+    } else {
+        path.parent().unwrap_or(Path::new("."))
+    };
+    let local = chart.urls.iter().filter(|url| stays_inside(url));
+    let Some(path) = local.map(|url| folder.join(url)).find(|path| path.is_file()) else {
+        return embedded::chart(chart).map_err(|error| match error {
+            FetchError::NotFound { store, locations } => FetchError::NotFound {
+                store: format!("a file in {}, or {store}", folder.display()),
+                locations,
+            },
+            other => other,
+        });
+    };
+    let bytes = read(&path, PACKED_LIMIT)?;
+    verified(|| path.display().to_string(), bytes, &chart.digest)
+}
+
+/// The index names its charts; it must not name other files of this machine.
+fn stays_inside(url: &str) -> bool {
+    !url.contains("://")
+        && Path::new(url)
+            .components()
+            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+}
+
+pub(super) fn read(path: &Path, limit: usize) -> Result<Vec<u8>, FetchError> {
+    let failed = |source| FetchError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(failed)?;
+    file.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() > limit {
+        return Err(FetchError::TooLarge {
+            path: path.to_owned(),
+            limit,
+        });
+    }
+    Ok(bytes)
+}

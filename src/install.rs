@@ -1,0 +1,12 @@
+//! The installation as data: the operator's own objects as deploy/ has them, adapted to what was asked for, and whether one version may
+//! replace another.
+//!
+//! Layer 1: may use `types`, `api`, `yaml` and `manifest`.
+
+mod manifests;
+mod schema;
+mod version;
+
+pub use manifests::{EmbeddedError, FILES, HELM_RELEASE, HostNetwork, OPERATOR, Settings, VDOCTL, objects};
+pub use schema::unknown_field;
+pub use version::{Change, change, operator_version};

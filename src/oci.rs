@@ -1,0 +1,19 @@
+//! OCI images and artifacts as data: descriptors, manifests, indexes and image configurations, as version 1.1 of the image
+//! specification writes them. [`crate::layout`] reads and writes them in a folder.
+
+mod config;
+mod descriptor;
+mod manifest;
+pub mod media;
+
+pub use config::{ContainerConfig, History, ImageConfig, RootFs};
+pub use descriptor::{BlobError, Descriptor, ParsePlatformError, Platform};
+pub use manifest::{Index, Manifest};
+
+use std::collections::BTreeMap;
+
+/// Annotations and labels, sorted by key so that the same ones are the same bytes.
+pub type Annotations = BTreeMap<String, String>;
+
+/// The annotation of a descriptor in `index.json` that names what it describes: a tag.
+pub const REF_NAME: &str = "org.opencontainers.image.ref.name";

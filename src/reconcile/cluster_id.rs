@@ -1,0 +1,233 @@
+//! The identity under which volumes are registered: which one it is, whether it is in use, and whether the CSI driver may begin to use it.
+//!
+//! It is in use as soon as the inventory or the configuration of an adopted driver has it. Before that the vSphere connections ask their
+//! vCenters for volumes of another cluster under it; see [`claim`](super::connection::claim).
+
+use super::error::ReconcileError;
+use super::select::Asked;
+use super::survey::Survey;
+use super::{Occasion, World};
+use crate::api::{Class, Reason, TAKE_OVER_CLUSTER_ID, VDOConfig, VsphereCloudConfig};
+use crate::cluster::{ClusterError, Select, Watch, list};
+use crate::drivers::{self, STORAGE};
+use crate::plan::Wait;
+use crate::types::with_remedy;
+use crate::vsphere::{foreign_volumes, foreign_volumes_remedy};
+use kube::{Client, ResourceExt};
+
+/// The identity under which volumes are registered.
+pub(super) struct ClusterId {
+    /// The identity.
+    pub id: String,
+    /// Whether a driver of this cluster uses it already.
+    pub used: bool,
+}
+
+/// The identity: fixed by the first installation, ours or that of an adopted driver, given by the specification, or that of the cluster
+/// (effect).
+///
+/// # Errors
+/// When the configuration of an adopted driver cannot be read.
+pub(super) async fn cluster_id(
+    occasion: &Occasion<'_>,
+    world: &World,
+    survey: &Survey,
+    asked: &Asked,
+) -> Result<ClusterId, ReconcileError> {
+    let found = of_config(occasion.config, &survey.cluster.uid);
+    let known = match &survey.inventory.cluster_id {
+        Some(fixed) => Some(fixed.clone()),
+        None if found.used || !asked.wants(STORAGE.name) => None,
+        None => registered(&world.client).await?,
+    };
+    Ok(known.map_or(found, |id| ClusterId { id, used: true }))
+}
+
+/// Whether the specification says another identity than the one in use.
+///
+/// # Errors
+/// When it does.
+pub(super) fn agreed(config: &VDOConfig, found: &ClusterId) -> Result<(), ReconcileError> {
+    match given(config) {
+        Some(given) if given != found.id => Err(ReconcileError::InvalidSpec {
+            object: format!("VDOConfig {}", config.name_any()),
+            field: "spec.storageProvider.clusterId".into(),
+            problem: format!(
+                "volumes are registered in vCenter under {}; write that, or leave the field out",
+                found.id
+            ),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The identity as the VDOConfig alone knows it: what its status says is in use.
+fn of_config(config: &VDOConfig, cluster_uid: &str) -> ClusterId {
+    let used = config.status.as_ref().and_then(|status| status.cluster_id.as_deref());
+    let given = given(config);
+    let used = used.filter(|used| given.is_none_or(|given| given == *used));
+    ClusterId {
+        id: used.or(given).unwrap_or(cluster_uid).to_owned(),
+        used: used.is_some(),
+    }
+}
+
+pub(super) fn given(config: &VDOConfig) -> Option<&str> {
+    config.spec.storage_provider.as_ref()?.cluster_id.as_deref()
+}
+
+/// The identity that the CSI driver is about to use for the first time, unless the administrator takes it over with its volumes.
+#[must_use]
+pub fn claimed(config: &VDOConfig, cluster_uid: &str) -> Option<String> {
+    let ClusterId { id, used } = of_config(config, cluster_uid);
+    let taken_over = config.annotations().get(TAKE_OVER_CLUSTER_ID) == Some(&id);
+    (!used && !taken_over).then_some(id)
+}
+
+/// The identity under which a driver that was installed before us, or whose inventory is lost, registers its volumes: in its
+/// configuration, or where the driver keeps the one that it made up (effect).
+pub(super) async fn registered(client: &Client) -> Result<Option<String>, ClusterError> {
+    for (kind, namespace, name) in drivers::cluster_id_places() {
+        let found = list(client, &Watch::new("v1", kind, namespace, Select::Name(name.to_owned()))).await?;
+        if let Some(id) = found.first().and_then(drivers::cluster_id) {
+            return Ok(Some(id));
+        }
+    }
+    Ok(None)
+}
+
+/// What the CSI driver waits for before it uses an identity for the first time: that each of its connections has found no volumes of
+/// another cluster under it. A vCenter that will not answer keeps nothing back.
+pub(super) fn hold<'a>(id: &str, connections: impl IntoIterator<Item = &'a VsphereCloudConfig>) -> Option<(Wait, Class)> {
+    let wait = |reason, class, message| {
+        let driver = STORAGE.name.to_owned();
+        Some((Wait { driver, reason, message }, class))
+    };
+    let mut missing = None;
+    for connection in connections {
+        let status = connection.status.as_ref();
+        let current = status.filter(|status| status.observed_generation == connection.metadata.generation);
+        let answer = current
+            .and_then(|status| status.volumes.as_ref())
+            .filter(|volumes| volumes.cluster_id == id);
+        match answer {
+            Some(volumes) if volumes.foreign > 0 => {
+                let evidence = foreign_volumes(&connection.spec.vc_ip, volumes);
+                let what = format!(
+                    "the CSI driver is not installed: {evidence} (vSphere connection {})",
+                    connection.name_any()
+                );
+                let message = with_remedy(&what, &foreign_volumes_remedy(id));
+                return wait(Reason::ClusterIdInUse, Class::Terminal, message);
+            }
+            Some(_) => {}
+            None => drop(missing.get_or_insert_with(|| connection.name_any())),
+        }
+    }
+    let what = format!(
+        "vSphere connection {} has not asked its vCenter yet whether another cluster uses cluster id {id}",
+        missing?
+    );
+    let message = with_remedy(&what, "If it stays so, its condition ClusterIdAvailable says why.");
+    wait(Reason::ClusterIdNotChecked, Class::Wait, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::{RegisteredVolumesStatus, VDOConfigStatus};
+    use serde_json::{Value, json};
+
+    fn config(given: Option<&str>, used: Option<&str>, taken_over: Option<&str>) -> VDOConfig {
+        let spec = given.map_or(json!({}), |id| json!({"storageProvider": {"clusterId": id}}));
+        let mut config = VDOConfig::new("vdo", serde_json::from_value(spec).expect("a specification"));
+        config.status = used.map(|id| VDOConfigStatus {
+            cluster_id: Some(id.to_owned()),
+            ..VDOConfigStatus::default()
+        });
+        if let Some(id) = taken_over {
+            config.annotations_mut().insert(TAKE_OVER_CLUSTER_ID.into(), id.into());
+        }
+        config
+    }
+
+    #[test]
+    fn cluster_id_claimed_is_the_one_that_is_not_used_yet() {
+        for (given, used, taken_over, expected) in [
+            (None, None, None, Some("uid")),
+            (Some("demo"), None, None, Some("demo")),
+            (None, Some("uid"), None, None),
+            (None, Some("of an adopted driver"), None, None),
+            (Some("demo"), Some("demo"), None, None),
+            (Some("demo"), Some("before"), None, Some("demo")),
+            (Some("demo"), None, Some("demo"), None),
+            (Some("demo"), None, Some("another"), Some("demo")),
+        ] {
+            let found = claimed(&config(given, used, taken_over), "uid");
+            assert_eq!(found.as_deref(), expected, "{given:?} {used:?} {taken_over:?}");
+        }
+    }
+
+    fn connection(name: &str, volumes: Option<Value>) -> VsphereCloudConfig {
+        let volumes: Option<RegisteredVolumesStatus> = volumes.map(|volumes| serde_json::from_value(volumes).expect("volumes"));
+        serde_json::from_value(json!({"apiVersion": "vdo.vmware.com/v1alpha1", "kind": "VsphereCloudConfig",
+            "metadata": {"name": name, "generation": 2}, "spec": {"vcIp": format!("{name}.example.com"), "credentials": "s"},
+            "status": {"observedGeneration": 2, "volumes": volumes}}))
+        .expect("a connection")
+    }
+
+    /// Every connection has to have answered, about this very id and as it is specified now. Evidence counts before a missing answer.
+    #[test]
+    fn cluster_id_foreign_volumes_or_missing_answer_hold_the_driver() {
+        let free = || connection("free", Some(json!({"clusterId": "demo"})));
+        let silent = || {
+            connection(
+                "silent",
+                Some(json!({"clusterId": "demo", "notChecked": "there is no such service"})),
+            )
+        };
+        let taken = || {
+            connection(
+                "taken",
+                Some(json!({"clusterId": "demo", "volumes": 3, "foreign": 2, "names": ["pvc-0", "pvc-1"]})),
+            )
+        };
+        let of_other_id = || connection("other", Some(json!({"clusterId": "before", "foreign": 3})));
+        let unasked = || connection("unasked", None);
+        let changed = || {
+            let mut changed = free();
+            changed.metadata.generation = Some(3);
+            changed
+        };
+        for (name, connections, expected) in [
+            ("free", vec![free()], None),
+            ("will not answer", vec![free(), silent()], None),
+            ("taken", vec![free(), taken()], Some(Reason::ClusterIdInUse)),
+            ("taken and unasked", vec![unasked(), taken()], Some(Reason::ClusterIdInUse)),
+            ("unasked", vec![free(), unasked()], Some(Reason::ClusterIdNotChecked)),
+            ("asked about another id", vec![of_other_id()], Some(Reason::ClusterIdNotChecked)),
+            ("changed since", vec![changed()], Some(Reason::ClusterIdNotChecked)),
+        ] {
+            let found = hold("demo", &connections);
+            assert_eq!(found.map(|(wait, _)| wait.reason), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn cluster_id_in_use_names_the_evidence_and_both_ways_out() {
+        let volumes = json!({"clusterId": "demo", "volumes": 2, "foreign": 2, "names": ["pvc-0", "pvc-1"]});
+        let (wait, class) = hold("demo", [&connection("vc1", Some(volumes))]).expect("volumes of another cluster");
+        assert_eq!((wait.driver.as_str(), class), (STORAGE.name, Class::Terminal));
+        for words in [
+            "connection vc1",
+            "2 volumes",
+            "vc1.example.com",
+            "cluster id demo",
+            "pvc-0, pvc-1",
+            "spec.storageProvider.clusterId",
+            "vdo.vmware.com/take-over-cluster-id=demo",
+        ] {
+            assert!(wait.message.contains(words), "{words:?} is not in {}", wait.message);
+        }
+    }
+}

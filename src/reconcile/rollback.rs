@@ -1,0 +1,388 @@
+//! A revision instead of what the chart gives: after a change that failed, or because a person asks for it (pure).
+
+use super::choose::Chosen;
+use super::decide::Decision;
+use super::desired::Wanted;
+use super::dry_run::DryRun;
+use super::error::ReconcileError;
+use super::select::{Asked, Failures};
+use super::survey::Survey;
+use crate::api::{
+    APPLIED_ANNOTATION, CONFIG_CHECKSUM_ANNOTATION, Class, Failure as _, MatrixStatus, RETRY_AT, REVISION_PREFIX, Reason, RollbackPolicy,
+    VDOConfig, chain,
+};
+use crate::drivers::{self, Material, SERVED, short};
+use crate::facts::Connection;
+use crate::manifest::{ManifestError, Object, stamp};
+use crate::matrix::{Resolution, State};
+use crate::plan::{
+    Desired, Revision, RevisionFailure, Rollback, Sight, Wait, brought_back, given_up_at, needed_images, verdict, wave, way_back,
+};
+use crate::status::Trouble;
+use crate::types::{Digest, DriverName, DriverVersion, ObjectId};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A revision that a driver is brought back to, or kept at.
+pub(super) struct Back {
+    /// It, with its objects.
+    pub revision: Revision,
+    /// What it brings back, and why.
+    pub rollback: Rollback,
+}
+
+impl Back {
+    /// Why this version, for the status.
+    pub fn because(&self, driver: &str) -> String {
+        let to = self.rollback.to;
+        match &self.rollback.from {
+            Some(from) => format!("revision {to} is back, because {} {} failed", short(driver), from.version),
+            None => format!("kept at revision {to} by the annotation {REVISION_PREFIX}{driver}"),
+        }
+    }
+
+    /// Says of the choice that this is chosen.
+    pub fn picked(&self, driver: &str, resolution: &mut Resolution) {
+        let about = &self.revision.about;
+        if let (Some(pick), Ok(version), Ok(digest)) = (resolution.picks.get_mut(driver), about.version.parse(), about.chart.parse()) {
+            pick.version = version;
+            pick.chart.digest = digest;
+            pick.because = self.because(driver);
+        }
+    }
+
+    /// The namespace of the webhook's certificate, where the revision has one.
+    pub fn webhook(&self) -> Option<String> {
+        let all = self.revision.objects.objects();
+        let served = all.iter().find(|object| object.is_secret() && object.name() == SERVED)?;
+        Some(served.namespace().to_owned())
+    }
+
+    /// What there is to report: a change that failed waits for a person. `waited_for` are the images that pods of the driver cannot pull.
+    pub fn trouble(&self, driver: &str, waited_for: Option<&BTreeMap<String, ObjectId>>) -> Option<Trouble> {
+        let from = self.rollback.from.as_ref()?;
+        let (name, revision) = (short(driver), &self.revision);
+        let mut message = format!(
+            "{name} {} (revision {}) failed, and revision {} ({name} {}) is back: {}; it is not tried again before the specification, the \
+             matrix or the platform changes; ask for it with vdoctl upgrade retry",
+            from.version, from.revision, self.rollback.to, revision.about.version, from.failure.message
+        );
+        let lost = waited_for.filter(|images| !images.is_empty()).and_then(|images| {
+            let needed = needed_images(&revision.objects.objects());
+            images.iter().find(|(image, _)| needed.contains(*image))
+        });
+        if let Some((image, pod)) = lost {
+            message.push_str(&format!(
+                "; revision {} needs image {image}, which {pod} cannot pull",
+                self.rollback.to
+            ));
+        }
+        Some(Trouble {
+            reason: Reason::RolledBack,
+            class: Class::Terminal,
+            message,
+        })
+    }
+}
+
+/// The changes that failed and that only a person may take back.
+pub(super) fn left_to_people(config: &VDOConfig, survey: &Survey) -> Vec<Trouble> {
+    if config.spec.rollback != RollbackPolicy::Manual {
+        return Vec::new();
+    }
+    let failed = survey.inventory.history.iter().filter_map(|(driver, revisions)| {
+        let newest = revisions.last()?;
+        let failure = newest.failure.as_ref()?;
+        let (name, back) = (short(driver), way_back(revisions)?);
+        let message = format!(
+            "{name} {} (revision {}) failed: {}; spec.rollback is Manual: vdoctl rollback {name} {} brings back {name} {}",
+            newest.about.version, newest.number, failure.message, back.number, back.about.version
+        );
+        Some(Trouble {
+            reason: Reason::RollbackAvailable,
+            class: Class::Wait,
+            message,
+        })
+    });
+    failed.collect()
+}
+
+/// Under which specification, matrix and platform a change is made; `None` while that is not known.
+pub(super) fn basis(config: &VDOConfig, matrix: Option<&MatrixStatus>, kubernetes: &str, connections: &[Connection]) -> Option<String> {
+    let vcenters: Option<Vec<String>> = connections
+        .iter()
+        .map(|c| Some(format!("{} {} {:?}", c.name, c.version.as_ref()?.raw(), c.build)))
+        .collect();
+    let asked = config.annotations().get(RETRY_AT);
+    let spec = serde_json::to_string(&config.spec).ok()?;
+    let text = format!("{spec}\n{}\n{kubernetes}\n{:?}\n{asked:?}", matrix?.digest, vcenters?);
+    Some(Digest::of(text.as_bytes()).hex()[..16].to_owned())
+}
+
+/// The drivers that are asked for and brought back to a revision, or kept at one.
+pub(super) fn backs(
+    config: &VDOConfig,
+    survey: &Survey,
+    asked: &Asked,
+    basis: Option<&str>,
+    failures: &mut Failures,
+) -> BTreeMap<DriverName, Back> {
+    let mut all = BTreeMap::new();
+    for driver in asked.drivers.keys() {
+        let none = Vec::new();
+        let revisions = survey.inventory.history.get(driver).unwrap_or(&none);
+        match pinned(config, driver, revisions) {
+            Err(error) => failures.of([driver.clone()], error),
+            Ok(Some(back)) => drop(all.insert(driver.clone(), back)),
+            Ok(None) if config.spec.rollback == RollbackPolicy::Automatic => {
+                let back = brought_back(revisions, basis);
+                all.extend(back.map(|(revision, rollback)| {
+                    let revision = revision.clone();
+                    (driver.clone(), Back { revision, rollback })
+                }));
+            }
+            Ok(None) => {}
+        }
+    }
+    all
+}
+
+/// The revision that a person keeps a driver at.
+fn pinned(config: &VDOConfig, driver: &str, revisions: &[Revision]) -> Result<Option<Back>, ReconcileError> {
+    let Some(text) = config.annotations().get(&format!("{REVISION_PREFIX}{driver}")) else {
+        return Ok(None);
+    };
+    let unusable = || ReconcileError::RevisionUnusable {
+        driver: driver.to_owned(),
+        revision: text.clone(),
+        problem: format!("it is not in the history; there are: {}", numbers(revisions)),
+    };
+    let to: u64 = text.trim().parse().map_err(|_| unusable())?;
+    let brings = |revision: &&Revision| {
+        let rollback = revision.about.rollback.as_ref();
+        rollback.is_some_and(|rollback| rollback.to == to && rollback.from.is_none())
+    };
+    // What is kept may be trimmed from the history; what runs is not.
+    let found = revisions
+        .last()
+        .filter(brings)
+        .or_else(|| revisions.iter().find(|revision| revision.number == to));
+    let revision = found.ok_or_else(unusable)?.clone();
+    Ok(Some(Back {
+        revision,
+        rollback: Rollback { to, from: None },
+    }))
+}
+
+fn numbers(revisions: &[Revision]) -> String {
+    let all: Vec<String> = revisions
+        .iter()
+        .map(|revision| format!("{} ({})", revision.number, revision.about.version))
+        .collect();
+    match all.is_empty() {
+        true => "none".into(),
+        false => all.join(", "),
+    }
+}
+
+/// The drivers whose last good revision is of a version that the matrix has withdrawn since, with the reason: nothing leads back to it.
+pub(super) fn withdrawn(survey: &Survey, chosen: &Chosen) -> BTreeMap<DriverName, String> {
+    let histories = survey.inventory.history.iter();
+    let gone = histories.filter_map(|(driver, revisions)| {
+        let version = way_back(revisions)?.about.version.parse().ok()?;
+        match &chosen.entry(driver, &version)?.state {
+            State::Withdrawn(verdict) => Some((driver.clone(), verdict.reason.clone())),
+            State::Good | State::Deprecated(_) => None,
+        }
+    });
+    gone.collect()
+}
+
+/// The objects of a revision, with the configuration and the credentials of now.
+pub(super) fn objects(wanted: &Wanted<'_>, driver: &str, back: &Back) -> Result<Vec<Desired>, ReconcileError> {
+    let about = &back.revision.about;
+    let unusable = |problem: String| ReconcileError::RevisionUnusable {
+        driver: driver.to_owned(),
+        revision: back.rollback.to.to_string(),
+        problem,
+    };
+    let version: DriverVersion = about.version.parse().map_err(|_| unusable("its version is not known".into()))?;
+    let mut objects = back.revision.objects.objects();
+    let is_written = |object: &&Object| {
+        let written = drivers::known(driver).map(|known| known.written).unwrap_or_default();
+        written.contains(&(object.kind(), object.name()))
+    };
+    let namespace = objects.iter().find(is_written).map(|object| object.namespace().to_owned());
+    let written = wanted.configuration(driver, &version, &namespace.unwrap_or_default())?;
+    for object in &mut objects {
+        if let Some(now) = written.iter().find(|now| now.id() == object.id()) {
+            *object = now.clone();
+        } else if object.is_secret() {
+            return Err(unusable(format!(
+                "the content of {object} is not kept, and nothing asks for it now"
+            )));
+        }
+        *object = fresh(object, wanted.webhook)?;
+    }
+    stamp(&mut objects, &wanted.owner(driver, about.version.clone()));
+    let name: Arc<str> = driver.into();
+    let role = drivers::role(driver);
+    let mut all: Vec<Desired> = objects
+        .into_iter()
+        .map(|object| Desired {
+            wave: wave(object.kind(), role),
+            driver: name.clone(),
+            object: object.at_rest(),
+        })
+        .collect();
+    all.sort_by_key(|d| (d.wave, d.object.id()));
+    Ok(all)
+}
+
+/// An object without what earlier runs noted in it, and with the authorities of now.
+fn fresh(object: &Object, webhook: Option<&Material>) -> Result<Object, ManifestError> {
+    let mut value = object.value().clone();
+    for metadata in ["/metadata", "/spec/template/metadata"] {
+        let Some(metadata) = value.pointer_mut(metadata).and_then(Value::as_object_mut) else {
+            continue;
+        };
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            // It would go into the digest, which would be another one each time.
+            annotations.shift_remove(APPLIED_ANNOTATION);
+            annotations.shift_remove(CONFIG_CHECKSUM_ANNOTATION);
+            if annotations.is_empty() {
+                metadata.shift_remove("annotations");
+            }
+        }
+    }
+    if let (Some(material), "ValidatingWebhookConfiguration") = (webhook, object.kind()) {
+        for webhook in value.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
+            webhook["clientConfig"]["caBundle"] = STANDARD.encode(&material.bundle).into();
+        }
+    }
+    Object::new(value)
+}
+
+/// Gives up the changes that are not healthy in time, or that are refused halfway, where there is a way back. They are recorded as
+/// failed in this run, and brought back in the next.
+///
+/// Gives the time at which the next of them is given up if it is not healthy by then, and what there is to report of those that nothing
+/// leads back from.
+pub(super) fn give_up(
+    config: &VDOConfig,
+    survey: &Survey,
+    decision: &mut Decision,
+    dry_run: Option<&DryRun>,
+    now: Timestamp,
+) -> (Option<Timestamp>, Vec<Trouble>) {
+    let mut troubles = Vec::new();
+    if config.spec.rollback == RollbackPolicy::Disabled {
+        return (None, troubles);
+    }
+    let mut next: Option<Timestamp> = None;
+    for (driver, revisions) in &survey.inventory.history {
+        if decision.is_apart(driver) {
+            continue;
+        }
+        let refusal = dry_run.and_then(|dry_run| {
+            dry_run
+                .refusals
+                .iter()
+                .find(|(id, error)| decision.writes(driver, id) && error.is_lasting())
+        });
+        let refused = refusal.map(|(_, error)| (error.reason(), chain(error.as_ref())));
+        let lacks = decision
+            .plan
+            .waiting
+            .iter()
+            .find(|wait| wait.driver == *driver)
+            .map(|wait| wait.message.clone());
+        let lacks = lacks.or_else(|| {
+            decision
+                .plan
+                .is_unfinished(driver)
+                .then(|| "its objects are not as they should be".to_owned())
+        });
+        let sight = Sight {
+            lacks: lacks.as_deref(),
+            refused: refused.as_ref().map(|(reason, said)| (*reason, said.as_str())),
+            progress: survey.progress.get(driver).copied(),
+            now,
+            deadline: config.spec.deadline(),
+        };
+        let (Some((reason, message)), Some(basis), Some(back)) = (verdict(revisions, &sight), &decision.basis, way_back(revisions)) else {
+            let due = given_up_at(revisions, sight.progress, sight.deadline).filter(|due| *due > now);
+            next = next.into_iter().chain(due).min();
+            continue;
+        };
+        if let Some(why) = decision.withdrawn.get(driver) {
+            let version = &back.about.version;
+            troubles.push(Trouble::from(&ReconcileError::RevisionUnusable {
+                driver: driver.clone(),
+                revision: back.number.to_string(),
+                problem: format!(
+                    "the matrix has withdrawn {} {version} ({why}); what runs failed: {message}",
+                    short(driver)
+                ),
+            }));
+            continue;
+        }
+        let failure = RevisionFailure {
+            reason: reason.to_string(),
+            message,
+            basis: basis.clone(),
+        };
+        let wait = Wait {
+            driver: driver.clone(),
+            reason: Reason::Progressing,
+            message: format!(
+                "{} is given up ({reason}): {}; revision {} is brought back next",
+                short(driver),
+                failure.message,
+                back.number
+            ),
+        };
+        decision.give_up(driver, failure, wait);
+    }
+    (next, troubles)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Failed, PackedObjects};
+    use serde_json::json;
+
+    #[test]
+    fn rolled_back_names_image_that_the_revision_needs_and_a_pod_cannot_pull() {
+        let spec = json!({"template": {"spec": {"containers": [{"name": "c", "image": "r/c:1"}]}}});
+        let set = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "namespace": "n"}, "spec": spec});
+        let set = Object::new(set).expect("an object");
+        let failure = RevisionFailure {
+            reason: "DeadlineExceeded".into(),
+            message: "not healthy".into(),
+            basis: "b".into(),
+        };
+        let from = Failed {
+            revision: 2,
+            version: "2.0.0".into(),
+            failure,
+        };
+        let back = Back {
+            revision: Revision::of(1, PackedObjects::of([set].iter())),
+            rollback: Rollback { to: 1, from: Some(from) },
+        };
+        let images = |image: &str| BTreeMap::from([(image.to_owned(), ObjectId::new("", "Pod", "n", "p"))]);
+        let (own, other) = (images("r/c:1"), images("r/c:2"));
+        for (waited_for, expected) in [(None, false), (Some(&own), true), (Some(&other), false)] {
+            let message = back.trouble("d", waited_for).expect("a trouble").message;
+            let named = message.ends_with("; revision 1 needs image r/c:1, which Pod n/p cannot pull");
+            assert_eq!(named, expected, "{message}");
+        }
+    }
+}

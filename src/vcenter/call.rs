@@ -1,0 +1,185 @@
+use super::budget::Budget;
+use super::connect;
+use super::http::{Answer, Bounds, Http1};
+use super::offload::{Unread, Work, offload};
+use super::requests::Method;
+use super::session::{Live, Rest, Service, Session, open};
+use super::tags::{self, Call, Json};
+use super::xml::{Element, Tree};
+use crate::vsphere::{ManagedObject, ProbeError, SessionError};
+use hyper::header::{self, HeaderName, HeaderValue};
+
+/// Makes calls within a session.
+pub(super) struct Caller<'a> {
+    pub(super) session: &'a Session,
+    pub(super) live: &'a mut Live,
+    pub(super) budget: &'a Budget,
+}
+
+impl Caller<'_> {
+    pub(super) fn service(&self) -> &Service {
+        &self.live.service
+    }
+
+    pub(super) fn address(&self) -> String {
+        self.session.endpoint.address()
+    }
+
+    /// One call.
+    pub(super) async fn call(&mut self, method: Method, this: &ManagedObject, arguments: &str) -> Result<Tree, SessionError> {
+        let (response, ()) = self.call_each(method, this, arguments, (), |(), _| Ok(())).await?;
+        Ok(response)
+    }
+
+    /// One call of which the answer is a long list: its items go through `take` into `taken`.
+    pub(super) async fn call_each<T: Send + 'static>(
+        &mut self,
+        method: Method,
+        this: &ManagedObject,
+        arguments: &str,
+        taken: T,
+        take: fn(&mut T, Element) -> Result<(), Unread>,
+    ) -> Result<(Tree, T), SessionError> {
+        let answer = self.ask(method, this, arguments).await?;
+        let read = self
+            .session
+            .response_each(method, method.list(), answer, self.budget, taken, take)
+            .await?;
+        read.map_err(|fault| fault.of_call(self.address(), &self.session.credentials.user, method.name()))
+    }
+
+    /// Work on what was read, off the threads on which everything else waits.
+    pub(super) async fn offload<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Work) -> Result<T, Unread> + Send + 'static,
+    ) -> Result<T, SessionError> {
+        Ok(offload(&self.session.endpoint, self.budget, work).await?)
+    }
+
+    /// What is read of one answer.
+    fn bounds(&self) -> Bounds<'_> {
+        Bounds {
+            answer: self.budget.limits().answer,
+            budget: self.budget,
+        }
+    }
+
+    /// A connection that an exchange did not leave clean is not used again.
+    async fn ask(&mut self, method: Method, this: &ManagedObject, arguments: &str) -> Result<Answer, SessionError> {
+        let (endpoint, budget) = (&self.session.endpoint, self.budget);
+        let exchange = async {
+            let mut pipe = self.pipe().await?;
+            let request = method.envelope(this, arguments, &self.cookie());
+            let answer = pipe
+                .post(endpoint, &method.place(), request, self.live.cookie.as_ref(), self.bounds())
+                .await?;
+            self.live.pipe = Some(pipe);
+            Ok::<_, ProbeError>(answer)
+        };
+        let answer = budget.within(endpoint, exchange).await?;
+        Ok(answer.ok_or_else(|| self.passed(method.name()))??)
+    }
+
+    /// One call of the REST service, which logs in there when there is no session or it has ended.
+    pub(super) async fn rest(&mut self, call: &Call<'_>) -> Result<Json, SessionError> {
+        if let Some(rest) = self.live.rest.clone() {
+            match self.exchange(call, Some(&rest), rest.modern).await? {
+                answer if answer.status == 401 => self.live.rest = None,
+                answer => return self.content(call, answer, rest.modern).await,
+            }
+        }
+        let rest = self.rest_login().await?;
+        self.live.rest = Some(rest.clone());
+        let answer = self.exchange(call, Some(&rest), rest.modern).await?;
+        self.content(call, answer, rest.modern).await
+    }
+
+    async fn rest_login(&mut self) -> Result<Rest, SessionError> {
+        let mut modern = false;
+        let mut answer = self.exchange(&Call::Login, None, modern).await?;
+        if answer.status == 404 {
+            modern = true;
+            answer = self.exchange(&Call::Login, None, modern).await?;
+        }
+        if answer.status == 401 {
+            return Err(self.session.tags_refused());
+        }
+        let value = self.content(&Call::Login, answer, modern).await?;
+        tags::opened(&value, modern).ok_or_else(|| self.session.malformed("it gives no session".into()).into())
+    }
+
+    async fn exchange(&mut self, call: &Call<'_>, rest: Option<&Rest>, modern: bool) -> Result<Answer, SessionError> {
+        let (endpoint, budget, credentials) = (&self.session.endpoint, self.budget, &self.session.credentials);
+        let login = rest
+            .is_none()
+            .then(|| tags::basic(&credentials.user, credentials.password.expose()))
+            .flatten();
+        let headers = [
+            (header::CONTENT_TYPE, Some(HeaderValue::from_static("application/json"))),
+            (header::AUTHORIZATION, login),
+            (HeaderName::from_static("vmware-api-session-id"), rest.map(|rest| rest.id.clone())),
+        ];
+        let exchange = async {
+            let mut pipe = self.pipe().await?;
+            let path = call.path(modern);
+            let answer = pipe
+                .send(endpoint, call.method(), &path, headers, call.body(), self.bounds())
+                .await?;
+            self.live.pipe = Some(pipe);
+            Ok::<_, ProbeError>(answer)
+        };
+        let answer = budget.within(endpoint, exchange).await?;
+        Ok(answer.ok_or_else(|| self.passed(call.name()))??)
+    }
+
+    async fn content(&self, call: &Call<'_>, answer: Answer, modern: bool) -> Result<Json, SessionError> {
+        let (address, user) = (self.address(), self.session.credentials.user.clone());
+        match answer.status {
+            200..=299 => self.offload(move |work| tags::content(&answer, modern, work)).await,
+            // A session that was just begun, or had to be had again.
+            401 => Err(self.session.tags_refused()),
+            403 => Err(SessionError::Forbidden {
+                address,
+                user,
+                method: call.name(),
+            }),
+            status => Err(SessionError::Connection(ProbeError::Status {
+                address,
+                status,
+                fault: None,
+            })),
+        }
+    }
+
+    fn passed(&self, method: &'static str) -> SessionError {
+        self.session.passed(method, self.budget)
+    }
+
+    /// The connection, or a new one where the old one has ended.
+    async fn pipe(&mut self) -> Result<Http1, ProbeError> {
+        match self.live.pipe.take() {
+            Some(pipe) if !pipe.is_closed() => Ok(pipe),
+            _ => {
+                let endpoint = &self.session.endpoint;
+                open(endpoint, &connect::Deadline::start(endpoint, self.budget)).await
+            }
+        }
+    }
+
+    /// The key of the session, and the account as the vCenter spells it.
+    pub(super) fn owner(&self) -> (String, String) {
+        self.live.owner.clone()
+    }
+
+    /// The value of the cookie, without its name and quotes.
+    fn cookie(&self) -> String {
+        let text = self
+            .live
+            .cookie
+            .as_ref()
+            .and_then(|cookie| cookie.to_str().ok())
+            .unwrap_or_default();
+        let value = text.split_once('=').map_or("", |(_, value)| value);
+        value.trim_matches('"').to_owned()
+    }
+}

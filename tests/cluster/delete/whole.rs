@@ -1,0 +1,273 @@
+//! From an installation to nothing, and to drivers without an operator.
+
+use super::{CSI_NS, DEFINITIONS, VDO, delete, deploy, ensure_nothing_is_left, ensure_says, install, is_there};
+use crate::bed::{Bed, NS, PATIENCE};
+use crate::fixture::alone;
+use anyhow::{Context, Result, ensure};
+use kube::api::{Api, DynamicObject, ListParams};
+use kube::discovery::{Discovery, verbs};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use vdo_testbed::{Act, Launch, Probe, Proxy, until};
+
+/// What Kubernetes, the nodes and the drivers keep or change by themselves, and why it is not compared.
+const EXCEPTIONS: [(&str, &str); 6] = [
+    // They say what happened.
+    ("Event", ""),
+    // Their holders write them: the kubelets, the API server, the sidecars of the drivers.
+    ("Lease", ""),
+    // The cloud provider has initialised them.
+    ("Node", ""),
+    // The kubelet writes them when a CSI driver registers.
+    ("CSINode", ""),
+    // Of the API server itself: its address.
+    ("EndpointSlice", ""),
+    // The controller manager fills it by and by.
+    ("ClusterRole", "system:aggregate"),
+];
+
+/// Every object of every kind that the cluster serves, without what differs between two instances of the same content.
+async fn everything(bed: &Bed) -> Result<BTreeMap<String, Value>> {
+    let client = bed.cluster.client();
+    let served = Discovery::new(client.clone()).run().await?;
+    let mut all = BTreeMap::new();
+    for (kind, can) in served.groups().flat_map(|group| group.recommended_resources()) {
+        if !can.supports_operation(verbs::LIST) {
+            continue;
+        }
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
+        let found = match api.list(&ListParams::default()).await {
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 405) => continue,
+            found => found.with_context(|| kind.kind.clone())?,
+        };
+        for object in found {
+            let mut value = serde_json::to_value(&object)?;
+            let name = object.metadata.name.clone().unwrap_or_default();
+            if EXCEPTIONS
+                .iter()
+                .any(|(excepted, prefix)| *excepted == kind.kind && name.starts_with(prefix))
+            {
+                continue;
+            }
+            value.as_object_mut().context("an object")?.shift_remove("status");
+            let metadata = value["metadata"].as_object_mut().context("metadata")?;
+            for field in ["uid", "resourceVersion", "creationTimestamp", "managedFields", "generation"] {
+                metadata.shift_remove(field);
+            }
+            let place = object.metadata.namespace.clone().unwrap_or_default();
+            all.insert(format!("{} {} {place}/{name}", kind.api_version, kind.kind), value);
+        }
+    }
+    Ok(all)
+}
+
+/// Takes away what a bed begins with, without our own code.
+async fn strip(bed: &Bed) -> Result<()> {
+    for file in ["drivers-rbac.yaml", "rbac.yaml"].into_iter().chain(["namespace.yaml"]) {
+        let applied = bed.cluster.apply_file(deploy(file)).await?;
+        for object in applied {
+            let types = object.types.clone().context("a type")?;
+            let (namespace, name) = (
+                object.metadata.namespace.unwrap_or_default(),
+                object.metadata.name.unwrap_or_default(),
+            );
+            bed.delete(&types.api_version, &types.kind, &namespace, &name).await?;
+        }
+    }
+    for definition in DEFINITIONS {
+        let name = format!("{definition}.vdo.vmware.com");
+        bed.delete(super::CRD, "CustomResourceDefinition", "", &name).await?;
+        super::until_gone(bed, super::CRD, "CustomResourceDefinition", "", &name).await?;
+    }
+    for namespace in [NS, CSI_NS] {
+        super::until_gone(bed, "v1", "Namespace", "", namespace).await?;
+    }
+    Ok(())
+}
+
+fn ensure_same(before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>) -> Result<()> {
+    let left: Vec<&String> = after.keys().filter(|key| !before.contains_key(*key)).collect();
+    let lost: Vec<&String> = before.keys().filter(|key| !after.contains_key(*key)).collect();
+    let changed: Vec<String> = before
+        .iter()
+        .filter_map(|(key, old)| {
+            let new = after.get(key)?;
+            (new != old).then(|| format!("{key}:\n  {old}\n  {new}"))
+        })
+        .collect();
+    ensure!(left.is_empty(), "left behind: {left:?}");
+    ensure!(lost.is_empty(), "lost: {lost:?}");
+    ensure!(changed.is_empty(), "changed:\n{}", changed.join("\n"));
+    println!("{} objects are as before", before.len());
+    Ok(())
+}
+
+/// All objects of all kinds before the installation and after the deletion.
+#[test]
+fn delete_after_install_leaves_every_object_as_before() -> Result<()> {
+    alone(async || {
+        let mut bed = Bed::start().await?;
+        strip(&bed).await?;
+        let before = everything(&bed).await?;
+        install(&mut bed).await?;
+        ensure!(everything(&bed).await?.len() > before.len() + 40, "nothing was installed");
+        let (code, out, err) = delete(&bed, &["--yes"])?;
+        ensure!(code == 0, "{code}");
+        ensure_says(
+            &out,
+            &[
+                "deleted VDOConfig vmware-system-vdo/vdo",
+                "deleted CustomResourceDefinition compatibilityconfigs",
+                "Interrupting is safe",
+            ],
+        )?;
+        ensure_says(&err, &["VDO is removed"])?;
+        ensure!(
+            !out.contains("vdoctl removes the drivers itself"),
+            "the operator was not asked:\n{out}"
+        );
+        ensure!(!err.contains("stays"), "{err}");
+        ensure_nothing_is_left(&bed).await?;
+        ensure_same(&before, &everything(&bed).await?)?;
+        let (code, _, err) = delete(&bed, &[])?;
+        ensure!(code == 0 && err.contains("nothing of VDO"), "{code} {err}");
+        Ok(())
+    })
+}
+
+/// The UID and the pods' template of a driver.
+async fn running(bed: &Bed) -> Result<(String, String)> {
+    let found = bed.get("apps/v1", "Deployment", CSI_NS, "vsphere-csi-controller").await?;
+    Ok((found["metadata"]["uid"].to_string(), found["spec"]["template"].to_string()))
+}
+
+/// The credentials are the user's own, and keep their namespace. The drivers keep what they need, and run on as they are.
+#[test]
+fn delete_keep_drivers_leaves_them_running_with_their_rights() -> Result<()> {
+    alone(async || {
+        let mut bed = Bed::start().await?;
+        install(&mut bed).await?;
+        bed.merge("v1", "Secret", NS, "vc1-credentials", json!({"metadata": {"labels": null}}))
+            .await?;
+        let (before, owned) = (running(&bed).await?, bed.owned().await?);
+        ensure!(!owned.is_empty(), "nothing is installed");
+        let (code, _, err) = delete(&bed, &["--yes", "--keep-drivers"])?;
+        ensure!(code == 0, "{code}");
+        ensure_says(
+            &err,
+            &[
+                "Namespace vmware-system-vdo stays: it holds Secret vc1-credentials",
+                "install VDO and create a VDOConfig",
+            ],
+        )?;
+        ensure!(running(&bed).await? == before, "the driver was touched");
+        for object in &owned {
+            let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let (kind, place, name) = (text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
+            ensure!(
+                is_there(&bed, &text("/apiVersion"), &kind, &place, &name).await?,
+                "{kind} {place}/{name} is gone"
+            );
+        }
+        for (kind, name) in [
+            ("ClusterRole", "vsphere-csi-controller-role"),
+            ("ClusterRoleBinding", "vsphere-csi-controller-binding"),
+        ] {
+            ensure!(
+                is_there(&bed, "rbac.authorization.k8s.io/v1", kind, "", name).await?,
+                "{kind} {name} is gone"
+            );
+        }
+        ensure!(
+            !is_there(&bed, "rbac.authorization.k8s.io/v1", "ClusterRole", "", "vdo-operator").await?,
+            "a role is left"
+        );
+        ensure!(
+            !is_there(&bed, super::CRD, "CustomResourceDefinition", "", "vdoconfigs.vdo.vmware.com").await?,
+            "a definition is left"
+        );
+        ensure!(
+            is_there(&bed, "v1", "Secret", NS, "vc1-credentials").await?,
+            "the user's Secret is gone"
+        );
+        // Taken over again, as they run.
+        bed.kill_operator();
+        install(&mut bed).await?;
+        ensure!(running(&bed).await?.0 == before.0, "recreated");
+        Ok(())
+    })
+}
+
+/// Killed before its k-th write; the next run goes on, and the end is the same.
+#[test]
+fn delete_killed_at_any_write_is_finished_by_the_next() -> Result<()> {
+    alone(async || {
+        let mut bed = Bed::start().await?;
+        let proxy = Proxy::start(&bed.cluster).await?;
+        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "admin", "namespace": "default"}});
+        let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "admin"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{"kind": "ServiceAccount", "name": "admin", "namespace": "default"}]});
+        bed.apply(&account).await?;
+        bed.apply(&binding).await?;
+        let direct = bed.cluster.service_account_kubeconfig("default", "admin").await?;
+        let through = proxy.kubeconfig(&direct)?;
+        install(&mut bed).await?;
+        bed.kill_operator();
+        // Without an operator every write is this process's own. Each run is killed a few writes after the last one's end.
+        let mut kills = 0;
+        for write in [1, 3, 8, 14] {
+            proxy.begin(move |call| if call.write == Some(write) { Act::StopBefore } else { Act::Pass });
+            let log = bed.cluster.dir().join(format!("delete-{kills}.log"));
+            let mut vdoctl = Launch::new("vdoctl", env!("CARGO_BIN_EXE_vdoctl"), &log)
+                .arg("delete")
+                .arg("--yes")
+                .arg("--kubeconfig")
+                .arg(&through)
+                .spawn()?;
+            let stopped = until("vdoctl to be stopped or to end", PATIENCE, async || {
+                let ended = vdoctl.exited().is_some();
+                Ok(match (proxy.is_stopped(), ended) {
+                    (true, _) => Probe::Ready(true),
+                    (_, true) => Probe::Ready(false),
+                    _ => Probe::not_yet(format!("{} writes; log {}", proxy.writes(), log.display())),
+                })
+            })
+            .await?;
+            vdoctl.kill();
+            proxy.resume();
+            if !stopped {
+                break;
+            }
+            kills += 1;
+        }
+        ensure!(kills >= 3, "only {kills} runs were killed");
+        println!("killed {kills} times");
+        let (code, _, _) = delete(&bed, &["--yes"])?;
+        ensure!(code == 0, "{code}");
+        ensure_nothing_is_left(&bed).await?;
+        ensure!(!is_there(&bed, VDO, "VDOConfig", NS, "vdo").await?, "the VDOConfig is left");
+        Ok(())
+    })
+}
+
+/// What does not come to its end is named, and a second run ends it.
+#[test]
+fn delete_past_timeout_names_what_it_waited_for() -> Result<()> {
+    alone(async || {
+        let mut bed = Bed::start().await?;
+        install(&mut bed).await?;
+        let hold = |finalizers: Value| json!({"metadata": {"finalizers": finalizers}});
+        let (kind, object) = ("Deployment", "vsphere-csi-controller");
+        bed.merge("apps/v1", kind, CSI_NS, object, hold(json!(["example.com/keeper"])))
+            .await?;
+        let (code, _, err) = delete(&bed, &["--yes", "--timeout", "8s"])?;
+        ensure!(code == 7, "{code}");
+        ensure_says(&err, &["within 8 s", "it waited for", "Run vdoctl delete again"])?;
+        bed.merge("apps/v1", kind, CSI_NS, object, hold(Value::Null)).await?;
+        let (code, _, _) = delete(&bed, &["--yes"])?;
+        ensure!(code == 0, "{code}");
+        tokio::time::timeout(Duration::from_secs(5), ensure_nothing_is_left(&bed)).await?
+    })
+}

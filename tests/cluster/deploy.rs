@@ -1,0 +1,249 @@
+//! `vdoctl deploy` into an empty cluster: what it refuses before it writes, what it writes, that it can be killed and run again.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod bootstrap;
+mod image;
+mod killed;
+mod refused;
+
+use crate::adoption::kubectl;
+use crate::bed::{Bed, NODES, NS, PATIENCE};
+use crate::fixture::alone;
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use vdo_testbed::{ClusterOptions, Probe, VcenterOptions, until};
+
+const ADMIN: &str = vdo_testbed::Cluster::ADMIN;
+
+/// The command, with the vCenter of a bed and a password that nobody else can read.
+struct Deploy {
+    folder: tempfile::TempDir,
+    args: Vec<String>,
+}
+
+impl Deploy {
+    fn to(bed: &Bed) -> Result<Self> {
+        let deploy = Self {
+            folder: tempfile::tempdir()?,
+            args: Vec::new(),
+        };
+        let password = deploy.file("password", bed.vcenter.password(), 0o600)?;
+        let args = [
+            "--vcenter".into(),
+            bed.vcenter.address(),
+            "--user".into(),
+            bed.vcenter.user().to_owned(),
+            "--password-file".into(),
+            password.display().to_string(),
+            "--thumbprint".into(),
+            bed.vcenter.thumbprint_sha256(),
+        ];
+        Ok(Self {
+            args: args.to_vec(),
+            ..deploy
+        })
+    }
+
+    fn file(&self, name: &str, text: &str, mode: u32) -> Result<PathBuf> {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, text)?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode))?;
+        Ok(path)
+    }
+
+    /// The flags without these and what they say.
+    fn without(&self, flags: &[&str]) -> Vec<String> {
+        let pairs = self.args.chunks(2).filter(|pair| !flags.contains(&pair[0].as_str()));
+        pairs.flatten().cloned().collect()
+    }
+
+    fn command(&self, bed: &Bed, more: &[&str]) -> Command {
+        command(bed, &self.args, more)
+    }
+
+    fn run(&self, bed: &Bed, more: &[&str]) -> Result<Output> {
+        Ok(self.command(bed, more).output()?)
+    }
+}
+
+fn command(bed: &Bed, args: &[String], more: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vdoctl"));
+    command
+        .arg("deploy")
+        .args(args)
+        .args(more)
+        .env("VDO_KUBECONFIG", bed.cluster.kubeconfig());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+async fn bare() -> Result<Bed> {
+    Bed::start_bare(ClusterOptions::default(), VcenterOptions::with_vms(NODES)).await
+}
+
+/// What an installation consists of, as it is stored.
+async fn stored(bed: &Bed, yaml: &str) -> Result<Vec<Value>> {
+    let mut all = Vec::new();
+    for object in vdo::yaml::load_all(yaml)? {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let (kind, name) = (text("/kind"), text("/metadata/name"));
+        let mut live = bed.get(text("/apiVersion"), kind, text("/metadata/namespace"), name).await?;
+        ensure!(live != Value::Null, "{kind} {name} is not there");
+        live.as_object_mut().context("an object")?.remove("status");
+        let metadata = live["metadata"].as_object_mut().context("metadata")?;
+        for own in ["managedFields", "uid", "creationTimestamp", "resourceVersion", "finalizers"] {
+            metadata.remove(own);
+        }
+        all.push(live);
+    }
+    Ok(all)
+}
+
+/// Starts the operator as its pod would, once its service account is there.
+async fn operate(bed: &mut Bed) -> Result<()> {
+    until("the operator's Deployment to be there", PATIENCE, async || {
+        let found = bed.get("apps/v1", "Deployment", NS, "vdo-operator").await?;
+        Ok(Probe::when(found != Value::Null, "no Deployment"))
+    })
+    .await?;
+    bed.enrol().await?;
+    bed.start_operator().await
+}
+
+#[test]
+fn deploy_into_empty_cluster_is_ready_and_again_changes_nothing() -> Result<()> {
+    alone(async || {
+        let mut bed = bare().await?;
+        let deploy = Deploy::to(&bed)?;
+        refused::in_an_empty_cluster(&bed, &deploy).await?;
+        refused::beside_others(&bed, &deploy).await?;
+
+        let yaml = deploy.run(&bed, &["-o", "yaml"])?;
+        ensure!(yaml.status.success(), "{}", err(&yaml));
+        let yaml = out(&yaml);
+        let tried = deploy.run(&bed, &["--dry-run", "server"])?;
+        ensure!(
+            tried.status.success() && out(&tried).contains("VDOConfig vmware-system-vdo/vdo would be created"),
+            "{}{}",
+            out(&tried),
+            err(&tried)
+        );
+        ensure!(
+            bed.get("v1", "Namespace", "", NS).await? == Value::Null,
+            "a dry run made a namespace"
+        );
+
+        let waiting = deploy.command(&bed, &[]).spawn()?;
+        operate(&mut bed).await?;
+        let done = waiting.wait_with_output()?;
+        let text = out(&done);
+        ensure!(done.status.success(), "{text}{}", err(&done));
+        for line in [
+            "cluster testbed",
+            "is vCenter 8.0.3",
+            "chosen: CPI 1.34.0 (its minor must equal Kubernetes 1.34)",
+            "chosen: CSI 3.7.3 (newest that supports Kubernetes 1.34",
+            "interrupting is safe",
+            "CPI 1.34.0 and CSI 3.7.3 installed and healthy",
+        ] {
+            ensure!(text.contains(line), "{line:?} is not in {text}");
+        }
+        ensure!(!text.contains(bed.vcenter.password()) && !err(&done).contains(bed.vcenter.password()));
+
+        // kubectl with what -o yaml prints leads to the same.
+        let before = stored(&bed, &yaml).await?;
+        let manifests: Vec<Value> = vdo::yaml::load_all(&yaml)?;
+        kubectl(&bed, &["apply", "--server-side", "--force-conflicts", "-f", "-"], &manifests)?;
+        let after = stored(&bed, &yaml).await?;
+        for (before, after) in before.iter().zip(&after) {
+            ensure!(before == after, "kubectl made of {before} {after}");
+        }
+
+        // Again, as json: a stream of documents, and nothing is written that is not there.
+        let versions = async |bed: &Bed| -> Result<Vec<Value>> {
+            let mut all = Vec::new();
+            for object in &manifests {
+                let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+                let live = bed
+                    .get(
+                        text("/apiVersion"),
+                        text("/kind"),
+                        text("/metadata/namespace"),
+                        text("/metadata/name"),
+                    )
+                    .await?;
+                all.push(live["metadata"]["generation"].clone());
+            }
+            Ok(all)
+        };
+        let before = versions(&bed).await?;
+        let again = deploy.run(&bed, &["-o", "json"])?;
+        ensure!(again.status.success(), "{}", err(&again));
+        ensure!(out(&again).contains("objects are as they should be"), "{}", out(&again));
+        for line in out(&again).lines() {
+            let event: Value = serde_json::from_str(line).with_context(|| line.to_owned())?;
+            ensure!(event["apiVersion"] == "vdoctl/v1" && event["kind"] == "Progress", "{event}");
+        }
+        ensure!(versions(&bed).await? == before);
+        page(&bed, &deploy)?;
+        refused::in_an_installed_cluster(&mut bed, &deploy).await
+    })
+}
+
+/// What docs/install.md has people type.
+fn page(bed: &Bed, deploy: &Deploy) -> Result<()> {
+    let text = include_str!("../../docs/install.md");
+    let authority = deploy.file("vcenter-ca.pem", bed.vcenter.ca_pem(), 0o600)?;
+    let password = deploy.folder.path().join("password");
+    let commands = text
+        .lines()
+        .filter(|line| line.starts_with("    vdoctl deploy --vcenter vcenter.example.com"));
+    let mut count = 0;
+    for line in commands {
+        let words = shlex::split(line).context("words")?;
+        let mut args: Vec<String> = words
+            .into_iter()
+            .skip(2)
+            .map(|word| match word.as_str() {
+                "vcenter.example.com" => bed.vcenter.address(),
+                "k8s@vsphere.local" => bed.vcenter.user().to_owned(),
+                "password" => password.display().to_string(),
+                "vcenter-ca.pem" => authority.display().to_string(),
+                _ => word,
+            })
+            .collect();
+        // What the page has a person answer on the terminal.
+        let missing = [
+            ("--password-file", password.display().to_string()),
+            ("--ca-file", authority.display().to_string()),
+        ];
+        for (flag, value) in missing {
+            if !args.iter().any(|arg| arg == flag) {
+                args.extend([flag.to_owned(), value]);
+            }
+        }
+        let output = command(bed, &args, &["--dry-run", "client"]).output()?;
+        ensure!(output.status.success(), "{line}: {}{}", out(&output), err(&output));
+        count += 1;
+    }
+    ensure!(count == 2, "{count} commands");
+    let manifests = text.split("```yaml\n").skip(1).filter_map(|block| block.split("```").next());
+    let manifests: Vec<Vec<Value>> = manifests.map(|block| Ok(vdo::yaml::load_all(block)?)).collect::<Result<_>>()?;
+    ensure!(manifests.len() == 2, "{} manifests", manifests.len());
+    for manifest in manifests {
+        let tried = ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-"];
+        kubectl(bed, &tried, &manifest)?;
+    }
+    Ok(())
+}

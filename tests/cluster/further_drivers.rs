@@ -1,0 +1,229 @@
+//! Drivers that the operator does not know by name, requested by `spec.drivers`, from a matrix in a folder: installed once their rights
+//! are granted, repaired, upgraded, kept when they are no longer named, and removed when that is asked for.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod manifests;
+mod shelf;
+mod upstream;
+
+use crate::bed::{Bed, NS, PATIENCE, condition};
+use crate::fixture::INSTALLED;
+use crate::install::{ensure_nothing_was_forbidden, until_at_rest};
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use shelf::{Release, Shelf};
+use vdo_testbed::{Probe, until};
+
+const VDO: &str = "vdo.vmware.com/v1alpha1";
+
+/// What is done with a driver in its life.
+struct Life<'a> {
+    name: &'a str,
+    releases: [Release; 2],
+    /// Object that is deleted by another, and comes back: API version, kind, namespace, name.
+    deleted: (&'a str, &'a str, &'a str, &'a str),
+    /// Workload that is changed by another, and is brought back.
+    changed: (&'a str, &'a str, &'a str, &'a str),
+    /// Object of the first release that the second one has no more, and the other way around.
+    replaced: Option<[(&'a str, &'a str, &'a str, &'a str); 2]>,
+}
+
+/// What a status says of one driver.
+async fn of_driver(bed: &Bed, name: &str) -> Result<Value> {
+    let status = bed.status().await?;
+    let all = status["drivers"].as_array().cloned().unwrap_or_default();
+    Ok(all.into_iter().find(|driver| driver["name"] == name).unwrap_or_default())
+}
+
+async fn until_running(bed: &Bed, name: &str, version: &str, each: impl AsyncFn() -> Result<()>) -> Result<()> {
+    until(&format!("{name} to run {version}"), PATIENCE, async || {
+        each().await?;
+        let driver = of_driver(bed, name).await?;
+        let ready = condition(&bed.get(VDO, "VDOConfig", NS, "vdo").await?, "Ready");
+        Ok(Probe::when(
+            driver["running"] == version && driver["ready"] == "True",
+            format!("{driver} {ready}"),
+        ))
+    })
+    .await
+}
+
+async fn exists(bed: &Bed, (api_version, kind, namespace, name): (&str, &str, &str, &str)) -> Result<bool> {
+    Ok(bed.get(api_version, kind, namespace, name).await? != Value::Null)
+}
+
+async fn request(bed: &Bed, drivers: Value) -> Result<()> {
+    bed.apply(&bed.config(json!({"drivers": drivers}))).await
+}
+
+/// What matters of the two drivers that everybody has.
+async fn others(bed: &Bed) -> Result<Vec<Value>> {
+    let mut all = bed.owned().await?;
+    all.retain(|object| {
+        let driver = &object["metadata"]["labels"]["vdo.vmware.com/driver"];
+        driver == "vsphere-cpi" || driver == "vsphere-csi"
+    });
+    Ok(all)
+}
+
+/// The whole life. `each` runs while something is waited for.
+async fn live(bed: &mut Bed, life: &Life<'_>, each: impl AsyncFn(&Bed) -> Result<()>) -> Result<()> {
+    let name = life.name;
+    let [first, second] = &life.releases;
+    until_at_rest(bed).await?;
+    let before = others(bed).await?;
+    let shelf = Shelf::of(bed, name, &life.releases)?;
+    bed.kill_operator();
+    bed.flags.push(("matrix", shelf.index()));
+    bed.start_operator().await?;
+    bed.until_ready().await?;
+
+    // Without the rights nothing of it is written, and nothing else is the worse for it.
+    let mark = bed.cluster.audit().mark().await?;
+    request(bed, json!([{"name": name, "version": first.version}])).await?;
+    let waits = bed.until_reason("Ready", "RightsMissing").await?;
+    let message = waits["message"].as_str().context("a message")?;
+    ensure!(
+        message.contains(name) && message.contains("vdoctl rights --missing --matrix"),
+        "{message}"
+    );
+    ensure!(!exists(bed, life.changed).await?, "{name} is installed without rights");
+    shelf.grant(bed, message).await?;
+    let again = json!({"metadata": {"annotations": {"vdo.vmware.com/reconcile-at": "granted"}}});
+    bed.merge(VDO, "VDOConfig", NS, "vdo", again).await?;
+    until_running(bed, name, first.version, async || each(bed).await).await?;
+    if let Some([old, _]) = life.replaced {
+        ensure!(exists(bed, old).await?, "{name} {} lacks an object", first.version);
+    }
+    until_at_rest(bed).await?;
+
+    // Repair.
+    let (api_version, kind, namespace, object) = life.deleted;
+    bed.delete(api_version, kind, namespace, object).await?;
+    until(&format!("{kind} {object} to be back"), PATIENCE, async || {
+        Ok(Probe::when(exists(bed, life.deleted).await?, "it is not"))
+    })
+    .await?;
+    let (api_version, kind, namespace, object) = life.changed;
+    let account = |object: &Value| object["spec"]["template"]["spec"]["serviceAccountName"].clone();
+    let wanted = account(&bed.get(api_version, kind, namespace, object).await?);
+    let change = json!({"spec": {"template": {"spec": {"serviceAccountName": "another", "serviceAccount": "another"}}}});
+    bed.merge(api_version, kind, namespace, object, change).await?;
+    until(&format!("{kind} {object} to be repaired"), PATIENCE, async || {
+        let now = account(&bed.get(api_version, kind, namespace, object).await?);
+        Ok(Probe::when(now == wanted, now))
+    })
+    .await?;
+    until_running(bed, name, first.version, async || each(bed).await).await?;
+
+    // Upgrade, with everything that the new version has and the old one had.
+    request(bed, json!([{"name": name, "version": second.version}])).await?;
+    until_running(bed, name, second.version, async || each(bed).await).await?;
+    if let Some([old, new]) = life.replaced {
+        until(&format!("{name} to be pruned"), PATIENCE, async || {
+            each(bed).await?;
+            Ok(Probe::when(!exists(bed, old).await?, "it is not"))
+        })
+        .await?;
+        ensure!(exists(bed, new).await?, "{name} {} lacks an object", second.version);
+    }
+
+    // Nobody names it any more: it stays, is repaired, and status says both ways out.
+    request(bed, json!([])).await?;
+    let driver = until(&format!("{name} to be no longer requested"), PATIENCE, async || {
+        each(bed).await?;
+        let driver = of_driver(bed, name).await?;
+        Ok(if driver["reason"] == "NotRequested" {
+            Probe::Ready(driver)
+        } else {
+            Probe::not_yet(driver)
+        })
+    })
+    .await?;
+    let message = driver["message"].as_str().context("a message")?;
+    let field = format!("spec.drivers[{name}]");
+    ensure!(
+        message.contains(&field) && message.contains("managementState to Removed"),
+        "{message}"
+    );
+    bed.delete(life.deleted.0, life.deleted.1, life.deleted.2, life.deleted.3).await?;
+    until("a kept driver to be repaired", PATIENCE, async || {
+        Ok(Probe::when(exists(bed, life.deleted).await?, "it is not"))
+    })
+    .await?;
+
+    // Removed, and nothing else.
+    request(bed, json!([{"name": name, "managementState": "Removed"}])).await?;
+    until(&format!("{name} to be removed"), PATIENCE, async || {
+        let (_, text, _) = bed.vdoctl(&["status", "-o", "json"])?;
+        let mut found = false;
+        for object in [life.deleted, life.changed].into_iter().chain(life.replaced.map(|[_, new]| new)) {
+            found |= exists(bed, object).await?;
+        }
+        Ok(Probe::when(!found && of_driver(bed, name).await? == Value::Null, text))
+    })
+    .await?;
+    bed.until_ready().await?;
+    ensure!(others(bed).await? == before, "the life of {name} changed the other drivers");
+    ensure_nothing_was_forbidden(bed, mark).await
+}
+
+/// A driver with templates of its own: three objects, in a namespace that the administrator brings.
+#[test]
+fn further_driver_with_own_templates_lives_its_whole_life() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        let life = Life {
+            name: "lamp",
+            releases: [Release::templates("1.0.0"), Release::templates("1.1.0")],
+            deleted: ("v1", "ServiceAccount", "lamps", "lamp"),
+            changed: ("apps/v1", "DaemonSet", "lamps", "lamp"),
+            replaced: Some([
+                ("v1", "ConfigMap", "lamps", "lamp-1.0.0"),
+                ("v1", "ConfigMap", "lamps", "lamp-1.1.0"),
+            ]),
+        };
+        live(bed, &life, async |_| Ok(())).await
+    })
+}
+
+/// A driver of role network that was imported from manifests: definitions, a webhook, a budget, jobs, rights of every kind.
+#[test]
+fn further_driver_from_manifests_lives_its_whole_life() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        let life = Life {
+            name: "mesh",
+            releases: ["1.0.0", "1.1.0"].map(|version| Release::manifests("network", version, vec![manifests::mesh(version)])),
+            deleted: ("v1", "Service", "mesh", "controller"),
+            changed: ("apps/v1", "Deployment", "mesh", "controller"),
+            replaced: Some([
+                ("policy/v1", "PodDisruptionBudget", "mesh", "controller"),
+                ("apps/v1", "StatefulSet", "mesh", "store"),
+            ]),
+        };
+        live(bed, &life, async |_| Ok(())).await
+    })
+}
+
+/// A further driver that cannot be chosen is a matter of its own.
+#[test]
+fn further_driver_unknown_to_the_matrix_fails_alone() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        until_at_rest(bed).await?;
+        request(bed, json!([{"name": "nothing"}])).await?;
+        let found = bed.until_reason("Ready", "NoCompatibleVersion").await?;
+        let message = found["message"].as_str().context("a message")?;
+        ensure!(message.contains("nothing"), "{message}");
+        for kind in ["CloudProviderReady", "StorageReady"] {
+            ensure!(
+                condition(&bed.get(VDO, "VDOConfig", NS, "vdo").await?, kind)["status"] == "True",
+                "{kind}"
+            );
+        }
+        for name in ["vsphere-cpi", "vsphere-csi"] {
+            let refused = bed.apply(&bed.config(json!({"drivers": [{"name": name}]}))).await;
+            let error = format!("{:#}", refused.err().context("the name was taken")?);
+            ensure!(error.contains("is requested by spec."), "{error}");
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,295 @@
+//! What vdoctl says when all is not well: no operator, a workload that is missing, a node without a machine, management that is paused.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
+
+use crate::bed::{Bed, NODES, NS, PATIENCE, condition, logged};
+use crate::fixture::INSTALLED;
+use anyhow::{Result, ensure};
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use std::process::Command;
+use vdo_testbed::{Act, NodeOptions, Probe, Proxy, until};
+
+const VDO: &str = "vdo.vmware.com/v1alpha1";
+const CSI: &str = "vmware-system-csi";
+const CONTROLLER: &str = "vsphere-csi-controller";
+
+/// What `vdoctl status` shows once it shows this.
+async fn until_shown(bed: &Bed, code: i32, words: &[&str]) -> Result<String> {
+    until(&format!("status to exit with {code} and to say {words:?}"), PATIENCE, async || {
+        let (found, out, talk) = bed.vdoctl(&["status"])?;
+        let all = format!("exit {found}\n{out}{talk}");
+        Ok(if found == code && words.iter().all(|word| out.contains(word)) {
+            println!("{all}");
+            Probe::Ready(out)
+        } else {
+            Probe::not_yet(all)
+        })
+    })
+    .await
+}
+
+fn ensure_says(text: &str, words: &[&str]) -> Result<()> {
+    words.iter().try_for_each(|word| {
+        ensure!(text.contains(word), "{word:?} is not in:\n{text}");
+        Ok(())
+    })
+}
+
+#[expect(clippy::disallowed_methods, reason = "the clock of the test")]
+fn now() -> Timestamp {
+    Timestamp::now()
+}
+
+/// The Lease as an operator leaves it that ended three minutes ago.
+async fn release_lease(bed: &Bed) -> Result<()> {
+    let renewed = now() - SignedDuration::from_secs(185);
+    let renewed = renewed.strftime("%Y-%m-%dT%H:%M:%S.000000Z").to_string();
+    let spec = json!({"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": renewed});
+    bed.merge(
+        "coordination.k8s.io/v1",
+        "Lease",
+        "kube-system",
+        "vdo-operator",
+        json!({"spec": spec}),
+    )
+    .await
+}
+
+/// The status is then what a dead operator knew, whatever it says.
+#[test]
+fn status_and_doctor_without_operator_say_since_when_and_exit_with_1() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        bed.kill_operator();
+        release_lease(bed).await?;
+        bed.delete("apps/v1", "Deployment", CSI, CONTROLLER).await?;
+        let (code, out, _) = bed.vdoctl(&["status"])?;
+        println!("{out}");
+        ensure_says(
+            &out,
+            &[
+                "operator not running for 3m (Lease kube-system/vdo-operator released",
+                "below is what it last knew",
+                "LAST KNOWN",
+                "vdoctl deploy",
+            ],
+        )?;
+        ensure!(code == 1, "exit {code}");
+        let (code, json, _) = bed.vdoctl(&["status", "-o", "json"])?;
+        let json: Value = serde_json::from_str(&json)?;
+        ensure!(code == 1 && json["config"]["silence"]["since"].is_string(), "{json}");
+
+        let (code, out, talk) = bed.vdoctl(&["doctor"])?;
+        println!("{out}{talk}");
+        ensure_says(
+            &out,
+            &[
+                "✗ OperatorActs",
+                "vdoctl explain OperatorNotRunning",
+                "✗ StorageReady",
+                "Deployment vmware-system-csi/vsphere-csi-controller is missing",
+            ],
+        )?;
+        ensure!(code == 1, "exit {code}");
+
+        bed.start_operator().await?;
+        until_shown(bed, 0, &["healthy"]).await?;
+        Ok(())
+    })
+}
+
+/// It counts as missing pods, and what was asked for is no fault.
+#[test]
+fn status_of_missing_controller_while_paused_names_it_and_exits_with_1() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        bed.apply(&bed.config(json!({"managementState": "Paused"}))).await?;
+        let shown = until_shown(bed, 0, &["VDO  paused", "Management is paused"]).await?;
+        ensure!(!shown.contains('✗'), "{shown}");
+        let (code, out, talk) = bed.vdoctl(&["doctor"])?;
+        ensure_says(&out, &["! Managed", "management is paused"])?;
+        ensure!(!out.contains("✗ Managed") && !out.contains("✗ Ready"), "exit {code}: {out}{talk}");
+
+        bed.delete("apps/v1", "Deployment", CSI, CONTROLLER).await?;
+        let shown = until_shown(
+            bed,
+            1,
+            &[
+                "✗ CSI 3.7.3: Deployment vmware-system-csi/vsphere-csi-controller is missing",
+                "4/5",
+                "degraded",
+            ],
+        )
+        .await?;
+        ensure_says(&shown, &["vdoctl explain WorkloadMissing", "Management is paused"])?;
+        let config = bed.get(VDO, "VDOConfig", NS, "vdo").await?;
+        let ready = condition(&config, "StorageReady");
+        ensure!(
+            ready["reason"] == "WorkloadMissing" && config["status"]["health"] == "Degraded",
+            "{ready}"
+        );
+
+        bed.apply(&bed.config(json!({"managementState": "Managed"}))).await?;
+        until_shown(bed, 0, &["healthy"]).await?;
+        Ok(())
+    })
+}
+
+/// Nothing goes on by itself as long as the controller fits nowhere.
+#[test]
+fn status_with_no_eligible_node_asks_for_something_and_exits_with_1() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        for (node, _) in NODES {
+            bed.merge("v1", "Node", "", node, json!({"spec": {"unschedulable": true}})).await?;
+        }
+        bed.delete("apps/v1", "Deployment", CSI, CONTROLLER).await?;
+        let shown = until_shown(bed, 1, &["✗", "NoEligibleNode", "Fix what is marked ✗"]).await?;
+        ensure!(!shown.contains("Nothing to do"), "{shown}");
+        for (node, _) in NODES {
+            bed.merge("v1", "Node", "", node, json!({"spec": {"unschedulable": null}})).await?;
+        }
+        until_shown(bed, 0, &["healthy"]).await?;
+        Ok(())
+    })
+}
+
+/// A node that is no virtual machine of the vCenter: the cloud provider waits for it for ever, and the status says what is wrong.
+#[test]
+fn status_of_node_without_machine_names_it_and_exits_with_1() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        let begun = now();
+        bed.cluster.add_node(NodeOptions::worker("w-77").uninitialized()).await?;
+        let shown = until_shown(
+            bed,
+            1,
+            &[
+                "✗ vSphere connection vc1: 4 of 5 nodes are virtual machines here; node w-77: no virtual machine",
+                "(NodeNotFound)",
+            ],
+        )
+        .await?;
+        ensure_says(
+            &shown,
+            &["w-77 waits for providerID", "vdoctl doctor nodes", "vdoctl explain NodeNotFound"],
+        )?;
+        ensure!(!shown.contains("Nothing to do"), "{shown}");
+        let connection = bed.get(VDO, "VsphereCloudConfig", NS, "vc1").await?;
+        let checked = connection["status"]["probes"]["last"].as_str().unwrap_or_default();
+        let checked: Timestamp = checked.parse()?;
+        ensure!(
+            checked >= begun - SignedDuration::from_secs(1),
+            "the vCenter was last asked at {checked}"
+        );
+        bed.delete("v1", "Node", "", "w-77").await?;
+        until_shown(bed, 0, &["healthy", "ok, checked"]).await?;
+        Ok(())
+    })
+}
+
+/// The user of the command lacks rights, and not the operator: nothing that was not seen passes or fails.
+#[test]
+fn doctor_of_user_with_few_rights_asks_for_them_and_judges_nothing() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        let rules = json!([{"apiGroups": ["vdo.vmware.com"], "resources": ["vdoconfigs", "vspherecloudconfigs"], "verbs": ["get", "list"]}]);
+        let subject = json!([{"kind": "ServiceAccount", "name": "reader", "namespace": NS}]);
+        let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"});
+        let of = |api_version: &str, kind: &str| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "reader", "namespace": NS}});
+        const RBAC: &str = "rbac.authorization.k8s.io/v1";
+        let (mut granted, mut bound) = (of(RBAC, "Role"), of(RBAC, "RoleBinding"));
+        granted["rules"] = rules;
+        (bound["subjects"], bound["roleRef"]) = (subject, role);
+        for object in [of("v1", "ServiceAccount"), granted, bound] {
+            bed.apply(&object).await?;
+        }
+        let kubeconfig = bed.cluster.service_account_kubeconfig(NS, "reader").await?;
+        let output = Command::new(env!("CARGO_BIN_EXE_vdoctl"))
+            .env_clear()
+            .env("VDO_KUBECONFIG", kubeconfig)
+            .arg("doctor")
+            .output()?;
+        let out = String::from_utf8(output.stdout)?;
+        println!("{out}{}", String::from_utf8_lossy(&output.stderr));
+        ensure_says(
+            &out,
+            &[
+                "nodes not visible",
+                "? KubeletsExternal",
+                "? Drivers",
+                "? CredentialsFound",
+                "? OperatorActs",
+                "you may not list Node",
+                "you may not list Secret",
+            ],
+        )?;
+        ensure!(!out.contains("the operator may not") && !out.contains('✗'), "{out}");
+        ensure!(output.status.code() == Some(4), "{:?}: {out}", output.status);
+        Ok(())
+    })
+}
+
+/// What follows from another fault is not told as one of its own.
+#[test]
+fn status_of_unknown_pin_has_one_cross() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        let pinned = json!({"cloudProvider": {}, "storageProvider": {"version": "3.9.9"}});
+        bed.apply(&bed.config(pinned)).await?;
+        let shown = until_shown(bed, 1, &["(UnknownVersion)"]).await?;
+        // What an earlier test has done to the nodes is known to the connection for up to half a minute.
+        let crosses = |text: &str| {
+            text.lines()
+                .filter(|line| line.starts_with("  ✗") && !line.contains("w-77"))
+                .count()
+        };
+        ensure!(crosses(&shown) == 1, "{shown}");
+        let (code, out, _) = bed.vdoctl(&["doctor"])?;
+        println!("{out}");
+        // The second one is about the next Kubernetes, which is another question.
+        ensure!(
+            code == 1 && crosses(&out) == 2 && out.contains("✗ Upgradeable"),
+            "exit {code}: {out}"
+        );
+        bed.apply(&bed.config(json!({}))).await?;
+        until_shown(bed, 0, &["healthy"]).await?;
+        Ok(())
+    })
+}
+
+#[test]
+fn doctor_with_plan_that_waits_for_approval_says_so() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        let change = json!({"approval": "Manual", "cloudProvider": {}, "storageProvider": {"clusterDistribution": "Upstream"}});
+        bed.apply(&bed.config(change)).await?;
+        bed.until_reason("Ready", "ApprovalRequired").await?;
+        let (code, out, _) = bed.vdoctl(&["doctor"])?;
+        ensure_says(&out, &["✗ Approved", "waits for approval", "vdoctl approve"])?;
+        ensure!(code == 1, "exit {code}: {out}");
+        bed.apply(&bed.config(json!({}))).await?;
+        bed.until_ready().await?;
+        Ok(())
+    })
+}
+
+/// A restart would bring neither back.
+#[test]
+fn liveness_of_operator_without_api_server_and_vcenter_holds() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        bed.kill_operator();
+        let proxy = Proxy::start(&bed.cluster).await?;
+        bed.lead_through(&proxy)?;
+        bed.start_operator().await?;
+        bed.until_ready().await?;
+        bed.vcenter.stop();
+        proxy.hold(|_| true);
+        proxy.judge(|_| Act::StopBefore);
+        logged(&bed.operator_log(), "the Lease is lost or has run out").await?;
+        let answer = bed.fetch("/healthz").await?;
+        ensure!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        proxy.resume();
+        proxy.release();
+        bed.vcenter.resume().await?;
+        bed.kill_operator();
+        bed.lead_directly();
+        bed.start_operator().await?;
+        bed.until_condition("VsphereCloudConfig", "vc1", "Ready", "Healthy").await?;
+        bed.until_reason("ConnectionsReady", "Healthy").await?;
+        Ok(())
+    })
+}

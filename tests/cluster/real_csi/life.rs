@@ -1,0 +1,99 @@
+//! A volume from its claim to its deletion.
+
+use super::{
+    CLAIM, CLASS, SNAPSHOTS, Trust, VOLUME, claim, delete_claim, install, removal_is_refused, rights, text, until_bound, until_deleted,
+    until_is, with_driver,
+};
+use crate::bed::Bed;
+use anyhow::Result;
+use serde_json::{Value, json};
+use vdo_testbed::{CsiVersion, PATIENCE, Probe, start_snapshots, until};
+
+const VERSION: &str = "3.7.0";
+
+/// With the roles of the chart alone: nothing is forbidden to the driver, and why it has rights that it does not use is known.
+#[test]
+fn real_csi_volume_lives_its_whole_life_with_the_roles_of_the_chart() -> Result<()> {
+    with_driver(&[CsiVersion::Newer], Trust::Thumbprint, async |bed| {
+        let _controller = start_snapshots(&bed.cluster).await?;
+        install(bed, VERSION).await?;
+        bed.apply(&claim("data")).await?;
+        let volume = until_bound(bed, "data").await?;
+        resized(bed, &volume).await?;
+        let copy = snapshotted_and_cloned(bed).await?;
+        attached(bed, &volume).await?;
+        removal_is_refused(bed, VERSION, &volume).await?;
+
+        delete_claim(bed, "copy", &copy).await?;
+        bed.delete(SNAPSHOTS, "VolumeSnapshot", "default", "yesterday").await?;
+        until_deleted(bed, SNAPSHOTS, "VolumeSnapshot", "default", "yesterday").await?;
+        delete_claim(bed, "data", &volume).await?;
+        rights::suffice_and_are_needed(bed).await
+    })
+}
+
+/// The disk grows; its file system would on the next mount.
+async fn resized(bed: &Bed, volume: &str) -> Result<()> {
+    let larger = json!({"spec": {"resources": {"requests": {"storage": "2Gi"}}}});
+    bed.merge("v1", CLAIM, "default", "data", larger).await?;
+    until_is(bed, "larger", ("v1", VOLUME, "", volume), |volume| {
+        (volume["spec"]["capacity"]["storage"] == "2Gi").then_some(())
+    })
+    .await
+}
+
+/// A snapshot, and another claim that begins as it; gives the other volume.
+async fn snapshotted_and_cloned(bed: &Bed) -> Result<String> {
+    bed.apply(
+        &json!({"apiVersion": SNAPSHOTS, "kind": "VolumeSnapshotClass", "metadata": {"name": CLASS},
+        "driver": "csi.vsphere.vmware.com", "deletionPolicy": "Delete"}),
+    )
+    .await?;
+    bed.apply(
+        &json!({"apiVersion": SNAPSHOTS, "kind": "VolumeSnapshot", "metadata": {"name": "yesterday", "namespace": "default"},
+        "spec": {"volumeSnapshotClassName": CLASS, "source": {"persistentVolumeClaimName": "data"}}}),
+    )
+    .await?;
+    until_is(bed, "ready", (SNAPSHOTS, "VolumeSnapshot", "default", "yesterday"), |snapshot| {
+        (snapshot["status"]["readyToUse"] == true).then_some(())
+    })
+    .await?;
+    let mut copy = claim("copy");
+    copy["spec"]["resources"]["requests"]["storage"] = "2Gi".into();
+    copy["spec"]["dataSource"] = json!({"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "yesterday"});
+    bed.apply(&copy).await?;
+    until_bound(bed, "copy").await
+}
+
+/// A pod with the claim has the disk attached to the machine of its node, and detached when it ends.
+async fn attached(bed: &Bed, volume: &str) -> Result<()> {
+    // As a kubelet would write it; without it kube-controller-manager attaches nothing.
+    let managed = json!({"metadata": {"annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"}}});
+    bed.merge("v1", "Node", "", "w-1", managed).await?;
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "shop", "namespace": "default"}, "spec": {
+        "nodeSelector": {"kubernetes.io/hostname": "w-1"},
+        "containers": [{"name": "shop", "image": "registry.test/shop", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}],
+        "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}});
+    bed.apply(&pod).await?;
+    let of_volume = async || -> Result<Option<Value>> {
+        let all = bed.list("storage.k8s.io/v1", "VolumeAttachment", "").await?;
+        let mut of_volume = all
+            .into_iter()
+            .filter(|one| one["spec"]["source"]["persistentVolumeName"] == volume);
+        Ok(of_volume.next())
+    };
+    let attachment = until("the volume to be attached", PATIENCE, async || {
+        let found = of_volume().await?;
+        Ok(match found.filter(|one| one["status"]["attached"] == true) {
+            Some(attachment) => Probe::Ready(attachment),
+            None => Probe::not_yet(format!("{:?}\n{}", of_volume().await?, bed.agent.logs())),
+        })
+    })
+    .await?;
+    anyhow::ensure!(text(&attachment, "/spec/nodeName")? == "w-1", "{attachment}");
+    bed.delete("v1", "Pod", "default", "shop").await?;
+    until("the volume to be detached", PATIENCE, async || {
+        Ok(Probe::when(of_volume().await?.is_none(), bed.agent.logs()))
+    })
+    .await
+}

@@ -1,0 +1,190 @@
+//! Revisions that need what is no longer there: kinds that the API server serves, and images.
+
+use super::{CSI, NOWHERE, VDO, history};
+use crate::bed::{Bed, NS, PATIENCE};
+use crate::fixture::INSTALLED;
+use crate::install::until_at_rest;
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use vdo::manifest::Object;
+use vdo::plan::{Inventory, PackedObjects, Stored};
+use vdo_testbed::{Probe, until};
+
+const KEY: &str = "revision.vdo.vmware.com/vsphere-csi";
+
+/// An API version that Kubernetes 1.22 took away.
+const LOST: &str = "storage.k8s.io/v1beta1";
+
+/// Has the newest revision of the storage driver hold its CSIDriver in that version, as on an older cluster.
+async fn outdate(bed: &Bed) -> Result<u64> {
+    let map = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
+    let stored = Stored {
+        data: serde_json::from_value(map["data"].clone())?,
+        binary: serde_json::from_value(map["binaryData"].clone())?,
+    };
+    let mut inventory = Inventory::parse("vdo-inventory", &stored)?;
+    let newest = inventory
+        .history
+        .get_mut(CSI)
+        .and_then(|all| all.last_mut())
+        .context("a revision")?;
+    let mut objects = newest.objects.objects();
+    let old = objects
+        .iter_mut()
+        .find(|object| object.kind() == "CSIDriver")
+        .context("a CSIDriver")?;
+    let mut value = old.value().clone();
+    value["apiVersion"] = LOST.into();
+    *old = Object::new(value)?;
+    newest.objects = PackedObjects::of(objects.iter());
+    let number = newest.number;
+    let Stored { data, binary } = inventory.stored();
+    let mut changes = json!({"data": data, "binaryData": binary});
+    for key in stored.binary.keys().filter(|key| !binary.contains_key(*key)) {
+        changes["binaryData"][key] = Value::Null;
+    }
+    bed.merge("v1", "ConfigMap", NS, "vdo-inventory", changes).await?;
+    Ok(number)
+}
+
+/// The command asks the API server before anything is written. No operator runs, and the record is put back: nothing is left of it.
+#[test]
+fn rollback_command_to_kind_that_is_not_served_is_refused_before_a_write() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        until_at_rest(bed).await?;
+        bed.kill_operator();
+        let map = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
+        let good = outdate(bed).await?;
+        let (code, _, err) = bed.vdoctl(&["rollback", "csi", &good.to_string()])?;
+        println!("{err}");
+        let refused = err.contains("does not serve CSIDriver of storage.k8s.io/v1beta1") && err.contains("Nothing was changed");
+        ensure!(code == 4 && refused, "{code} {err}");
+        let config = bed.get(VDO, "VDOConfig", NS, "vdo").await?;
+        ensure!(config["metadata"]["annotations"][KEY] == Value::Null, "{}", config["metadata"]);
+        bed.merge("v1", "ConfigMap", NS, "vdo-inventory", json!({"data": null, "binaryData": null}))
+            .await?;
+        let kept = json!({"data": map["data"], "binaryData": map["binaryData"]});
+        bed.merge("v1", "ConfigMap", NS, "vdo-inventory", kept).await?;
+        bed.start_operator().await?;
+        bed.until_ready().await?;
+        Ok(())
+    })
+}
+
+/// A change fails, and the matrix has withdrawn the version that worked: it is reported, and the change goes on.
+#[test]
+fn rollback_to_withdrawn_version_is_reported_and_not_made() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        until_at_rest(bed).await?;
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("index.json");
+        let mut index = crate::matrix_source::embedded_index()?;
+        let versions = index["drivers"][CSI]["versions"].as_array_mut().context("versions")?;
+        for entry in versions.iter_mut().filter(|entry| entry["version"] == "3.7.3") {
+            entry["state"] = json!({"kind": "withdrawn", "reason": "it loses volumes"});
+        }
+        std::fs::write(&file, index.to_string())?;
+        let good = history(bed)?.last().context("a revision")?.0;
+        bed.kill_operator();
+        let broken = json!({"progressDeadline": "3s", "cloudProvider": {}, "storageProvider": {"version": "3.6.3",
+            "values": {"images": {"registry": NOWHERE}}}});
+        bed.apply(&bed.config(broken)).await?;
+        bed.flags.push(("matrix", Box::leak(file.display().to_string().into_boxed_str())));
+        bed.start_operator().await?;
+        let ready = bed.until_reason("Ready", "RevisionUnusable").await?;
+        let message = ready["message"].as_str().unwrap_or_default();
+        println!("{message}");
+        for words in [
+            format!("revision {good}"),
+            "withdrawn CSI 3.7.3 (it loses volumes)".into(),
+            NOWHERE.into(),
+        ] {
+            ensure!(message.contains(&words), "{words:?} is not in {message}");
+        }
+        let all = history(bed)?;
+        ensure!(
+            all.last().is_some_and(|newest| newest.1 == "3.6.3" && newest.2 == "Progressing"),
+            "{all:?}"
+        );
+        bed.kill_operator();
+        bed.flags.pop();
+        bed.apply(&bed.config(json!({"updatePolicy": "Latest"}))).await?;
+        bed.start_operator().await?;
+        bed.until_ready().await?;
+        Ok(())
+    })
+}
+
+/// What is known of the images of a revision is reported before it is brought back; one that certainly is not there stops it.
+#[test]
+fn rollback_to_images_that_are_gone_is_reported_before_it_starts() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        until_at_rest(bed).await?;
+        let last = history(bed)?.last().context("a revision")?.0;
+        let config = |storage: Value| bed.config(json!({"progressDeadline": "3s", "cloudProvider": {}, "storageProvider": storage}));
+        bed.apply(&config(json!({"values": {"images": {"registry": NOWHERE}}}))).await?;
+        super::until_rolled_back(bed).await?;
+        let failed = last + 1;
+        // Nothing is listed: that a node says nothing is no evidence. That the change failed is.
+        let (code, _, err) = bed.vdoctl(&["rollback", "csi", &failed.to_string()])?;
+        println!("{err}");
+        ensure!(
+            code == 0 && err.contains("was given up when it was applied") && !err.contains("no node reports"),
+            "{code} {err}"
+        );
+        bed.until_reason("StorageReady", "PodsFailing").await?;
+        let (code, _, err) = bed.vdoctl(&["rollback", "csi", "--lift"])?;
+        ensure!(code == 0, "{err}");
+        bed.apply(&config(json!({"version": "3.7.3"}))).await?;
+        bed.until_ready().await?;
+
+        // A node lists other images, and a pod waits for one of the revision.
+        let images = json!({"status": {"images": [{"names": ["registry.example.com/other:v1"], "sizeBytes": 1}]}});
+        let params = kube::api::PatchParams::default();
+        bed.api("v1", "Node", "")
+            .patch_status("cp-1", &params, &kube::api::Patch::Merge(&images))
+            .await?;
+        let (_, text, _) = bed.vdoctl(&["history", "csi", &failed.to_string(), "-o", "json"])?;
+        let image = text
+            .split('"')
+            .find(|word| word.starts_with(NOWHERE))
+            .context("an image")?
+            .to_owned();
+        let spec = json!({"containers": [{"name": "c", "image": image}]});
+        bed.apply(
+            &json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "waits", "namespace": "vmware-system-csi"}, "spec": spec}),
+        )
+        .await?;
+        until("the image to be missed", PATIENCE, async || {
+            let status = bed.get("v1", "Pod", "vmware-system-csi", "waits").await?["status"].clone();
+            Ok(Probe::when(status.to_string().contains("ImagePullBackOff"), status))
+        })
+        .await?;
+        let (code, _, err) = bed.vdoctl(&["rollback", "csi", &failed.to_string()])?;
+        println!("{err}");
+        ensure!(
+            code == 4 && err.contains(&image) && err.contains("Pod vmware-system-csi/waits cannot pull"),
+            "{code} {err}"
+        );
+        bed.delete("v1", "Pod", "vmware-system-csi", "waits").await?;
+        until("the pod to be gone", PATIENCE, async || {
+            let pod = bed.get("v1", "Pod", "vmware-system-csi", "waits").await?;
+            Ok(Probe::when(pod == Value::Null, pod["metadata"].clone()))
+        })
+        .await?;
+        let (code, _, err) = bed.vdoctl(&["rollback", "csi", &failed.to_string()])?;
+        ensure!(
+            code == 0 && err.contains("no node reports these images") && err.contains(&image),
+            "{code} {err}"
+        );
+        let (code, _, err) = bed.vdoctl(&["rollback", "csi", "--lift"])?;
+        ensure!(code == 0, "{err}");
+        let none = json!({"status": {"images": null}});
+        bed.api("v1", "Node", "")
+            .patch_status("cp-1", &params, &kube::api::Patch::Merge(&none))
+            .await?;
+        bed.apply(&bed.config(json!({}))).await?;
+        bed.until_ready().await?;
+        Ok(())
+    })
+}

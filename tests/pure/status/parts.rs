@@ -1,0 +1,301 @@
+//! Each part of a status, over what a report may say of it.
+
+use super::{at, cluster, driver, health, healthy, installing, new, node, settled, trouble, wait};
+use std::sync::Arc;
+use vdo::api::{Class, ConditionType, Conditions, PlanStatus, Reason, VDOConfigStatus};
+use vdo::drivers::{CPI, CSI};
+use vdo::facts::{Cluster, Node};
+use vdo::status::{Precondition, Report, fold};
+
+pub fn condition(status: &VDOConfigStatus, kind: ConditionType) -> String {
+    let found = Conditions::find(&status.conditions, kind).expect("a condition");
+    format!("{} {}: {}", found.status, found.reason, found.message)
+}
+
+pub fn with_nodes(nodes: Vec<Node>) -> Report {
+    Report {
+        cluster: Some(Cluster {
+            nodes: nodes.into_iter().map(Arc::new).collect(),
+            ..cluster(0)
+        }),
+        ..healthy()
+    }
+}
+
+#[test]
+fn status_nodes_each_one_names_what_it_waits_for() {
+    let of = |name: &str, initialized, linux, csi_registered| Node {
+        linux,
+        csi_registered,
+        ..Arc::unwrap_or_clone(node(name, initialized))
+    };
+    let mut report = with_nodes(vec![
+        of("ready", true, true, true),
+        of("new", false, true, false),
+        of("unregistered", true, true, false),
+        // the driver of this operator runs on Linux only
+        of("windows", true, false, false),
+    ]);
+    let told = |report: &Report| {
+        let nodes = fold(&new(), report, &at(0)).nodes.expect("nodes");
+        let waiting = nodes.waiting.iter().map(|node| format!("{}: {}", node.name, node.waits_for));
+        ([nodes.total, nodes.initialized, nodes.csi_registered], waiting.collect::<Vec<_>>())
+    };
+    let both = ["new: providerID".to_owned(), "unregistered: CSI registration".to_owned()];
+    assert_eq!(told(&report), ([4, 3, 1], both.to_vec()));
+    report.drivers.retain(|driver| driver.name == CPI);
+    assert_eq!(told(&report), ([4, 3, 1], both[..1].to_vec()));
+}
+
+#[test]
+fn status_nodes_not_initialized_are_counted() {
+    let mut report = installing();
+    for (initialized, expected) in [
+        (
+            0,
+            "False WaitingForNodes: 4 of 4 nodes are not initialised; cp-1 waits for providerID",
+        ),
+        (
+            3,
+            "False WaitingForNodes: 1 of 4 nodes are not initialised; w-3 waits for providerID",
+        ),
+        (4, "True Healthy: all 4 nodes are initialised"),
+    ] {
+        report.cluster = Some(cluster(initialized));
+        let status = fold(&new(), &report, &at(0));
+        assert_eq!(condition(&status, ConditionType::NodesInitialized), expected);
+    }
+}
+
+#[test]
+fn status_network_not_ready_names_five_nodes() {
+    let lacking = |count: usize| {
+        let nodes = (0..7).map(|n| Node {
+            network: (n < count).then(|| format!("why {n}")),
+            ..Arc::unwrap_or_clone(node(&format!("n{n}"), true))
+        });
+        let status = fold(&new(), &with_nodes(nodes.collect()), &at(0));
+        condition(&status, ConditionType::NetworkReady)
+    };
+    assert_eq!(lacking(0), "True Healthy: no node of 7 waits for its pod network");
+    let message = |of: &str, names: &str| {
+        format!(
+            "False NetworkNotReady: the pod network is not ready on {of} of 7 nodes: {names}; n0 says why 0; look at the pods of the network \
+             plugin there"
+        )
+    };
+    assert_eq!(lacking(1), message("1", "n0"));
+    assert_eq!(lacking(5), message("5", "n0, n1, n2, n3, n4"));
+    assert_eq!(lacking(7), message("7", "n0, n1, n2, n3, n4 and 2 more"));
+}
+
+/// A report that ended before the choice knows neither the chart nor the reason; they are still true of the same version.
+#[test]
+fn status_driver_keeps_facts_only_of_same_version_without_choice() {
+    let told = |change: &dyn Fn(&mut vdo::status::DriverReport)| {
+        let mut report = healthy();
+        let csi = &mut report.drivers[1];
+        (csi.available, csi.chart, csi.because) = ("9.9.9".into(), String::new(), "installed".into());
+        change(csi);
+        fold(&settled(), &report, &at(0)).drivers[1].available.clone()
+    };
+    assert_eq!(told(&|_| ()), "3.7.3");
+    assert_eq!(told(&|csi| csi.version = "3.6.3".into()), "9.9.9");
+    assert_eq!(told(&|csi| csi.chart = "sha256:4f".into()), "9.9.9");
+    assert_eq!(told(&|csi| csi.because = "pinned in spec".into()), "9.9.9");
+}
+
+#[test]
+fn status_driver_condition_follows_what_is_asked_for() {
+    let both = || healthy().drivers;
+    let only = |name: &str| both().into_iter().filter(|driver| driver.name == name).collect::<Vec<_>>();
+    let ill = || {
+        let pods = health(false, Reason::PodsFailing, "0 of 1 pods are ready", (0, 1));
+        vec![driver(CPI, pods), driver(CSI, None)]
+    };
+    let lists = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let unrequested = "; it is not requested and stays as it is: name spec.cloudProvider to manage it, or set \
+                       spec.cloudProvider.managementState to Removed to remove it";
+    for (what, report, cpi, csi) in [
+        (
+            "one is removed, and gone",
+            Report {
+                drivers: only(CSI),
+                removing: lists(&[CPI]),
+                ..healthy()
+            },
+            "Unknown Removed: CPI is removed, as its managementState says".to_owned(),
+            "True Healthy: CSI 3.7.3: 7 of 7 pods are ready",
+        ),
+        (
+            "the other one is removed, and still there",
+            Report {
+                removing: lists(&[CSI]),
+                waiting: vec![wait(CPI, Reason::Deleting, "not its own")],
+                ..healthy()
+            },
+            "True Healthy: CPI 1.34.0: 1 of 1 pods are ready".to_owned(),
+            "False Deleting: CSI is being removed",
+        ),
+        (
+            "an object of it goes",
+            Report {
+                removing: lists(&[CSI]),
+                waiting: vec![wait(CSI, Reason::Deleting, "a pod goes")],
+                ..healthy()
+            },
+            "True Healthy: CPI 1.34.0: 1 of 1 pods are ready".to_owned(),
+            "False Deleting: a pod goes",
+        ),
+        (
+            "one is not requested",
+            Report {
+                unrequested: lists(&[CPI]),
+                ..healthy()
+            },
+            format!("True NotRequested: CPI 1.34.0: 1 of 1 pods are ready{unrequested}"),
+            "True Healthy: CSI 3.7.3: 7 of 7 pods are ready",
+        ),
+        (
+            "the other one is not requested",
+            Report {
+                unrequested: lists(&[CSI]),
+                ..healthy()
+            },
+            "True Healthy: CPI 1.34.0: 1 of 1 pods are ready".to_owned(),
+            "True NotRequested: CSI 3.7.3: 7 of 7 pods are ready; it is not requested and stays as it is: name spec.storageProvider to \
+             manage it, or set spec.storageProvider.managementState to Removed to remove it",
+        ),
+        (
+            "one is not requested and ill, and the other one is not installed",
+            Report {
+                drivers: ill(),
+                unrequested: lists(&[CPI]),
+                ..healthy()
+            },
+            format!("False NotRequested: CPI 1.34.0: 0 of 1 pods are ready{unrequested}"),
+            "False Progressing: CSI 3.7.3 is not installed yet",
+        ),
+        (
+            "one waits",
+            Report {
+                drivers: ill(),
+                waiting: vec![wait(CSI, Reason::WaitingForNodes, "nodes")],
+                ..healthy()
+            },
+            "False PodsFailing: CPI 1.34.0: 0 of 1 pods are ready".to_owned(),
+            "False WaitingForNodes: nodes",
+        ),
+        (
+            "one is not asked for",
+            Report {
+                drivers: only(CSI),
+                ..healthy()
+            },
+            "Unknown NotRequested: CPI is not asked for".to_owned(),
+            "True Healthy: CSI 3.7.3: 7 of 7 pods are ready",
+        ),
+        (
+            "nothing was looked at",
+            Report::default(),
+            "Unknown NotChecked: not looked at yet".to_owned(),
+            "Unknown NotChecked: not looked at yet",
+        ),
+        (
+            "everything is removed",
+            Report {
+                removed: true,
+                ..Report::default()
+            },
+            "False Deleting: CPI is removed".to_owned(),
+            "False Deleting: CSI is removed",
+        ),
+    ] {
+        let status = fold(&new(), &report, &at(0));
+        let found = [ConditionType::CloudProviderReady, ConditionType::StorageReady].map(|kind| condition(&status, kind));
+        assert_eq!(found, [cpi, csi.to_owned()], "{what}");
+    }
+}
+
+/// A network that is not ready is why pods do not start. It is not why nodes are not initialised, and what is not known is no cause.
+/// What waits for a person, or is not to be changed, is not late; a failure says itself what comes next.
+/// What a reconcile did not reach is as it was; what it did not find is gone.
+#[test]
+fn status_parts_are_kept_until_they_are_known_to_be_gone() {
+    let plan = || Some(PlanStatus::default());
+    let old = VDOConfigStatus { plan: plan(), ..settled() };
+    let failed = || vec![trouble(Class::Retry, Reason::ApiUnavailable, "no answer")];
+    let of = |report: Report| fold(&old, &report, &at(60));
+    let early = of(Report {
+        troubles: failed(),
+        ..Report::default()
+    });
+    assert_eq!(
+        (early.plan, early.inventory, early.drivers.len()),
+        (plan(), old.inventory.clone(), 2)
+    );
+    let done = of(Report::default());
+    assert_eq!((done.plan, done.inventory, done.drivers.len()), (None, old.inventory.clone(), 2));
+    let removed = of(Report {
+        removed: true,
+        ..Report::default()
+    });
+    assert_eq!((removed.inventory, removed.drivers.len()), (None, 0));
+    let deleting = of(Report {
+        deleting: true,
+        ..Report::default()
+    });
+    assert_eq!((deleting.inventory, deleting.drivers.len()), (old.inventory.clone(), 0));
+}
+
+/// Whether drivers run is what the report says, or the last status where the report did not come so far.
+/// Of several answers to the same question the worst counts, in whatever order they come.
+#[test]
+fn status_precondition_worst_answer_counts() {
+    let kind = ConditionType::MatrixFresh;
+    let answers = [
+        Precondition::holds(kind, "yes"),
+        Precondition::unknown(kind, Reason::NotChecked, "who knows"),
+        Precondition::fails(kind, Reason::MatrixInvalid, "no"),
+    ];
+    let told = |all: &[usize]| {
+        let report = Report {
+            preconditions: all.iter().map(|i| answers[*i].clone()).collect(),
+            ..healthy()
+        };
+        condition(&fold(&new(), &report, &at(0)), kind)
+    };
+    assert_eq!(told(&[0]), "True Healthy: yes");
+    for order in [[0, 1], [1, 0]] {
+        assert_eq!(told(&order), "Unknown NotChecked: who knows");
+    }
+    for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
+        assert_eq!(told(&order), "False MatrixInvalid: no");
+    }
+}
+
+/// The condition is there as long as an option has no effect, and while nothing new is known of it.
+#[test]
+fn status_of_options_without_effect_comes_and_goes() {
+    let of = |old: &VDOConfigStatus, ignored: Option<&[&str]>| {
+        let report = Report {
+            ignored: ignored.map(|all| all.iter().map(|text| (*text).to_owned()).collect()),
+            ..healthy()
+        };
+        fold(old, &report, &at(0))
+    };
+    let said = |status: &VDOConfigStatus| Conditions::find(&status.conditions, ConditionType::OptionsSupported).map(|c| c.message.clone());
+    let mut status = of(&new(), None);
+    for (ignored, expected) in [
+        (
+            Some(&["a has no effect", "b has no effect"][..]),
+            Some("a has no effect; b has no effect"),
+        ),
+        (None, Some("a has no effect; b has no effect")),
+        (Some(&[]), None),
+        (None, None),
+    ] {
+        status = of(&status, ignored);
+        assert_eq!(said(&status).as_deref(), expected);
+    }
+}

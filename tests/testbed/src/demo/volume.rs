@@ -1,0 +1,56 @@
+//! The end of the demonstration: a claim that the CSI driver binds.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::agent::launcher;
+use crate::{Isolation, workdir};
+
+/// As a user of the cluster writes it.
+const CLAIM: &str = "\
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: demo}
+provisioner: csi.vsphere.vmware.com
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: demo, namespace: default}
+spec:
+  storageClassName: demo
+  accessModes: [ReadWriteOnce]
+  resources: {requests: {storage: 1Gi}}
+";
+/// What waits until the claim is bound.
+pub(super) const WAIT: [&str; 5] = [
+    "wait",
+    "persistentvolumeclaim/demo",
+    "--namespace=default",
+    "--for=jsonpath={.status.phase}=Bound",
+    "--timeout=120s",
+];
+/// What shows it.
+pub(super) const SHOW: [&str; 5] = [
+    "get",
+    "persistentvolumeclaim",
+    "--namespace=default",
+    "-o",
+    "custom-columns=CLAIM:.metadata.name,STATUS:.status.phase,SIZE:.status.capacity.storage,VOLUME:.spec.volumeName",
+];
+
+/// Why this machine cannot run the controller of the CSI driver, if it cannot.
+pub(super) fn hindered(dir: &Path) -> Result<Option<String>> {
+    std::fs::create_dir_all(dir)?;
+    Ok(match Isolation::possible(&launcher()?, &dir.canonicalize()?) {
+        Isolation::Namespaces => None,
+        Isolation::None(problem) => Some(problem),
+    })
+}
+
+/// Writes the claim, and gives the file.
+pub(super) fn write(dir: &Path) -> Result<PathBuf> {
+    let file = dir.join("claim.yaml");
+    workdir::write_private(&file, CLAIM).with_context(|| format!("file {}", file.display()))?;
+    Ok(file)
+}
