@@ -1,5 +1,8 @@
 //! What `vdoctl matrix` chooses, refuses and finds.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+
 use crate::{FROZEN, seen, snap, vdoctl};
 
 #[test]
@@ -366,6 +369,7 @@ fn matrix_signed_is_verified_and_changed_is_refused() {
     let body = pem.lines().nth(1).expect("a line").to_owned();
     std::fs::copy(FROZEN, &index).expect("an index");
     std::fs::write(&key, &pem).expect("a key");
+    std::fs::set_permissions(&key, Permissions::from_mode(0o644)).expect("readable by others, whatever the umask is");
     std::fs::create_dir(&public).expect("a folder");
     let parsed = vdo::signature::PrivateKey::parse(&vdo::types::Secret::new(pem)).expect("a key");
     std::fs::write(format!("{public}/publisher.pub"), parsed.public().pem()).expect("a public key");
