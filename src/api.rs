@@ -54,6 +54,9 @@ pub const RETRY_AT: &str = "vdo.vmware.com/retry-at";
 /// stands for them.
 pub const TAKE_OVER_CLUSTER_ID: &str = "vdo.vmware.com/take-over-cluster-id";
 
+/// Set it on a VDOConfig to the version of a matrix that is to be used although a higher one was used before.
+pub const ACCEPT_MATRIX_VERSION: &str = "vdo.vmware.com/accept-matrix-version";
+
 /// Before the name of a driver: set it on a VDOConfig to the revision that this driver is kept at.
 pub const REVISION_PREFIX: &str = "revision.vdo.vmware.com/";
 

@@ -7,6 +7,7 @@
 
 pub mod events;
 mod logins;
+mod matrix;
 mod memory;
 mod pulse;
 mod server_version;
@@ -45,6 +46,9 @@ pub enum StartError {
     /// There is no cluster to speak to.
     #[error("the operator has no cluster to work for")]
     Client(#[from] ClientError),
+    /// The source of the matrix is none.
+    #[error("--matrix: {0}")]
+    Matrix(String),
     /// The port for probes and metrics cannot be opened.
     #[error("the operator cannot serve its probes")]
     Listen(#[from] ListenError),
@@ -54,8 +58,8 @@ impl Remedy for StartError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
             Self::Client(error) => error.remedy(),
-            // It names the flag.
-            Self::Listen(_) => None,
+            // They name the flag.
+            Self::Listen(_) | Self::Matrix(_) => None,
         }
     }
 }
@@ -85,6 +89,8 @@ struct Context {
     resync: Duration,
     connection_interval: Duration,
     deletion_patience: Duration,
+    /// The value of the annotation by which a person asks for another look.
+    asked: watch::Sender<Option<String>>,
 }
 
 /// Runs the operator until it is told to stop: SIGTERM or SIGINT. Then it ends within five seconds.
@@ -92,6 +98,7 @@ struct Context {
 /// # Errors
 /// When it cannot start. Once it runs, nothing but a signal ends it.
 pub async fn run(args: &Args) -> Result<(), StartError> {
+    let source = args.matrix.as_deref().map(str::parse).transpose().map_err(StartError::Matrix)?;
     let metrics = Arc::new(Metrics::new());
     let readiness = Readiness::default();
     let heartbeats = Heartbeats::default();
@@ -127,7 +134,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
             renders: Renders::default(),
             permitted: crate::reconcile::Permitted::default(),
             evidence: Evidence::default(),
-            library: Library::at(args.matrix.clone(), args.matrix_keys.clone()),
+            library: Library::at(source, args.matrix_keys.clone(), args.matrix_credentials.clone()),
             rehearsals: args.server_dry_run.then(Rehearsals::default),
         },
         fence: fence.clone(),
@@ -141,6 +148,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
         resync: args.resync_interval,
         connection_interval: args.connection_interval,
         deletion_patience: args.deletion_patience,
+        asked: watch::Sender::new(None),
     });
 
     match context.version.get().await {
@@ -184,6 +192,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
                 () = pulse::beat(&heartbeats) => {}
                 _ = port.join_next() => {}
                 () = election.run(|| changed.send_replace(())) => {}
+                () = matrix::follow(&context.world.library, &fence, args.matrix_interval, context.asked.subscribe(), || changed.send_replace(())) => {}
                 () = context.version.follow(interrupted, || changed.send_replace(())) => {}
             }
         });

@@ -1,20 +1,32 @@
 //! Where the matrix index and charts come from. Bytes leave here only after their digest was checked.
 //!
-//! [`Store`] is the one door; each kind of place has a file of its own. A [`Library`] keeps what was read, by its digest.
+//! [`MatrixSource`] is the one door; each kind of place has a file of its own. A [`Library`] keeps what was read, by its digest, and decides
+//! which index is used.
 
+mod access;
 mod directory;
 pub mod embedded;
 mod keys;
-mod repository;
+mod library;
+mod look;
+mod records;
+mod source;
+mod web;
 
+pub use access::{Access, AccessError};
 pub use directory::index_file;
 pub use keys::KeyStore;
-pub use repository::{Edition, Library, LibraryError, Problem};
+pub use library::{Edition, Library, LibraryError, Polled, Problem};
+pub use look::{Look, Signed, Validators};
+pub use records::{Floor, Records, RolledBack};
+pub use source::MatrixSource;
+pub use web::{Led, Web, WebError};
 
-use crate::types::{ChartRef, Digest, Remedy};
+use crate::api::Reason;
+use crate::types::{Digest, Remedy};
 use std::borrow::Cow;
-use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The bytes could not be had, or are not the ones that were asked for.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +69,18 @@ pub enum FetchError {
         /// The limit.
         limit: usize,
     },
+    /// A web server does not give it.
+    #[error("{url} cannot be had")]
+    Web {
+        /// The address.
+        url: String,
+        /// Why.
+        #[source]
+        source: Box<WebError>,
+    },
+    /// The credentials for the source cannot be used.
+    #[error("the credentials for the source of the matrix cannot be used")]
+    Access(#[from] AccessError),
     /// The chart in the binary cannot be packaged.
     #[error("the embedded chart {name} cannot be packaged; this build of VDO is broken")]
     Package {
@@ -68,6 +92,32 @@ pub enum FetchError {
     },
 }
 
+impl FetchError {
+    /// As conditions say it.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        match self {
+            Self::Index(source) if matches!(**source, Self::Web { .. } | Self::Access(_)) => Reason::MatrixUnreachable,
+            Self::Index(_) => Reason::MatrixInvalid,
+            Self::DigestMismatch { .. } => Reason::DigestMismatch,
+            _ => Reason::ChartUnavailable,
+        }
+    }
+
+    /// How long a server asks to be left alone.
+    #[must_use]
+    pub fn wait(&self) -> Option<Duration> {
+        match self {
+            Self::Index(source) => source.wait(),
+            Self::Web { source, .. } => match **source {
+                WebError::Status { wait, .. } => wait,
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
 impl Remedy for FetchError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
@@ -76,74 +126,9 @@ impl Remedy for FetchError {
             Self::Index(source) => source.remedy(),
             Self::Read { .. } => Some("Check that the file exists and may be read.".into()),
             Self::TooLarge { .. } => Some("Check that it is the right file.".into()),
+            Self::Web { source, .. } => source.remedy(),
+            Self::Access(_) => Some("Correct the files of --matrix-credentials.".into()),
             Self::Package { .. } => None,
-        }
-    }
-}
-
-/// A place that holds a matrix index and charts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Store {
-    /// The binary itself.
-    Embedded,
-    /// An index file, or a folder with `index.yaml`; the charts are beside it, at the relative locations that the index names. A
-    /// chart that is not there may come out of the binary: its digest says that it is the same.
-    Local(PathBuf),
-}
-
-impl fmt::Display for Store {
-    /// `embedded`, or the path: the word that status shows as the source of the matrix.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Embedded => f.write_str("embedded"),
-            Self::Local(path) => path.display().fmt(f),
-        }
-    }
-}
-
-impl Store {
-    /// The bytes of the matrix index. Nothing vouches for them yet: signature and version are the caller's to check.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    #[expect(
-        clippy::unused_async,
-        reason = "stores that speak to a network need it, and callers should not care which one they have"
-    )]
-    pub async fn index(&self) -> Result<Vec<u8>, FetchError> {
-        match self {
-            Self::Embedded => Ok(embedded::index().to_vec()),
-            Self::Local(path) => directory::index(path),
-        }
-    }
-
-    /// The signature of the index, if there is one. There is none of what is in the binary, which is trusted as the program itself is.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    #[expect(
-        clippy::unused_async,
-        reason = "stores that speak to a network need it, and callers should not care which one they have"
-    )]
-    pub async fn signature(&self) -> Result<Option<Vec<u8>>, FetchError> {
-        match self {
-            Self::Embedded => Ok(None),
-            Self::Local(path) => directory::signature(path),
-        }
-    }
-
-    /// The bytes of a chart package, with the digest the reference asks for.
-    ///
-    /// # Errors
-    /// When the chart is not there or its bytes are others than promised.
-    #[expect(
-        clippy::unused_async,
-        reason = "stores that speak to a network need it, and callers should not care which one they have"
-    )]
-    pub async fn chart(&self, chart: &ChartRef) -> Result<Vec<u8>, FetchError> {
-        match self {
-            Self::Embedded => embedded::chart(chart),
-            Self::Local(path) => directory::chart(path, chart),
         }
     }
 }

@@ -10,6 +10,7 @@
 mod constraints;
 mod format;
 mod index;
+mod kept;
 mod legacy_format;
 pub mod lint;
 mod parse;
@@ -27,6 +28,7 @@ pub use index::{
     BuildFloor, Confidence, Driver, Entry, Facts, Feature, Image, Index, RequiredWhen, Requirement, Source, State, Support, UpgradesFrom,
     Verdict,
 };
+pub use kept::Kept;
 pub use parse::IndexError;
 pub use rejection::{Cause, NoFit, Rejected, Rejection};
 pub use resolve::{Candidates, DriverRequest, Pick, Query, Resolution, UpdatePolicy, candidates, resolve};

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::path::Path;
-use vdo::fetch::{Library, Store};
+use vdo::fetch::{Library, MatrixSource, Records};
 use vdo::reconcile::rights;
 use vdo::yaml;
 
@@ -21,9 +21,9 @@ pub fn rbac() -> Result<(), Failure> {
 
 /// Every file with its content.
 pub fn files() -> Result<Vec<(&'static str, String)>, Failure> {
-    let library = Library::new(Store::Embedded);
+    let library = Library::new(MatrixSource::Embedded);
     let rights = tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
-        let index = library.index().await?.index;
+        let index = library.index(&Records::default()).await?.index;
         rights(&library, &index, |_, _| true).await
     })?;
     let files = [

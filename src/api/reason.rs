@@ -194,6 +194,10 @@ reasons! {
     MatrixInvalid,
     /// The compatibility matrix is not signed by a trusted key.
     MatrixNotTrusted,
+    /// The compatibility matrix is older than one that was used before.
+    MatrixRolledBack,
+    /// The source of the compatibility matrix does not give it.
+    MatrixUnreachable,
     /// The chart of the chosen version cannot be had.
     ChartUnavailable,
     /// The chart of the chosen version is not what the matrix says it is.

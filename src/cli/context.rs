@@ -6,7 +6,7 @@ use super::matrix::library;
 use super::{CliError, Exit};
 use crate::api::{MatrixStatus, VDOConfig};
 use crate::cluster::{ClusterError, KubeOptions, Reader, Writer, server_version};
-use crate::fetch::{Library, Store};
+use crate::fetch::{Library, MatrixSource};
 use crate::manifest::Object;
 use crate::plan::{History, Plan};
 use crate::reconcile::Phase;
@@ -101,7 +101,7 @@ impl Context {
             renders: crate::reconcile::Renders::default(),
             permitted: crate::reconcile::Permitted::default(),
             evidence: crate::reconcile::Evidence::default(),
-            library: Library::new(Store::Embedded),
+            library: Library::new(MatrixSource::Embedded),
             rehearsals: Some(Rehearsals::default()),
             client,
         };

@@ -15,7 +15,7 @@ use super::error::unknown;
 use super::output::document;
 use super::{Answer, CliError, Exit, style};
 use crate::api::chain;
-use crate::fetch::{Edition, FetchError, Library, LibraryError, Store, index_file};
+use crate::fetch::{Edition, FetchError, Library, LibraryError, MatrixSource, Records, embedded, index_file};
 use crate::matrix::{Confidence, Driver, Entry, Index, State, Support};
 use crate::reconcile::ReconcileError;
 use crate::types::{Digest, VersionRange, shell_word};
@@ -37,17 +37,16 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     }
 }
 
-/// The index of a store.
-pub(super) async fn index(store: &Store) -> Result<Index, CliError> {
-    let bytes = store.index().await.map_err(|error| CliError::of(Exit::Refused, &error))?;
-    Index::parse(&bytes).map_err(|error| CliError::of(Exit::Refused, &error))
+/// The index of this binary.
+pub(super) fn embedded_index() -> Result<Index, CliError> {
+    Index::parse(embedded::index()).map_err(|error| CliError::of(Exit::Refused, &error))
 }
 
 /// The matrix that is named, or that of this binary, with what is in it: a matrix that is named has to be good.
 pub(super) async fn library(named: &MatrixFile) -> Result<(Library, Edition), CliError> {
     let library = named.library();
     let place = library.to_string();
-    let edition = library.index().await.map_err(|error| match &error {
+    let edition = index(&library).await.map_err(|error| match &error {
         LibraryError::Index(wrong) => {
             let told = CliError::of(Exit::Refused, wrong);
             CliError {
@@ -56,14 +55,25 @@ pub(super) async fn library(named: &MatrixFile) -> Result<(Library, Edition), Cl
                 ..told
             }
         }
-        LibraryError::Fetch(FetchError::Index(cause)) => CliError::new(
-            Exit::NotFound,
-            chain(cause.as_ref()),
-            "Name a matrix index, or a folder with index.yaml",
-        ),
+        LibraryError::Fetch(wrong) => match &**wrong {
+            FetchError::Index(cause) if !library.is_polled() => CliError::new(
+                Exit::NotFound,
+                chain(cause.as_ref()),
+                "Name a matrix index, or a folder with index.yaml",
+            ),
+            _ => CliError::from(ReconcileError::from(error)),
+        },
         _ => CliError::from(ReconcileError::from(error)),
     })?;
     Ok((library, edition))
+}
+
+/// Asks the source once, as often as a command does.
+async fn index(library: &Library) -> Result<Edition, LibraryError> {
+    if library.is_polled() {
+        library.poll().await;
+    }
+    library.index(&Records::default()).await
 }
 
 /// An index and where it came from.
@@ -138,7 +148,7 @@ fn bytes(path: &Path) -> Result<Vec<u8>, CliError> {
 /// Which index it is, for programs.
 pub(super) fn identity(index: &Index) -> Value {
     json!({
-        "source": Store::Embedded.to_string(),
+        "source": MatrixSource::Embedded.to_string(),
         "version": index.version,
         "generated": index.generated,
         "expires": index.expires,

@@ -1,10 +1,9 @@
 //! `vdoctl version`: what this build is and knows.
 
 use super::args::Version as Args;
-use super::matrix::{identity, index, span};
+use super::matrix::{embedded_index, identity, span};
 use super::output::document;
 use super::{Answer, CliError, style};
-use crate::fetch::Store;
 use crate::matrix::{Driver, Entry, State};
 use crate::types::Digest;
 use serde_json::{Value, json};
@@ -15,7 +14,7 @@ pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
     if args.short {
         return Ok(Answer::text(format!("{VERSION}\n")));
     }
-    let index = index(&Store::Embedded).await?;
+    let index = embedded_index()?;
     let drivers: Vec<(&str, Vec<&Entry>)> = index.drivers.iter().map(|(name, driver)| (name.as_str(), usable(driver))).collect();
     let range = |entries: &[&Entry]| {
         (

@@ -3,7 +3,7 @@
 use super::events::Told;
 use super::memory::newest;
 use super::{Context, now};
-use crate::api::{Class, ConditionType, Reason, VDOConfig, VDOConfigStatus, chain};
+use crate::api::{Class, ConditionType, RECONCILE_AT, Reason, VDOConfig, VDOConfigStatus, chain};
 use crate::cluster::ClusterError;
 use crate::plan::Drift;
 use crate::reconcile::{self, Mode, Next, Occasion, configs};
@@ -24,6 +24,8 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
         // Another operator leads. When it is our turn, everything is looked at.
         return Ok(Action::await_change());
     }
+    let asked = object.annotations().get(RECONCILE_AT).cloned();
+    context.asked.send_if_modified(|known| std::mem::replace(known, asked.clone()) != asked);
     let started = Instant::now();
     let uid = object.uid().unwrap_or_default();
     let mut memory = context.memory.config(&uid);

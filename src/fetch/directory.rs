@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
 /// Bytes of an index: 100,000 versions as JSON have 24 MiB.
-const INDEX_LIMIT: usize = 32 << 20;
+pub(super) const INDEX_LIMIT: usize = 32 << 20;
 
 /// Bytes of a signature, or of all trusted keys.
 pub(super) const SMALL_LIMIT: usize = 64 << 10;

@@ -32,7 +32,7 @@ impl KeyStore {
 }
 
 /// The file, or those of the folder. A mounted ConfigMap has further entries, whose names begin with a dot.
-fn files(path: &Path) -> Result<Vec<PathBuf>, FetchError> {
+pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, FetchError> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }

@@ -28,10 +28,17 @@ pub struct Index {
 }
 
 impl Index {
-    /// Whether the index is past its expiry: still good for choosing a first version, not for automatic upgrades.
+    /// Whether the index is past its expiry, or nobody can tell: still good for choosing a first version, not for automatic upgrades.
     #[must_use]
     pub fn is_stale(&self, now: jiff::Timestamp) -> bool {
-        self.expires.is_some_and(|expires| expires < now)
+        self.expires.is_some_and(|expires| expires < now) || self.is_ahead(now)
+    }
+
+    /// Whether it was generated more than a day from now: then the clock is wrong, and an index that is past its expiry seems to be good.
+    #[must_use]
+    pub fn is_ahead(&self, now: jiff::Timestamp) -> bool {
+        let day = jiff::SignedDuration::from_hours(24);
+        self.generated.is_some_and(|generated| generated.duration_since(now) > day)
     }
 
     /// How far an index may change what is installed: one that is past its date changes nothing, because a newer one may say otherwise.

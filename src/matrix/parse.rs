@@ -18,6 +18,9 @@ const KIND: &str = "CompatibilityMatrix";
 /// The bytes are not a matrix index.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IndexError {
+    /// They are something else altogether.
+    #[error("this is {0}, and no matrix index")]
+    Other(&'static str),
     /// They are not text.
     #[error("the matrix index is not UTF-8 text")]
     NotText,
@@ -47,11 +50,22 @@ pub enum IndexError {
 impl Remedy for IndexError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
+            Self::Other(_) => Some("Check the address or the file; a login page means that credentials are missing.".into()),
             Self::NotText => Some("Save it as UTF-8.".into()),
             Self::Yaml(_) => Some("Correct it there; an index is one YAML or JSON document.".into()),
             Self::Foreign { .. } => Some("Use an index for this version of VDO, or the VDO that reads this one.".into()),
             Self::Invalid { .. } => Some("Correct it there; vdoctl matrix lint lists every mistake.".into()),
         }
+    }
+}
+
+/// What servers and people give instead of an index.
+fn something_else(bytes: &[u8]) -> Option<&'static str> {
+    match bytes.trim_ascii_start() {
+        [] => Some("empty"),
+        [b'<', ..] => Some("a web page, perhaps of a login"),
+        [0x1f, 0x8b, ..] | [b'P', b'K', 3, 4, ..] => Some("an archive"),
+        _ => None,
     }
 }
 
@@ -63,6 +77,9 @@ impl Index {
     /// drivers that are not in it. Up to a hundred fields that this build does not know are listed in
     /// [`Index::unknown_fields`], not refused.
     pub fn parse(bytes: &[u8]) -> Result<Self, IndexError> {
+        if let Some(other) = something_else(bytes) {
+            return Err(IndexError::Other(other));
+        }
         let text = std::str::from_utf8(bytes).map_err(|_| IndexError::NotText)?;
         if let Some(raw) = stream::read(text).filter(|raw| raw.api_version == API_VERSION && raw.kind == KIND) {
             return checked(raw, Vec::new(), |_, entries| Ok(entries.0));

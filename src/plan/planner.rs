@@ -5,9 +5,10 @@ use super::recreate::{keeps_pods, replaceable};
 use super::{About, Change, Desired, Drawn, Entry, Gate, Inventory, Observed, Plan, PlannedStep, RevisionFailure, Step, Wait, applied};
 use crate::api::{APPLIED_ANNOTATION, ConflictRule, DeletionPolicy, Reason};
 use crate::manifest::{Object, is_owned, unlike};
+use crate::matrix::Kept;
 use crate::types::{DriverName, Ids, ObjectId};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 /// What a plan is made from.
@@ -55,6 +56,8 @@ pub struct Record {
     pub limit: usize,
     /// How long a change may take without progress.
     pub deadline: Duration,
+    /// The matrix to keep; `None` leaves what is kept.
+    pub matrix: Option<Arc<Kept>>,
 }
 
 /// For a plan of which nothing goes into a history.
@@ -68,6 +71,7 @@ impl Default for Record {
             drawn: Drawn::new(),
             limit: 5,
             deadline: Duration::from_secs(600),
+            matrix: None,
         }
     }
 }

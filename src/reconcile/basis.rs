@@ -3,10 +3,12 @@
 
 use super::error::ReconcileError;
 use super::select::Asked;
-use crate::api::{DriverStatus, VDOConfig};
-use crate::fetch::{Edition, Library, Problem, embedded};
+use crate::api::{ACCEPT_MATRIX_VERSION, DriverStatus, VDOConfig};
+use crate::fetch::{Edition, Floor, Library, LibraryError, Problem, Records, Signed, embedded};
 use crate::matrix::Index;
+use crate::plan::Inventory;
 use crate::types::{Digest, DriverName, DriverVersion};
+use kube::ResourceExt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -25,19 +27,24 @@ pub(super) struct Basis {
 pub(super) async fn basis(
     library: &Library,
     config: &VDOConfig,
+    inventory: &Inventory,
     installed: &BTreeMap<DriverName, DriverVersion>,
     asked: &Asked,
 ) -> Result<Basis, ReconcileError> {
-    let error = match library.index().await {
+    let error = match library.index(&records(config, inventory)).await {
         Ok(edition) => {
             return Ok(Basis { edition, narrowed: false });
         }
         Err(error) => error,
     };
     let told = config.status.as_ref().map(|status| status.drivers.as_slice()).unwrap_or_default();
-    match what_runs(Index::parse(embedded::index())?, told, installed, asked) {
+    match what_runs(Index::parse(embedded::index()).map_err(LibraryError::from)?, told, installed, asked) {
         Some(index) => Ok(Basis {
             edition: Edition {
+                signed: Arc::new(Signed {
+                    index: embedded::index().to_vec(),
+                    signature: None,
+                }),
                 digest: Digest::of(embedded::index()),
                 index: Arc::new(index),
                 signer: None,
@@ -46,6 +53,27 @@ pub(super) async fn basis(
             narrowed: true,
         }),
         None => Err(error.into()),
+    }
+}
+
+/// What is known of earlier looks at the source: by the inventory, and by the status should that be lost.
+fn records(config: &VDOConfig, inventory: &Inventory) -> Records {
+    let told = config.status.as_ref().and_then(|status| status.matrix.as_ref());
+    let told = told.map(|matrix| Floor {
+        source: matrix.source.clone(),
+        version: u64::try_from(matrix.version).unwrap_or_default(),
+        signer: matrix.signer.clone(),
+    });
+    let kept = inventory.matrix.as_ref();
+    let stored = kept.map(|kept| Floor {
+        source: kept.source.clone(),
+        version: kept.version,
+        signer: kept.signer.clone(),
+    });
+    Records {
+        floors: told.into_iter().chain(stored).collect(),
+        kept: kept.cloned(),
+        pardoned: config.annotations().get(ACCEPT_MATRIX_VERSION).and_then(|version| version.trim().parse().ok()),
     }
 }
 

@@ -7,6 +7,7 @@ use super::survey::Survey;
 use super::{Occasion, World, ahead, attached, basis, gather, preconditions, upgrade};
 use crate::api::{MatrixStatus, UpdatePolicy, VsphereCloudConfig};
 use crate::facts::Connection;
+use crate::fetch::Edition;
 use crate::matrix::{self, Entry, Index, Query, Resolution};
 use crate::plan::Needs;
 use crate::status::Report;
@@ -44,6 +45,8 @@ pub(super) struct Chosen {
     pub needs: Needs,
     /// The matrix.
     pub index: Option<Arc<Index>>,
+    /// It with its bytes, where the cluster is to keep them: not those in the binary.
+    pub edition: Option<Edition>,
 }
 
 impl Chosen {
@@ -82,7 +85,7 @@ pub(super) async fn choose(
     let mut report = Report::default();
     let config = occasion.config;
     let installed = survey.versions();
-    let basis = match basis::basis(&world.library, config, &installed, asked).await {
+    let basis = match basis::basis(&world.library, config, &survey.inventory, &installed, asked).await {
         Ok(basis) => basis,
         Err(error) => {
             failures.of(asked.drivers.keys().cloned(), error);
@@ -141,7 +144,14 @@ pub(super) async fn choose(
             Ok(resolution) => {
                 let needs = matrix::apart(index, &query, &resolution);
                 let index = Some(basis.edition.index.clone());
-                return Ok((Chosen { resolution, needs, index }, report));
+                let edition = Some(basis.edition).filter(|_| !basis.narrowed && !world.library.is_embedded());
+                let chosen = Chosen {
+                    resolution,
+                    needs,
+                    index,
+                    edition,
+                };
+                return Ok((chosen, report));
             }
             Err(error) => {
                 let unfit: Vec<DriverName> = error.all().map(|unfit| unfit.driver.clone()).collect();

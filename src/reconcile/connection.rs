@@ -54,7 +54,7 @@ pub async fn inputs(reader: &Reader, object: &VsphereCloudConfig) -> Inputs {
 
 /// The matrix, where it can be read. Without it a question stays open, and nothing fails.
 pub async fn known_index(library: &Library) -> Option<Arc<Index>> {
-    library.index().await.ok().map(|edition| edition.index)
+    library.known().await
 }
 
 /// Asks the vCenter of a connection who it is.

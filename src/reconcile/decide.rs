@@ -10,7 +10,7 @@ use super::foreign::foreign_drivers;
 use super::gates::{self, Hold};
 use super::look_up::look_up;
 use super::phase::{Collect, Phase};
-use super::record::record;
+use super::record::{kept_matrix, record};
 use super::stopwatch::Stopwatch;
 use super::survey::{Survey, watches};
 use super::{Mode, Occasion, World, gather, preconditions, prerequisites, rights, rollback, select, snapshots, webhook};
@@ -287,7 +287,10 @@ pub async fn decide(occasion: &Occasion<'_>, world: &World, survey: &Survey) -> 
         patience: occasion.patience,
         ..found.check(observe(world, survey, &mut desired, &new).await)?
     };
-    let record = record(config, &chosen, (&wanted, &world.renders), &backs, &desired, drawn);
+    let record = Record {
+        matrix: kept_matrix(&world.library, &chosen, &survey.inventory),
+        ..record(config, &chosen, (&wanted, &world.renders), &backs, &desired, drawn)
+    };
     let withdrawn = rollback::withdrawn(survey, &chosen);
     // A version that knows the machine of a node by another way is there as soon as the nodes are.
     let after_nodes = chosen.requires(STORAGE.name, CLOUD_PROVIDER.name, &asked);

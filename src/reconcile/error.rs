@@ -144,18 +144,9 @@ pub enum ReconcileError {
     /// The matrix has nothing that fits.
     #[error(transparent)]
     NoFit(#[from] Box<crate::matrix::NoFit>),
-    /// The matrix cannot be read.
+    /// The matrix or a chart cannot be used.
     #[error(transparent)]
-    Matrix(#[from] crate::matrix::IndexError),
-    /// No trusted key has signed the matrix.
-    #[error("the matrix index is not trusted")]
-    Signature(#[from] crate::signature::SignatureError),
-    /// The chart cannot be had.
-    #[error(transparent)]
-    Fetch(#[from] crate::fetch::FetchError),
-    /// The chart cannot be opened.
-    #[error(transparent)]
-    Archive(#[from] crate::chart::ArchiveError),
+    Library(#[from] LibraryError),
     /// The chart cannot be rendered.
     #[error(transparent)]
     Render(#[from] crate::chart::RenderError),
@@ -226,10 +217,7 @@ impl Remedy for ReconcileError {
             // What is wrong says what to write; so does the status of a connection, and what tells a foreign driver.
             Self::InvalidSpec { .. } | Self::ConnectionNotReady { .. } | Self::ForeignDriver { .. } => return None,
             Self::NoFit(error) => return error.remedy(),
-            Self::Matrix(error) => return error.remedy(),
-            Self::Signature(error) => return error.remedy(),
-            Self::Fetch(error) => return error.remedy(),
-            Self::Archive(error) => return error.remedy(),
+            Self::Library(error) => return error.remedy(),
             Self::Render(error) => return error.remedy(),
             Self::RightsMissing { matrix, .. } => {
                 let command = format!("vdoctl rights --missing --matrix {}", shell_word(matrix));
@@ -267,10 +255,7 @@ impl Failure for ReconcileError {
             Self::NoClusterId => Reason::Forbidden,
             Self::RevisionUnusable { .. } => Reason::RevisionUnusable,
             Self::NoFit(error) => no_fit(error),
-            Self::Matrix(_) => Reason::MatrixInvalid,
-            Self::Signature(_) => Reason::MatrixNotTrusted,
-            Self::Fetch(error) => fetch(error),
-            Self::Archive(_) => Reason::ChartUnavailable,
+            Self::Library(error) => error.reason(),
             Self::Render(error) => render(error),
             Self::Setup(SetupError::Config(_)) => Reason::ConfigurationInvalid,
             Self::Setup(SetupError::Manifest(_)) | Self::Manifest(_) => Reason::RenderFailed,
@@ -297,15 +282,14 @@ impl Failure for ReconcileError {
             | Self::SecretIncomplete { .. }
             | Self::NewerDefinition { .. }
             | Self::ForeignDriver { .. } => Class::Wait,
-            Self::NoClusterId | Self::RightsMissing { .. } | Self::Fetch(_) | Self::Certificate(_) => Class::Retry,
+            Self::NoClusterId | Self::RightsMissing { .. } | Self::Certificate(_) => Class::Retry,
+            Self::Library(LibraryError::Fetch(_) | LibraryError::NotYet(_)) => Class::Retry,
             Self::Cluster(error) => error.class(),
             Self::ConnectionNotFound { .. }
             | Self::InvalidSpec { .. }
             | Self::RevisionUnusable { .. }
             | Self::NoFit(_)
-            | Self::Matrix(_)
-            | Self::Signature(_)
-            | Self::Archive(_)
+            | Self::Library(_)
             | Self::Render(_)
             | Self::Setup(_)
             | Self::Manifest(_)
@@ -316,31 +300,12 @@ impl Failure for ReconcileError {
     }
 }
 
-impl From<LibraryError> for ReconcileError {
-    fn from(error: LibraryError) -> Self {
-        match error {
-            LibraryError::Fetch(error) => Self::Fetch(error),
-            LibraryError::Index(error) => Self::Matrix(error),
-            LibraryError::Chart(error) => Self::Archive(error),
-            LibraryError::Signature(error) => Self::Signature(error),
-        }
-    }
-}
-
 fn no_fit(error: &crate::matrix::NoFit) -> Reason {
     use crate::matrix::Cause;
     match error.cause {
         Cause::UnknownPin { .. } => Reason::UnknownVersion,
         Cause::PinRejected { .. } => Reason::IncompatiblePin,
         Cause::UnknownDriver { .. } | Cause::NothingFits | Cause::InstalledUnknown { .. } => Reason::NoCompatibleVersion,
-    }
-}
-
-fn fetch(error: &crate::fetch::FetchError) -> Reason {
-    match error {
-        crate::fetch::FetchError::Index(_) => Reason::MatrixInvalid,
-        crate::fetch::FetchError::DigestMismatch { .. } => Reason::DigestMismatch,
-        _ => Reason::ChartUnavailable,
     }
 }
 

@@ -5,7 +5,7 @@ use crate::api::{ConditionType, Reason};
 use crate::driverconfig::csi;
 use crate::drivers::{self, STORAGE, short};
 use crate::facts::{Connection, Node};
-use crate::fetch::Store;
+use crate::fetch::MatrixSource;
 use crate::health::{Placement, placement};
 use crate::matrix::{Entry, Index, Query, Resolution, State};
 use crate::plan::Desired;
@@ -26,6 +26,16 @@ pub(super) fn matrix(basis: &Basis, source: &str, now: Timestamp) -> Preconditio
             false => format!("{source} cannot be used, so its version {} from before is: {why}", index.version),
         };
         return Precondition::fails(kind, problem.reason, message);
+    }
+    if let Some(generated) = index.generated.filter(|_| index.is_ahead(now)) {
+        return Precondition::fails(
+            kind,
+            Reason::MatrixExpired,
+            format!(
+                "the matrix ({source}, version {}) was generated at {generated}, and the clock here says {now}: one of the two is wrong, so that it cannot be judged whether the matrix has expired; what runs stays, and nothing is upgraded",
+                index.version
+            ),
+        );
     }
     match index.expires {
         Some(expires) if index.is_stale(now) => Precondition::fails(
@@ -51,7 +61,7 @@ pub(super) fn matrix(basis: &Basis, source: &str, now: Timestamp) -> Preconditio
 fn signed(basis: &Basis, source: &str) -> String {
     match &basis.edition.signer {
         Some(key) => format!(", signed by the key {key}"),
-        None if source == Store::Embedded.to_string() => String::new(),
+        None if source == MatrixSource::Embedded.to_string() => String::new(),
         None => ", not checked for a signature: no keys are trusted".into(),
     }
 }
@@ -328,6 +338,10 @@ mod tests {
             let mut index = Index::parse(embedded::index()).expect("an index");
             index.expires = expires.map(at);
             Edition {
+                signed: Arc::new(crate::fetch::Signed {
+                    index: Vec::new(),
+                    signature: None,
+                }),
                 digest: Digest::of(b""),
                 index: index.into(),
                 signer: None,
@@ -343,6 +357,8 @@ mod tests {
             (edition(end, None), false, good, true, None),
             (edition(end, None), false, bad, false, Some(Reason::MatrixExpired)),
             (edition(None, None), false, "2099-01-01T00:00:00Z", true, None),
+            // The clock was set back, so that an old index seems to be good.
+            (edition(end, None), false, "2020-01-01T00:00:00Z", false, Some(Reason::MatrixExpired)),
             (edition(end, Some("line 7")), false, bad, false, Some(Reason::MatrixInvalid)),
             (edition(end, Some("line 7")), true, good, false, Some(Reason::MatrixInvalid)),
         ] {

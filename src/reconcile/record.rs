@@ -5,9 +5,31 @@ use super::desired::{Renders, Wanted};
 use super::rollback::Back;
 use crate::api::VDOConfig;
 use crate::drivers;
-use crate::plan::{About, Desired, Drawn, Record};
+use crate::plan::{About, Desired, Drawn, Inventory, Record};
+use crate::fetch::Library;
+use crate::matrix::Kept;
 use crate::types::{Digest, DriverName, DriverVersion};
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The matrix that the inventory keeps from now on; `None` leaves what it keeps.
+pub(super) fn kept_matrix(library: &Library, chosen: &Chosen, inventory: &Inventory) -> Option<Arc<Kept>> {
+    let edition = chosen.edition.as_ref()?;
+    let picks = chosen.resolution.picks.values().map(|pick| &pick.chart);
+    let charts: BTreeMap<Digest, Vec<u8>> = picks.filter_map(|chart| Some((chart.digest.clone(), library.packed(&chart.digest)?))).collect();
+    let source = library.to_string();
+    let signer = edition.signer.as_ref().map(ToString::to_string);
+    let is_same = |kept: &&Arc<Kept>| {
+        let signed = (kept.signer == signer) && kept.signature == edition.signed.signature;
+        signed && kept.source == source && kept.digest == edition.digest && kept.charts.keys().eq(charts.keys())
+    };
+    if let Some(kept) = inventory.matrix.as_ref().filter(is_same) {
+        return Some(kept.clone());
+    }
+    let signed = &edition.signed;
+    let identity = (source, edition.index.version, signer);
+    Some(Kept::of(identity, (&signed.index, signed.signature.as_deref()), charts).into())
+}
 
 /// Of the drivers whose wanted objects are known: those with a chart, and those that are brought back.
 pub(super) fn record(

@@ -34,10 +34,20 @@ pub struct Args {
     #[arg(long, env = "VDO_LOG_FORMAT", default_value = "text", value_enum)]
     pub log_format: LogFormat,
 
-    /// A matrix index, or a folder with index.yaml, instead of the one in this program; the charts it names are beside it. It is read
-    /// again at every look, and one that cannot be used never takes the place of the one before
-    #[arg(long, env = "VDO_MATRIX", value_name = "PATH")]
-    pub matrix: Option<PathBuf>,
+    /// Where the matrix comes from instead of from this program: an index file, a folder with index.yaml, or an address with https://.
+    /// Charts are beside it. A file is read again at every look, an address every --matrix-interval; an index that cannot be used never
+    /// takes the place of the one before
+    #[arg(long, env = "VDO_MATRIX", value_name = "SOURCE")]
+    pub matrix: Option<String>,
+
+    /// How often the source of the matrix is asked whether there is a newer one, for example 1h. After a failure it is asked sooner
+    #[arg(long, env = "VDO_MATRIX_INTERVAL", default_value = "1h", value_parser = interval)]
+    pub matrix_interval: Duration,
+
+    /// A folder with the files of a Secret for the source of the matrix: username and password, or bearerToken; tls.crt and tls.key; ca.crt,
+    /// which takes the place of this machine's certificate authorities. It is read again before every request
+    #[arg(long, env = "VDO_MATRIX_CREDENTIALS", value_name = "FOLDER")]
+    pub matrix_credentials: Option<PathBuf>,
 
     /// A file with public keys (PEM), or a folder of such files. Of a matrix that is not in this program, only one is used that one of them
     /// has signed: index.yaml.sig or index.yaml.sigstore.json beside it

@@ -96,6 +96,11 @@ impl PublicKey {
 pub struct PublicKeys(Vec<PublicKey>);
 
 impl PublicKeys {
+    /// What each is called by.
+    pub fn fingerprints(&self) -> impl Iterator<Item = Digest> {
+        self.0.iter().map(PublicKey::fingerprint)
+    }
+
     /// Reads PEM blocks of the kind `PUBLIC KEY`. What is between them is a comment.
     ///
     /// # Errors

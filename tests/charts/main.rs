@@ -13,6 +13,7 @@ mod packaging;
 mod render;
 mod rights;
 mod rollout;
+mod source;
 mod specification;
 mod upstream;
 mod values;

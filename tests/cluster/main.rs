@@ -28,6 +28,7 @@ mod leader_election;
 mod login_budget;
 mod many_objects;
 mod matrix_source;
+mod matrix_web;
 mod metrics_auth;
 mod monitoring;
 mod namespaces;

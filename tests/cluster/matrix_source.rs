@@ -97,18 +97,26 @@ fn matrix_file_broken_keeps_last_good_one_in_use() -> Result<()> {
 }
 
 /// A publisher's key, with its public half in a file that the operator trusts.
-struct Publisher(vdo::signature::PrivateKey);
+pub struct Publisher(vdo::signature::PrivateKey);
 
 impl Publisher {
-    fn new() -> Result<Self> {
+    pub fn new() -> Result<Self> {
         let pem = rcgen::KeyPair::generate()?.serialize_pem();
         Ok(Self(vdo::signature::PrivateKey::parse(&vdo::types::Secret::new(pem))?))
     }
 
+    /// The public half, PEM.
+    pub fn public(&self) -> String {
+        self.0.public().pem()
+    }
+
+    pub fn signature(&self, bytes: &[u8]) -> Result<String> {
+        Ok(self.0.sign(bytes, vdo::signature::Form::Bare)?)
+    }
+
     /// Signs the file as it is.
     fn sign(&self, file: &str) -> Result<()> {
-        let signature = self.0.sign(&std::fs::read(file)?, vdo::signature::Form::Bare)?;
-        Ok(std::fs::write(format!("{file}.sig"), signature)?)
+        Ok(std::fs::write(format!("{file}.sig"), self.signature(&std::fs::read(file)?)?)?)
     }
 }
 

@@ -114,21 +114,21 @@ fn change_that_never_becomes_healthy_is_rolled_back_once_and_retried_when_asked(
             .collect();
         assert_eq!(told, [("3.7.3", "Deployed"), ("3.6.3", "Failed"), ("3.7.3", "Deployed")]);
         ensure_same(&before, &objects(bed).await?)?;
-        let ready = condition(&config, "Ready");
+        let ready = bed.until_reason("Ready", "RolledBack").await?;
         let message = ready["message"].as_str().unwrap_or_default();
         println!("{message}");
-        assert_eq!(
-            (ready["status"].as_str(), ready["reason"].as_str()),
-            (Some("False"), Some("RolledBack"))
-        );
+        assert_eq!(ready["status"], "False");
         for words in ["CSI 3.6.3", "CSI 3.7.3) is back", NOWHERE, "vdoctl upgrade retry"] {
             ensure!(message.contains(words), "{words:?} is not in {message}");
         }
         assert_eq!(config["status"]["drivers"][1]["version"], "3.7.3");
         let (code, text, _) = bed.vdoctl(&["status"])?;
         ensure!(code == 1 && text.contains("RolledBack"), "{code}\n{text}");
-        let events = bed.list("events.k8s.io/v1", "Event", "").await?;
-        ensure!(events.iter().any(|event| event["reason"] == "RolledBack"), "no event says so");
+        until("an event that says so", PATIENCE, async || {
+            let events = bed.list("events.k8s.io/v1", "Event", "").await?;
+            Ok(Probe::when(events.iter().any(|event| event["reason"] == "RolledBack"), "there is none"))
+        })
+        .await?;
 
         // A restart, and looking again, try nothing.
         bed.kill_operator();

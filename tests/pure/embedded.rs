@@ -9,7 +9,7 @@
 use std::path::Path;
 use vdo::chart;
 use vdo::drivers::CSI;
-use vdo::fetch::{FetchError, Store, embedded};
+use vdo::fetch::{Access, FetchError, MatrixSource, embedded};
 use vdo::matrix::{Confidence, Index};
 use vdo::types::{ChartRef, Digest};
 
@@ -79,7 +79,7 @@ fn now<T>(future: impl Future<Output = T>) -> T {
 fn store_embedded_chart_has_promised_digest() {
     let index = embedded_index();
     let reference = index.drivers[CSI].versions[0].chart.clone();
-    let bytes = now(Store::Embedded.chart(&reference)).unwrap();
+    let bytes = embedded::chart(&reference).unwrap();
     assert_eq!(Digest::of(&bytes), reference.digest);
 }
 
@@ -87,19 +87,19 @@ fn store_embedded_chart_has_promised_digest() {
 fn store_local_folder_reads_charts_beside_index() {
     let index = embedded_index();
     let reference = index.drivers[CSI].versions[0].chart.clone();
-    let bytes = now(Store::Embedded.chart(&reference)).unwrap();
+    let bytes = embedded::chart(&reference).unwrap();
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("charts")).unwrap();
     std::fs::write(folder.path().join("index.yaml"), embedded::index()).unwrap();
     std::fs::write(folder.path().join(&reference.urls[0]), &bytes).unwrap();
-    let store = Store::Local(folder.path().to_owned());
-    assert_eq!(now(store.index()).unwrap(), embedded::index());
-    assert_eq!(now(store.chart(&reference)).unwrap(), bytes);
-    let file = Store::Local(folder.path().join("index.yaml"));
-    assert_eq!(now(file.chart(&reference)).unwrap(), bytes, "charts are beside the file");
+    let store = MatrixSource::Local(folder.path().to_owned());
+    assert_eq!(now(store.look(&Access::default(), None)).unwrap().signed.index, embedded::index());
+    assert_eq!(now(store.chart(&Access::default(), &reference)).unwrap(), bytes);
+    let file = MatrixSource::Local(folder.path().join("index.yaml"));
+    assert_eq!(now(file.chart(&Access::default(), &reference)).unwrap(), bytes, "charts are beside the file");
     let embedded_only = index.drivers[CSI].versions[1].chart.clone();
     assert_eq!(
-        Digest::of(&now(store.chart(&embedded_only)).unwrap()),
+        Digest::of(&now(store.chart(&Access::default(), &embedded_only)).unwrap()),
         embedded_only.digest,
         "what is not there comes out of the binary"
     );
@@ -111,9 +111,9 @@ fn store_changed_or_unlisted_chart_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("charts")).unwrap();
     std::fs::write(folder.path().join("index.yaml"), embedded::index()).unwrap();
-    let store = Store::Local(folder.path().to_owned());
+    let store = MatrixSource::Local(folder.path().to_owned());
     std::fs::write(folder.path().join(&reference.urls[0]), b"other").unwrap();
-    assert!(matches!(now(store.chart(&reference)), Err(FetchError::DigestMismatch { .. })));
+    assert!(matches!(now(store.chart(&Access::default(), &reference)), Err(FetchError::DigestMismatch { .. })));
     let with_url = |url: &str| ChartRef {
         urls: vec![url.to_owned()],
         ..reference.clone()
@@ -125,7 +125,7 @@ fn store_changed_or_unlisted_chart_is_rejected() {
         "charts/vsphere-csi-9.9.9.tgz",
     ] {
         assert!(
-            matches!(now(store.chart(&with_url(url))), Err(FetchError::NotFound { .. })),
+            matches!(now(store.chart(&Access::default(), &with_url(url))), Err(FetchError::NotFound { .. })),
             "{url}"
         );
         assert!(matches!(embedded::chart(&with_url(url)), Err(FetchError::NotFound { .. })), "{url}");

@@ -19,8 +19,8 @@ driverconfig  1  types
 drivers       1  types api facts manifest chart driverconfig
 health        1  types api facts manifest drivers
 rbac          1  types manifest
-plan          1  types api manifest drivers rbac
 matrix        1  types yaml drivers
+plan          1  types api manifest drivers rbac matrix
 vsphere       1  types api facts yaml drivers matrix
 certificate   1  types manifest vsphere
 signature     1  types
@@ -29,7 +29,7 @@ cluster       2  types api manifest plan
 fetch         2  types api chart matrix signature
 vcenter       2  types facts vsphere
 layout        2  types oci
-reconcile     3  types api facts manifest chart driverconfig drivers health rbac plan matrix vsphere certificate signature status cluster fetch vcenter
+reconcile     3  types api facts manifest chart driverconfig drivers health rbac plan matrix vsphere certificate status cluster fetch vcenter
 runtime       3
 controller    3  types api facts manifest plan vsphere status cluster fetch vcenter reconcile runtime
 cli           3  types api facts yaml manifest install chart drivers health plan matrix vsphere signature status cluster fetch vcenter reconcile runtime

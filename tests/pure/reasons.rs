@@ -9,6 +9,7 @@ use std::time::Duration;
 use vdo::api::{ConditionType, Conditions, Failure, Reason, VDOConfigStatus};
 use vdo::drivers::{CPI, CSI};
 use vdo::facts::Node;
+use vdo::fetch::LibraryError;
 use vdo::health::driver_health;
 use vdo::manifest::Object;
 use vdo::plan::{Inventory, Step, check};
@@ -245,13 +246,15 @@ fn reasons_vcenter_error_maps_to_published_reason() {
 fn reasons_unreadable_input_maps_to_published_reason() {
     let reason = |error: ReconcileError| error.reason().as_str();
     let matrix = vdo::matrix::Index::parse(b"drivers: 7").expect_err("no matrix");
-    assert_eq!(reason(matrix.into()), "MatrixInvalid");
+    assert_eq!(reason(LibraryError::from(matrix).into()), "MatrixInvalid");
     let unsigned = vdo::signature::SignatureError::Unsigned;
-    assert_eq!(reason(unsigned.clone().into()), "MatrixNotTrusted");
-    let problem = vdo::fetch::Problem::from(&vdo::fetch::LibraryError::from(unsigned));
+    let problem = vdo::fetch::Problem::from(&LibraryError::from(unsigned));
     assert_eq!(problem.reason.as_str(), "MatrixNotTrusted");
+    let old = vdo::fetch::RolledBack { found: 1, seen: 2 };
+    assert_eq!(reason(LibraryError::from(old).into()), "MatrixRolledBack");
+    assert_eq!(reason(LibraryError::NotYet("a source".into()).into()), "MatrixUnreachable");
     let chart = vdo::chart::open(b"no archive").expect_err("no chart");
-    assert_eq!(reason(chart.into()), "ChartUnavailable");
+    assert_eq!(reason(LibraryError::from(chart).into()), "ChartUnavailable");
     let object = Object::new(json!({"kind": "Nameless"})).expect_err("no object");
     assert_eq!(reason(object.into()), "RenderFailed");
     let options = vdo::driverconfig::csi::CsiOptions::new("id");

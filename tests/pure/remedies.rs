@@ -9,7 +9,7 @@ use vdo::chart::values::ValuesError;
 use vdo::chart::{ArchiveError, ChartError, DocumentError, PackageError, RenderError};
 use vdo::cluster::{ApiMessage, ClientError, ClusterError};
 use vdo::driverconfig::ConfigError;
-use vdo::fetch::{FetchError, LibraryError};
+use vdo::fetch::{FetchError, Led, LibraryError, RolledBack, WebError};
 use vdo::matrix::{Cause, IndexError, NoFit};
 use vdo::reconcile::ReconcileError;
 use vdo::types::{Digest, DriverVersion, ObjectId, Remedy};
@@ -156,6 +156,21 @@ fn charts() -> Vec<Box<dyn Remedy>> {
     ]
 }
 
+fn web(error: WebError) -> Box<dyn Remedy> {
+    Box::new(FetchError::Web {
+        url: text(),
+        source: Box::new(error),
+    })
+}
+
+fn status(code: u16) -> WebError {
+    WebError::Status {
+        code: http::StatusCode::from_u16(code).expect("a status"),
+        told: String::new(),
+        wait: None,
+    }
+}
+
 fn sources() -> Vec<Box<dyn Remedy>> {
     vec![
         Box::new(FetchError::NotFound {
@@ -176,6 +191,17 @@ fn sources() -> Vec<Box<dyn Remedy>> {
             source: unreadable(),
         }),
         Box::new(LibraryError::Index(IndexError::NotText)),
+        Box::new(LibraryError::RolledBack(RolledBack { found: 1, seen: 2 })),
+        web(WebError::Asked(text())),
+        web(WebError::Redirect(Led::TooOften)),
+        web(WebError::TooLarge { limit: 1 }),
+        web(WebError::TooSlow { bytes: 1, seconds: 1 }),
+        web(WebError::Damaged),
+        web(status(401)),
+        web(status(404)),
+        web(status(407)),
+        web(status(500)),
+        Box::new(IndexError::Other("a web page")),
         Box::new(IndexError::Yaml(no_yaml())),
         Box::new(IndexError::Foreign {
             field: "kind",
@@ -301,7 +327,7 @@ fn specification() -> Vec<Box<dyn Remedy>> {
             lacking: text(),
             matrix: text(),
         }),
-        Box::new(ReconcileError::from(IndexError::NotText)),
+        Box::new(ReconcileError::from(LibraryError::from(IndexError::NotText))),
         Box::new(ReconcileError::from(vdo::drivers::SetupError::from(ConfigError::NoConnection))),
     ]
 }

@@ -1,7 +1,7 @@
 //! `vdoctl matrix` as it is typed.
 
 use super::{Ask, Output, Vcenter};
-use crate::fetch::Library;
+use crate::fetch::{Library, MatrixSource};
 use crate::types::KubernetesVersion;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -76,19 +76,22 @@ pub struct Verify {
 /// Another index than the one of this vdoctl. Whoever decides as the operator does takes the one that the operator was started with.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct MatrixFile {
-    /// A matrix index, or a folder with index.yaml, instead of the one of this vdoctl
-    #[arg(long, env = "VDO_MATRIX", value_name = "FILE", global = true)]
-    pub matrix: Option<PathBuf>,
+    /// Another matrix than the one of this vdoctl: an index file, a folder with index.yaml, or an address with https://
+    #[arg(long, env = "VDO_MATRIX", value_name = "SOURCE", global = true)]
+    pub matrix: Option<MatrixSource>,
     /// A file with public keys (PEM), or a folder of such files: a matrix that none of them has signed is refused
     #[arg(long, env = "VDO_MATRIX_KEYS", value_name = "PATH", global = true)]
     pub matrix_keys: Option<PathBuf>,
+    /// A folder with the files of a Secret for that address: username and password, or bearerToken; tls.crt and tls.key; ca.crt
+    #[arg(long, env = "VDO_MATRIX_CREDENTIALS", value_name = "FOLDER", global = true)]
+    pub matrix_credentials: Option<PathBuf>,
 }
 
 impl MatrixFile {
     /// The index and its charts.
     #[must_use]
     pub fn library(&self) -> Library {
-        Library::at(self.matrix.clone(), self.matrix_keys.clone())
+        Library::at(self.matrix.clone(), self.matrix_keys.clone(), self.matrix_credentials.clone())
     }
 }
 

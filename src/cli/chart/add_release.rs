@@ -6,7 +6,6 @@ use super::super::{Answer, CliError, Exit, matrix, save};
 use super::compare::{self, Found};
 use super::{file, folder, manifests};
 use crate::chart::add_release::{self, Added};
-use crate::fetch::Store;
 use crate::types::count;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +18,7 @@ struct Change {
 }
 
 pub(in super::super) async fn run(args: &ChartAddRelease) -> Result<Answer, CliError> {
-    let index = matrix::index(&Store::Embedded).await?;
+    let index = matrix::embedded_index()?;
     let driver = matrix::driver(&index, &args.driver).map_or(args.driver.as_str(), |(driver, _)| driver);
     let root = args.charts.join(driver);
     let source = folder::read(&root, "Name with --charts the folder that holds a folder for each driver.")?;

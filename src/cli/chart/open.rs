@@ -4,7 +4,7 @@ use super::super::args::ChartName;
 use super::super::error::{capital, sentence};
 use super::super::{CliError, Exit, matrix};
 use crate::chart::{self, Chart};
-use crate::fetch::Store;
+use crate::fetch::embedded;
 use crate::matrix::{Driver, Entry, Index};
 use crate::types::{Digest, DriverVersion};
 use std::path::{Path, PathBuf};
@@ -29,15 +29,12 @@ impl Opened {
 
 /// The chart of that name and version.
 pub(super) async fn open(name: &ChartName) -> Result<Opened, CliError> {
-    let index = matrix::index(&Store::Embedded).await?;
+    let index = matrix::embedded_index()?;
     let (bytes, kubernetes) = if let Some(folder) = &name.charts {
         (package(folder, name, &index)?, None)
     } else {
         let (_, entry) = entry(&index, name)?;
-        let bytes = Store::Embedded
-            .chart(&entry.chart)
-            .await
-            .map_err(|error| CliError::of(Exit::Refused, &error))?;
+        let bytes = embedded::chart(&entry.chart).map_err(|error| CliError::of(Exit::Refused, &error))?;
         let range = &entry.kubernetes.range;
         (bytes, range.max().or(range.min()).map(ToOwned::to_owned))
     };

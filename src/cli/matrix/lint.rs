@@ -5,8 +5,8 @@ mod charts;
 use super::super::args::Lint as Args;
 use super::super::output::document;
 use super::super::{Answer, CliError, Exit, style};
-use super::{bytes, index, not_text};
-use crate::fetch::{Store, embedded, index_file};
+use super::{bytes, embedded_index, not_text};
+use crate::fetch::{MatrixSource, embedded, index_file};
 use crate::matrix::lint::{Finding, lint};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -15,10 +15,10 @@ pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
     let file = args.file.as_deref().map(index_file);
     let (name, bytes) = match &file {
         Some(file) => (file.display().to_string(), bytes(file)?),
-        None => (Store::Embedded.to_string(), embedded::index().to_vec()),
+        None => (MatrixSource::Embedded.to_string(), embedded::index().to_vec()),
     };
     let text = String::from_utf8(bytes).map_err(|_| not_text(&name))?;
-    let mut report = lint(&text, &index(&Store::Embedded).await?);
+    let mut report = lint(&text, &embedded_index()?);
     let folder = file.as_deref().map(|file| file.parent().unwrap_or(Path::new(".")));
     let checked = charts::check(folder, &mut report).await;
     let findings = report.located(&text);

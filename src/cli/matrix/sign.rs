@@ -5,7 +5,7 @@ use super::super::doctor::password::secret;
 use super::super::output::document;
 use super::super::{Answer, CliError, Exit, save, style};
 use super::bytes;
-use crate::fetch::{KeyStore, Store, index_file};
+use crate::fetch::{Access, KeyStore, MatrixSource, index_file};
 use crate::signature::{Form, PrivateKey};
 use crate::types::{Digest, shell_word};
 use serde_json::json;
@@ -43,14 +43,14 @@ pub(super) fn sign(args: &Sign) -> Result<Answer, CliError> {
 }
 
 pub(super) async fn verify(args: &Verify) -> Result<Answer, CliError> {
-    let (store, signed) = (Store::Local(args.file.clone()), index_file(&args.file));
+    let (store, signed) = (MatrixSource::Local(args.file.clone()), index_file(&args.file));
     let name = signed.display().to_string();
     let keys = KeyStore(args.keys.clone())
         .keys()
         .map_err(|error| CliError::of(Exit::Usage, &error))?;
-    let content = bytes(&signed)?;
-    let signature = store.signature().await.map_err(|error| CliError::of(Exit::Refused, &error))?;
-    let signer = keys.verify(&content, signature.as_deref()).map_err(|error| {
+    let look = store.look(&Access::default(), None).await;
+    let found = look.map_err(|error| CliError::of(Exit::Refused, &error))?.signed;
+    let signer = keys.verify(&found.index, found.signature.as_deref()).map_err(|error| {
         let told = CliError::of(Exit::Refused, &error);
         CliError {
             what: format!("{}: {}", shell_word(&name), told.what),
@@ -62,7 +62,7 @@ pub(super) async fn verify(args: &Verify) -> Result<Answer, CliError> {
         || {
             document(
                 "MatrixVerify",
-                json!({"file": name, "digest": Digest::of(&content).to_string(), "signer": signer.to_string()}),
+                json!({"file": name, "digest": Digest::of(&found.index).to_string(), "signer": signer.to_string()}),
             )
         },
         || format!("{} {name} is signed by the key {signer}\n", style::good("✓")),

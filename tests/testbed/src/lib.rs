@@ -5,6 +5,7 @@
 //! * [`soap`]: a proxy in front of it, for what it is too kind to do.
 //! * [`NodeAgent`]: runs the real vSphere cloud provider for its pods, registers the CSI driver on nodes, and runs containers of images.
 //! * [`AuditLog`]: what was asked of the API server.
+//! * [`WebServer`]: files behind TLS, and everything that a server can do wrong.
 //! * [`Proxy`]: numbers the writes of a client and makes its requests fail.
 //! * [`Helm`]: the real one.
 //! * [`Binaries`]: builds all that from Go modules, once.
@@ -37,6 +38,7 @@ pub mod soap;
 mod stages;
 mod vcenter;
 mod wait;
+mod web;
 mod workdir;
 
 pub use agent::{ContainerRun, CpiRun, Isolation, NodeAgent};
@@ -58,3 +60,4 @@ pub use proxy::{Act, Call, Cut, Handled, Proxy};
 pub use stages::{NO_NETWORK, NO_NETWORK_SAYS, TROUBLE};
 pub use vcenter::{Logins, Vcenter, VcenterOptions, Vm};
 pub use wait::{PATIENCE, Probe, until};
+pub use web::{Asked, WebAnswer, WebServer};

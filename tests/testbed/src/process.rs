@@ -165,12 +165,13 @@ impl Process {
         Ok(all)
     }
 
-    /// The child's own process, if it runs: that of the group which is no shell of the keeper.
+    /// The child's own process, if it runs: that of the group which is no shell of the keeper. Only its name says so: what runs in a process
+    /// that must not be dumped is hidden even from its user.
     pub(crate) fn program(&self) -> Option<u32> {
-        let exe = |process: u32| std::fs::read_link(format!("/proc/{process}/exe")).ok();
-        let shell = exe(self.group())?;
+        let name = |process: u32| std::fs::read_to_string(format!("/proc/{process}/comm")).ok();
+        let shell = name(self.group())?;
         let family = self.family().ok()?;
-        family.into_iter().find(|process| exe(*process).is_some_and(|exe| exe != shell))
+        family.into_iter().find(|process| name(*process).is_some_and(|name| name != shell))
     }
 
     /// How the child ended, if it has.

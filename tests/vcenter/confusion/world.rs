@@ -12,7 +12,7 @@ use vdo::api::{ConditionType, Reason, VsphereCloudConfig, VsphereCloudConfigSpec
 use vdo::drivers::{CPI, CSI};
 use vdo::facts::StoredCredentials;
 use vdo::facts::{Credentials, Node};
-use vdo::fetch::{Library, Store};
+use vdo::fetch::{Library, MatrixSource};
 use vdo::matrix::Index;
 use vdo::reconcile::ReconcileError;
 use vdo::reconcile::connection::{Inputs, Permission, inspect, known_index};
@@ -96,7 +96,7 @@ pub struct World {
 impl World {
     pub async fn start() -> Result<Self> {
         let vcenter = Vcenter::start(options()).await?;
-        let index = known_index(&Library::new(Store::Embedded)).await;
+        let index = known_index(&Library::new(MatrixSource::Embedded)).await;
         ensure!(index.is_some(), "there is no matrix");
         Ok(Self { vcenter, index })
     }

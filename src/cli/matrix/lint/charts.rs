@@ -2,7 +2,7 @@
 
 use super::super::super::error::sentence;
 use crate::chart::{self, Context};
-use crate::fetch::{FetchError, Store};
+use crate::fetch::{Access, FetchError, MatrixSource, embedded};
 use crate::matrix::lint::{Promise, Report};
 use serde_json::Value;
 use std::path::Path;
@@ -19,11 +19,11 @@ pub(super) async fn check(folder: Option<&Path>, report: &mut Report) -> Checked
     let mut checked = Checked::default();
     for promise in std::mem::take(&mut report.charts) {
         let mut found = match folder {
-            Some(folder) => Store::Local(folder.to_owned()).chart(&promise.chart).await,
-            None => Store::Embedded.chart(&promise.chart).await,
+            Some(folder) => MatrixSource::Local(folder.to_owned()).chart(&Access::default(), &promise.chart).await,
+            None => embedded::chart(&promise.chart),
         };
         if folder.is_some() && matches!(found, Err(FetchError::NotFound { .. })) {
-            found = Store::Embedded.chart(&promise.chart).await;
+            found = embedded::chart(&promise.chart);
         }
         let problems = match found {
             Ok(bytes) => contents(&promise, &bytes),

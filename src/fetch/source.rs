@@ -1,0 +1,129 @@
+//! Where a matrix and its charts are: one text, as a flag and the status have it.
+
+use super::web::Web;
+use super::{Access, FetchError, Look, Signed, directory, embedded};
+use crate::types::ChartRef;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// A place that holds a matrix index and charts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MatrixSource {
+    /// The binary itself.
+    Embedded,
+    /// An index file, or a folder with `index.yaml`; the charts are beside it, at the relative locations that the index names.
+    Local(PathBuf),
+    /// An index on a web server. Charts are at locations relative to it, or at addresses of their own.
+    Web(Web),
+}
+
+impl fmt::Display for MatrixSource {
+    /// `embedded`, the path or the address: the word that status shows as the source of the matrix.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Embedded => f.write_str("embedded"),
+            Self::Local(path) => path.display().fmt(f),
+            Self::Web(web) => web.fmt(f),
+        }
+    }
+}
+
+impl FromStr for MatrixSource {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
+        match scheme {
+            "" if text.is_empty() => Err("no source is named".into()),
+            "" if text == "embedded" => Ok(Self::Embedded),
+            "" => Ok(Self::Local(text.into())),
+            "file" => Ok(Self::Local(rest.into())),
+            "https" => Web::at(text).map(Self::Web),
+            other => Err(format!("{other}:// is no source of a matrix; write embedded, a path, or an address with https://")),
+        }
+    }
+}
+
+impl MatrixSource {
+    /// Whether it is asked from time to time, and not at every look.
+    #[must_use]
+    pub fn is_polled(&self) -> bool {
+        matches!(self, Self::Web(_))
+    }
+
+    /// The index as it is now, with its signature. Nothing vouches for them yet: signature and version are the caller's to check.
+    /// `known` is what the last look found; a web server then only says whether that is still so.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn look(&self, access: &Access, known: Option<&Look>) -> Result<Look, FetchError> {
+        let signed = match self {
+            Self::Embedded => Signed {
+                index: embedded::index().to_vec(),
+                signature: None,
+            },
+            Self::Local(path) => Signed {
+                index: directory::index(path)?,
+                signature: directory::signature(path)?,
+            },
+            Self::Web(web) => {
+                let looked = web.look(access, known).await;
+                return looked.map_err(|error| FetchError::Index(Box::new(error)));
+            }
+        };
+        Ok(Look::at(signed))
+    }
+
+    /// The bytes of a chart package, with the digest the reference asks for. A chart that is in the binary comes from there: its digest
+    /// says that it is the same.
+    ///
+    /// # Errors
+    /// When the chart is not there or its bytes are others than promised.
+    pub async fn chart(&self, access: &Access, chart: &ChartRef) -> Result<Vec<u8>, FetchError> {
+        match self {
+            Self::Embedded => embedded::chart(chart),
+            Self::Local(path) => directory::chart(path, chart),
+            Self::Web(web) => match embedded::chart(chart) {
+                Ok(bytes) => Ok(bytes),
+                Err(_) => web.chart(access, chart).await,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn source_text_is_read_and_shown_again() {
+        for text in [
+            "embedded",
+            "matrix-index",
+            "/etc/vdo/index.yaml",
+            "https://vdo.example.com/matrix/index.yaml",
+            "https://vdo.example.com:8443/index.json?v=1",
+        ] {
+            let source: MatrixSource = text.parse().expect(text);
+            assert_eq!(source.to_string(), text);
+            assert_eq!(source.is_polled(), text.starts_with("https"));
+        }
+        assert_eq!("file:///etc/vdo".parse(), Ok(MatrixSource::Local("/etc/vdo".into())));
+    }
+
+    #[test]
+    fn source_of_unknown_kind_is_rejected() {
+        for (text, said) in [
+            ("", "no source is named"),
+            ("http://vdo.example.com/index.yaml", "http:// is no source"),
+            ("ftp://vdo.example.com/index.yaml", "ftp:// is no source"),
+            ("https://", "is no address"),
+            ("https://user:secret@vdo.example.com/index.yaml", "credentials"),
+            ("https://vdo.example.com/index.yaml#part", "without #"),
+        ] {
+            let error = text.parse::<MatrixSource>().expect_err(text);
+            assert!(error.contains(said) && !error.contains("secret"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Each attack by its name. Whatever is tried, the last good index stays, and the reason is given.
+
+use super::{INDEX, Publisher, Site, index, package, told};
+use anyhow::{Context as _, Result};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use vdo::fetch::{Floor, Library, Records};
+use vdo::matrix::{Kept, UpdatePolicy};
+use vdo::types::{ChartRef, Digest};
+use vdo_testbed::WebAnswer;
+
+/// A site whose index of version 7 is signed by a key that its client trusts, and was used.
+async fn signed() -> Result<(Site, Publisher, Library)> {
+    let (site, key) = (Site::start().await?, Publisher::new()?);
+    site.publish(&index(7), &key)?;
+    let library = site.library(Some(site.trust(&[&key])?));
+    let (_, edition) = site.look(&library).await;
+    assert_eq!(edition?.signer.map(|signer| signer.to_string()), Some(key.fingerprint()));
+    Ok((site, key, library))
+}
+
+/// Asks again: version 7 stays, for this reason and with these words.
+async fn refused(site: &Site, library: &Library, reason: &str, said: &str) -> Result<()> {
+    let (_, edition) = site.look(library).await;
+    let edition = edition?;
+    assert_eq!(edition.index.version, 7, "another index is used");
+    let problem = edition.problem.with_context(|| format!("{said}: no problem"))?;
+    assert_eq!(problem.reason.as_str(), reason, "{}", problem.message);
+    assert!(problem.message.contains(said), "{said}: {}", problem.message);
+    Ok(())
+}
+
+#[tokio::test]
+async fn attack_arbitrary_software_is_refused() -> Result<()> {
+    let (site, _, library) = signed().await?;
+    let own = Publisher::new()?;
+    site.server.put(INDEX, index(8));
+    refused(&site, &library, "MatrixNotTrusted", "changed after it was signed").await?;
+    site.publish(&index(8), &own)?;
+    refused(&site, &library, "MatrixNotTrusted", "trusted key").await?;
+    site.server.remove(&format!("{INDEX}.sig"));
+    refused(&site, &library, "MatrixNotTrusted", "not signed").await?;
+    // A chart with other bytes than the index promises is not opened, wherever it is.
+    let bytes = package()?;
+    site.server.put("/matrix/charts/one.tgz", bytes.clone());
+    let chart = ChartRef {
+        urls: vec!["charts/one.tgz".into()],
+        digest: Digest::of(b"another"),
+    };
+    let error = library.chart(&chart).await.err().context("it was opened")?;
+    assert!(told(&error).starts_with("DigestMismatch"), "{}", told(&error));
+    Ok(())
+}
+
+#[tokio::test]
+async fn attack_rollback_is_refused_also_after_a_restart_and_without_records() -> Result<()> {
+    let (site, key, library) = signed().await?;
+    site.publish(&index(6), &key)?;
+    refused(&site, &library, "MatrixRolledBack", "version 6 is lower than 7").await?;
+    // An operator that has just started knows what was used by the status and the inventory; either is enough.
+    let floor = Floor {
+        source: library.to_string(),
+        version: 7,
+        signer: Some(key.fingerprint()),
+    };
+    let kept = {
+        let text = index(7);
+        let signature = key.sign(text.as_bytes())?;
+        let identity = (library.to_string(), 7, Some(key.fingerprint()));
+        Arc::new(Kept::of(identity, (text.as_bytes(), Some(signature.as_bytes())), [].into()))
+    };
+    let restarted = site.library(Some(site.trust(&[&key])?));
+    restarted.poll().await;
+    let only_status = Records {
+        floors: vec![floor.clone()],
+        ..Records::default()
+    };
+    let error = restarted.index(&only_status).await.err().context("it was used")?;
+    assert!(told(&error).starts_with("MatrixRolledBack") && told(&error).contains("accept-matrix-version=6"), "{}", told(&error));
+    let both = Records {
+        kept: Some(kept),
+        ..only_status.clone()
+    };
+    let edition = restarted.index(&both).await?;
+    assert_eq!((edition.index.version, edition.problem.map(|problem| problem.reason.as_str())), (7, Some("MatrixRolledBack")));
+    // A person may accept exactly this version.
+    let pardoned = |version| Records {
+        pardoned: Some(version),
+        ..both.clone()
+    };
+    assert!(restarted.index(&pardoned(5)).await?.problem.is_some());
+    let edition = restarted.index(&pardoned(6)).await?;
+    assert_eq!((edition.index.version, edition.problem), (6, None));
+    Ok(())
+}
+
+#[tokio::test]
+async fn attack_fast_forward_is_recovered_from_by_revoking_the_key() -> Result<()> {
+    let (site, stolen, library) = signed().await?;
+    site.publish(&index(u64::MAX), &stolen)?;
+    let (_, edition) = site.look(&library).await;
+    assert_eq!(edition?.index.version, u64::MAX, "a trusted key may count as it likes");
+    let new = Publisher::new()?;
+    site.trust(&[&new])?;
+    site.publish(&index(8), &new)?;
+    let (_, edition) = site.look(&library).await;
+    let edition = edition?;
+    assert_eq!((edition.index.version, edition.problem), (8, None));
+    // What was recorded under the stolen key counts no more, also after a restart.
+    let restarted = site.library(Some(site.trust(&[&new])?));
+    restarted.poll().await;
+    let records = Records {
+        floors: vec![Floor {
+            source: library.to_string(),
+            version: u64::MAX,
+            signer: Some(stolen.fingerprint()),
+        }],
+        ..Records::default()
+    };
+    assert_eq!(restarted.index(&records).await?.index.version, 8);
+    Ok(())
+}
+
+/// What a mirror holds back becomes stale by the date in the signed index, and a clock that is set back is noticed.
+#[tokio::test]
+async fn attack_freeze_ends_upgrades_when_the_index_expires_or_the_clock_is_set_back() -> Result<()> {
+    let (site, key, library) = signed().await?;
+    let dated = index(8).replace(
+        "\"drivers\"",
+        "\"generated\": \"2026-11-01T00:00:00Z\", \"expires\": \"2026-12-01T00:00:00Z\", \"drivers\"",
+    );
+    site.publish(&dated, &key)?;
+    let index = site.look(&library).await.1?.index;
+    for (now, frozen) in [
+        ("2026-11-02T00:00:00Z", false),
+        ("2026-12-02T00:00:00Z", true),
+        ("2020-01-01T00:00:00Z", true),
+    ] {
+        let policy = index.policy(UpdatePolicy::Latest, now.parse()?);
+        assert_eq!(policy == UpdatePolicy::Frozen, frozen, "{now}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn attack_mix_and_match_is_refused() -> Result<()> {
+    let (site, key, library) = signed().await?;
+    // The signature of one publication beside the index of another.
+    let old = key.sign(index(6).as_bytes())?;
+    site.publish(&index(8), &key)?;
+    site.server.put(&format!("{INDEX}.sig"), old);
+    refused(&site, &library, "MatrixNotTrusted", "changed after it was signed").await
+}
+
+#[tokio::test]
+async fn attack_endless_data_is_broken_off() -> Result<()> {
+    let (site, _, library) = signed().await?;
+    site.server.answer(|asked| match asked.path == INDEX {
+        true => WebAnswer::Endless,
+        false => WebAnswer::File,
+    });
+    refused(&site, &library, "MatrixUnreachable", "larger than 33554432 bytes").await?;
+    site.server.answer(|asked| match asked.path == INDEX {
+        true => WebAnswer::Bomb(200 << 20),
+        false => WebAnswer::File,
+    });
+    refused(&site, &library, "MatrixUnreachable", "larger than 33554432 bytes").await?;
+    let again = site.library(None);
+    site.server.answer(|asked| match asked.path == INDEX {
+        true => WebAnswer::File,
+        false => WebAnswer::Endless,
+    });
+    let polled = again.poll().await;
+    let problem = polled.problem.context("an endless signature")?;
+    assert!(problem.message.contains("larger than 65536 bytes"), "{}", problem.message);
+    Ok(())
+}
+
+#[tokio::test]
+async fn attack_slow_retrieval_is_broken_off() -> Result<()> {
+    let (site, _, library) = signed().await?;
+    for answer in [WebAnswer::Silence, WebAnswer::Trickle(Duration::from_millis(100))] {
+        site.server.put(INDEX, "#".repeat(1 << 20));
+        let start = Instant::now();
+        site.server.answer(move |_| answer.clone());
+        refused(&site, &library, "MatrixUnreachable", "too slowly").await?;
+        assert!(start.elapsed() < Duration::from_secs(60), "it was waited for {:?}", start.elapsed());
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn attack_broken_connection_is_refused() -> Result<()> {
+    let (site, key, library) = signed().await?;
+    site.publish(&index(8), &key)?;
+    site.server.answer(|_| WebAnswer::Cut);
+    refused(&site, &library, "MatrixUnreachable", "did not answer properly").await
+}
+
+/// An index that is not signed cannot bring in a driver that nothing asks for, nor need one.
+#[tokio::test]
+async fn attack_extraneous_dependencies_is_refused() -> Result<()> {
+    let (site, _, library) = signed().await?;
+    let text = String::from_utf8(vdo::fetch::embedded::index().to_vec())?;
+    let needs = text.replacen("requires: []", "requires: [{driver: malware}]", 1);
+    site.server.put(INDEX, needs);
+    refused(&site, &library, "MatrixNotTrusted", "changed after it was signed").await
+}
+
+/// A mirror has only what the publisher has signed, or nothing.
+#[tokio::test]
+async fn attack_malicious_mirror_cannot_change_a_chart() -> Result<()> {
+    let (site, _, library) = signed().await?;
+    let mirror = Site::start().await?;
+    site.credential("ca.crt", &(site.server.authority().pem() + &mirror.server.authority().pem()))?;
+    let (good, mut bad) = (package()?, package()?);
+    bad.extend(b"more");
+    mirror.server.put("/one.tgz", bad);
+    site.server.put("/matrix/charts/one.tgz", good.clone());
+    let chart = ChartRef {
+        urls: vec![mirror.server.url("/one.tgz"), "charts/one.tgz".into()],
+        digest: Digest::of(&good),
+    };
+    library.chart(&chart).await?;
+    assert_eq!(mirror.server.asked().len(), 1, "the mirror was asked first");
+    Ok(())
+}
+
+/// What is signed is a chart by its digest, so another driver's chart under its name is another digest.
+#[tokio::test]
+async fn attack_wrong_software_is_refused() -> Result<()> {
+    let (site, _, library) = signed().await?;
+    let (wanted, other) = (package()?, vdo::fetch::embedded::sources().remove(vdo::drivers::CSI).context("a source")?);
+    let version = other.versions().last().context("a version")?.clone();
+    site.server.put("/matrix/charts/one.tgz", vdo::chart::package(&other, &version)?);
+    let chart = ChartRef {
+        urls: vec!["charts/one.tgz".into()],
+        digest: Digest::of(&wanted),
+    };
+    let error = library.chart(&chart).await.err().context("it was opened")?;
+    assert!(told(&error).starts_with("DigestMismatch"), "{}", told(&error));
+    Ok(())
+}
+
+#[tokio::test]
+async fn attack_key_compromise_ends_with_the_revocation_of_the_key() -> Result<()> {
+    let (site, stolen, library) = signed().await?;
+    let new = Publisher::new()?;
+    // Both are trusted while publishers change keys; then only the new one.
+    site.trust(&[&stolen, &new])?;
+    assert_eq!(site.look(&library).await.1?.problem, None);
+    site.trust(&[&new])?;
+    refused(&site, &library, "MatrixNotTrusted", "trusted key").await?;
+    // The same index, signed anew: nothing of its bytes changes, and the server says so.
+    site.server.put(&format!("{INDEX}.sig"), new.sign(index(7).as_bytes())?);
+    let (polled, edition) = site.look(&library).await;
+    let edition = edition?;
+    assert_eq!((polled.problem, edition.problem), (None, None));
+    assert_eq!(edition.signer.map(|signer| signer.to_string()), Some(new.fingerprint()));
+    site.publish(&index(8), &stolen)?;
+    refused(&site, &library, "MatrixNotTrusted", "trusted key").await
+}
+
+#[tokio::test]
+async fn attack_signature_over_different_bytes_is_refused() -> Result<()> {
+    let (site, key, library) = signed().await?;
+    let text = index(8);
+    let signature = key.sign(text.as_bytes())?;
+    for changed in [
+        text.replace('\n', "\r\n"),
+        format!("\u{feff}{text}"),
+        format!("{text}\n"),
+        text.trim_end().to_owned(),
+        text.replace("\"version\": 8", "\"version\": 8, \"version\": 9"),
+        text.replace("\"drivers\": {}", "\"a\": &a {}, \"drivers\": *a"),
+    ] {
+        site.server.put(INDEX, changed);
+        site.server.put(&format!("{INDEX}.sig"), signature.clone());
+        refused(&site, &library, "MatrixNotTrusted", "changed after it was signed").await?;
+    }
+    Ok(())
+}
