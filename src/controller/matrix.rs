@@ -15,7 +15,13 @@ const FIRST: Duration = Duration::from_secs(30);
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Asks as long as it is polled. `asked` changes when a person wants it to be asked now.
-pub(super) async fn follow(library: &Library, fence: &Fence, interval: Duration, mut asked: watch::Receiver<Option<String>>, changed: impl Fn()) {
+pub(super) async fn follow(
+    library: &Library,
+    fence: &Fence,
+    interval: Duration,
+    mut asked: watch::Receiver<Option<String>>,
+    changed: impl Fn(),
+) {
     if !library.is_polled() {
         return std::future::pending().await;
     }
@@ -51,7 +57,9 @@ pub(super) async fn follow(library: &Library, fence: &Fence, interval: Duration,
 fn pause(interval: Duration, failures: u32, wait: Option<Duration>, chance: f64) -> Duration {
     let own = match failures {
         0 => interval.mul_f64(0.9 + 0.2 * chance),
-        _ => interval.min(FIRST * 2_u32.saturating_pow(failures - 1).min(1 << 16)).mul_f64(0.8 + 0.4 * chance),
+        _ => interval
+            .min(FIRST * 2_u32.saturating_pow(failures - 1).min(1 << 16))
+            .mul_f64(0.8 + 0.4 * chance),
     };
     own.max(wait.unwrap_or_default().min(LONGEST))
 }
@@ -77,7 +85,11 @@ mod tests {
             (HOUR, 1, Some(400 * 24 * HOUR), 0.5, 24 * HOUR),
         ] {
             let found = pause(Duration::from_secs(interval), failures, wait.map(Duration::from_secs), chance);
-            assert_eq!(found.as_secs_f64().round() as u64, expected, "{interval} {failures} {wait:?} {chance}");
+            assert_eq!(
+                found.as_secs_f64().round() as u64,
+                expected,
+                "{interval} {failures} {wait:?} {chance}"
+            );
         }
     }
 }

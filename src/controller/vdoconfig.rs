@@ -25,7 +25,9 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
         return Ok(Action::await_change());
     }
     let asked = object.annotations().get(RECONCILE_AT).cloned();
-    context.asked.send_if_modified(|known| std::mem::replace(known, asked.clone()) != asked);
+    context
+        .asked
+        .send_if_modified(|known| std::mem::replace(known, asked.clone()) != asked);
     let started = Instant::now();
     let uid = object.uid().unwrap_or_default();
     let mut memory = context.memory.config(&uid);

@@ -70,7 +70,11 @@ impl Access {
             (None, None, Some(token)) => format!("Bearer {token}"),
             (Some(_), None, None) => return Err(wrong("there is a username, and no password")),
             (None, Some(_), None) => return Err(wrong("there is a password, and no username")),
-            (_, _, Some(_)) => return Err(wrong("there are a bearerToken and a username or password; only one of them can be sent")),
+            (_, _, Some(_)) => {
+                return Err(wrong(
+                    "there are a bearerToken and a username or password; only one of them can be sent",
+                ));
+            }
         };
         match value.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
             true => Ok(Some(Secret::new(value))),
@@ -99,7 +103,9 @@ impl Access {
             }
             None => {
                 let verifier = rustls_platform_verifier::Verifier::new(provider).map_err(|error| {
-                    wrong(format!("this machine has no certificate authorities ({error}), and ca.crt names none"))
+                    wrong(format!(
+                        "this machine has no certificate authorities ({error}), and ca.crt names none"
+                    ))
                 })?;
                 builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
             }
@@ -108,7 +114,8 @@ impl Access {
             _ if !own => Ok(builder.with_no_client_auth()),
             (None, None) => Ok(builder.with_no_client_auth()),
             (Some(chain), Some(key)) => {
-                let key = PrivateKeyDer::from_pem_slice(key.expose().as_bytes()).map_err(|_| wrong("tls.key is no private key in PEM form"))?;
+                let key =
+                    PrivateKeyDer::from_pem_slice(key.expose().as_bytes()).map_err(|_| wrong("tls.key is no private key in PEM form"))?;
                 let identity = builder.with_client_auth_cert(certificates("tls.crt", chain.expose())?, key);
                 identity.map_err(|error| wrong(format!("tls.crt and tls.key cannot be used: {error}")))
             }
@@ -146,7 +153,10 @@ mod tests {
             (&[("password", "p4ss")], Err("no username")),
             (&[("username", "a:b"), ("password", "p4ss")], Err("colon")),
             (&[("bearerToken", "t0\nken")], Err("no header")),
-            (&[("username", "u"), ("password", "p4ss"), ("bearerToken", "t0ken")], Err("only one")),
+            (
+                &[("username", "u"), ("password", "p4ss"), ("bearerToken", "t0ken")],
+                Err("only one"),
+            ),
         ] {
             match (access(values).authorization(), expected) {
                 (Ok(found), Ok(expected)) => assert_eq!(found.as_ref().map(Secret::expose), expected),
@@ -168,13 +178,18 @@ mod tests {
             (&[("ca.crt", "nothing")][..], "ca.crt holds no certificate"),
             (&[("ca.crt", &*cert), ("tls.crt", &cert)], "no tls.key"),
             (&[("ca.crt", &*cert), ("tls.key", &key)], "no tls.crt"),
-            (&[("ca.crt", &*cert), ("tls.crt", &cert), ("tls.key", "nothing")], "tls.key is no private key"),
+            (
+                &[("ca.crt", &*cert), ("tls.crt", &cert), ("tls.key", "nothing")],
+                "tls.key is no private key",
+            ),
             (&[("ca.crt", &*cert), ("tls.crt", &cert), ("tls.key", &other)], "cannot be used"),
         ] {
             let error = access(values).tls(true).expect_err(said).to_string();
             assert!(error.contains(said), "{error}");
         }
-        access(&[("ca.crt", &cert), ("tls.crt", &cert), ("tls.key", &key)]).tls(true).expect("all of it");
+        access(&[("ca.crt", &cert), ("tls.crt", &cert), ("tls.key", &key)])
+            .tls(true)
+            .expect("all of it");
     }
 
     #[test]

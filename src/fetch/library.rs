@@ -211,7 +211,10 @@ impl Library {
             Err(error) => Err(error),
         };
         let mut state = lock(&self.state);
-        let before = (state.look.as_ref().map(|look| look.signed.clone()), state.failed.as_ref().map(|error| chain(&**error)));
+        let before = (
+            state.look.as_ref().map(|look| look.signed.clone()),
+            state.failed.as_ref().map(|error| chain(&**error)),
+        );
         let (problem, wait) = match looked {
             Ok(look) => {
                 let (problem, wait) = (self.verify(&look.signed).err().map(LibraryError::from), look.good_for);
@@ -226,7 +229,10 @@ impl Library {
                 (Some(LibraryError::Fetch(error)), wait)
             }
         };
-        let after = (state.look.as_ref().map(|look| look.signed.clone()), state.failed.as_ref().map(|error| chain(&**error)));
+        let after = (
+            state.look.as_ref().map(|look| look.signed.clone()),
+            state.failed.as_ref().map(|error| chain(&**error)),
+        );
         Polled {
             news: before != after,
             problem: problem.as_ref().map(Problem::from),
@@ -316,7 +322,10 @@ impl Library {
         };
         if !self.is_embedded() {
             let keys = self.keys()?;
-            let is_trusted = |key: &str| keys.as_ref().is_none_or(|keys| keys.fingerprints().any(|known| known.to_string() == key));
+            let is_trusted = |key: &str| {
+                keys.as_ref()
+                    .is_none_or(|keys| keys.fingerprints().any(|known| known.to_string() == key))
+            };
             let source = self.to_string();
             let used = known.map(|known| Floor {
                 source: source.clone(),
@@ -353,7 +362,10 @@ impl Library {
         if let Some(known) = lock(&self.charts).get(&wanted.digest) {
             return Ok(known.chart.clone());
         }
-        let kept = lock(&self.state).kept.as_ref().and_then(|kept| kept.charts.get(&wanted.digest).cloned());
+        let kept = lock(&self.state)
+            .kept
+            .as_ref()
+            .and_then(|kept| kept.charts.get(&wanted.digest).cloned());
         let bytes = match kept.filter(|bytes| Digest::of(bytes) == wanted.digest) {
             Some(bytes) => bytes,
             None => self.source.chart(&self.access()?, wanted).await?,
@@ -431,7 +443,12 @@ mod tests {
             "and is not hidden"
         );
         std::fs::remove_file(folder.path().join("index.yaml"))?;
-        let problem = library.index(&Records::default()).await?.problem.map(|problem| problem.message).unwrap_or_default();
+        let problem = library
+            .index(&Records::default())
+            .await?
+            .problem
+            .map(|problem| problem.message)
+            .unwrap_or_default();
         assert!(problem.contains("index.yaml"), "{problem}");
         indexed(folder.path(), 3);
         let third = library.index(&Records::default()).await?;
@@ -444,7 +461,10 @@ mod tests {
         let folder = tempfile::tempdir()?;
         indexed(folder.path(), 0);
         let fresh = Library::new(MatrixSource::Local(folder.path().join("nothing.yaml")));
-        assert!(fresh.index(&Records::default()).await.is_err(), "without one before there is nothing to keep");
+        assert!(
+            fresh.index(&Records::default()).await.is_err(),
+            "without one before there is nothing to keep"
+        );
         Ok(())
     }
 

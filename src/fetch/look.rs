@@ -49,7 +49,11 @@ pub(super) fn good_for(cache_control: &str) -> Option<Duration> {
     if directives().any(|directive| directive == "no-cache" || directive == "no-store") {
         return None;
     }
-    let age = directives().find_map(|directive| directive.strip_prefix("max-age=").and_then(|age| age.trim_matches('"').parse().ok()))?;
+    let age = directives().find_map(|directive| {
+        directive
+            .strip_prefix("max-age=")
+            .and_then(|age| age.trim_matches('"').parse().ok())
+    })?;
     Some(Duration::from_secs(age))
 }
 

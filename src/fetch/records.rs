@@ -69,7 +69,12 @@ mod tests {
             (vec![floor("s", 7, None), floor("s", 9, None)], 8, None, Some(9)),
             (vec![floor("other", 9, None)], 6, None, None),
             (vec![floor("s", 9, Some("trusted"))], 6, None, Some(9)),
-            (vec![floor("s", u64::MAX, Some("revoked")), floor("s", 5, Some("trusted"))], 6, None, None),
+            (
+                vec![floor("s", u64::MAX, Some("revoked")), floor("s", 5, Some("trusted"))],
+                6,
+                None,
+                None,
+            ),
             (vec![floor("s", 9, None)], 6, Some(6), None),
             (vec![floor("s", 9, None)], 5, Some(6), Some(9)),
         ] {

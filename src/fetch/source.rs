@@ -40,7 +40,9 @@ impl FromStr for MatrixSource {
             "" => Ok(Self::Local(text.into())),
             "file" => Ok(Self::Local(rest.into())),
             "https" => Web::at(text).map(Self::Web),
-            other => Err(format!("{other}:// is no source of a matrix; write embedded, a path, or an address with https://")),
+            other => Err(format!(
+                "{other}:// is no source of a matrix; write embedded, a path, or an address with https://"
+            )),
         }
     }
 }

@@ -9,8 +9,8 @@ use crate::signature::Form;
 use crate::types::{ChartRef, Remedy};
 use flate2::read::MultiGzDecoder;
 use reqwest::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH,
-    LAST_MODIFIED, LOCATION, RETRY_AFTER,
+    ACCEPT_ENCODING, AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE,
+    IF_NONE_MATCH, LAST_MODIFIED, LOCATION, RETRY_AFTER,
 };
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Client, Response, StatusCode, Url};
@@ -121,7 +121,9 @@ impl Remedy for WebError {
                 _ => "Look into the log of the server; it is asked again.".into(),
             },
             Self::Redirect(_) => "Name the address that it leads to, if you trust it.".into(),
-            Self::TooLarge { .. } | Self::TooSlow { .. } | Self::Damaged => "Check that the server is the right one; it is asked again.".into(),
+            Self::TooLarge { .. } | Self::TooSlow { .. } | Self::Damaged => {
+                "Check that the server is the right one; it is asked again.".into()
+            }
         })
     }
 }
@@ -152,13 +154,22 @@ impl Web {
         let answer = server.get(&self.url, INDEX_LIMIT, validators).await?;
         let (index, validators, good_for) = match (answer, known) {
             (Answer::Same { good_for }, Some(known)) => {
-                return Ok(Look {
-                    good_for,
-                    ..known.clone()
-                });
+                return Ok(Look { good_for, ..known.clone() });
             }
-            (Answer::Same { .. }, None) => return Err(self.failed(&self.url, WebError::Asked("the server says that what we do not have is unchanged".into()))),
-            (Answer::New { bytes, validators, good_for }, _) => (bytes, validators, good_for),
+            (Answer::Same { .. }, None) => {
+                return Err(self.failed(
+                    &self.url,
+                    WebError::Asked("the server says that what we do not have is unchanged".into()),
+                ));
+            }
+            (
+                Answer::New {
+                    bytes,
+                    validators,
+                    good_for,
+                },
+                _,
+            ) => (bytes, validators, good_for),
         };
         Ok(Look {
             signed: Arc::new(Signed {
@@ -178,7 +189,8 @@ impl Web {
             match server.get(&url, SMALL_LIMIT, None).await {
                 Ok(Answer::New { bytes, .. }) => return Ok(Some(bytes)),
                 Ok(Answer::Same { .. }) => {}
-                Err(FetchError::Web { source, .. }) if matches!(&*source, WebError::Status { code, .. } if *code == StatusCode::NOT_FOUND) => {}
+                Err(FetchError::Web { source, .. }) if matches!(&*source, WebError::Status { code, .. } if *code == StatusCode::NOT_FOUND) =>
+                    {}
                 Err(error) => return Err(error),
             }
         }
@@ -250,7 +262,8 @@ impl<'a> Server<'a> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         if let Some(value) = access.authorization()?.filter(|_| own) {
-            let mut value = HeaderValue::from_str(value.expose()).map_err(|_| WebError::Asked("the credentials fit into no header".into()))?;
+            let mut value =
+                HeaderValue::from_str(value.expose()).map_err(|_| WebError::Asked("the credentials fit into no header".into()))?;
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
@@ -282,7 +295,13 @@ impl<'a> Server<'a> {
         }
         let mut clock = Clock::start();
         let response = clock.within(request.send()).await??;
-        let text = |name: HeaderName| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let text = |name: HeaderName| {
+            response
+                .headers()
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+                .map(str::to_owned)
+        };
         let good_for = text(CACHE_CONTROL).as_deref().and_then(good_for);
         let validators = Validators {
             etag: text(ETAG),
@@ -306,12 +325,21 @@ impl<'a> Server<'a> {
             }
             .into()),
             code => {
-                let wait = text(RETRY_AFTER).and_then(|value| retry_after(&value, jiff::Timestamp::now()));
-                let told = clock.read(response, SMALL_LIMIT).await.map(|body| first_words(&body)).unwrap_or_default();
+                let wait = text(RETRY_AFTER).and_then(|value| retry_after(&value, now()));
+                let told = clock
+                    .read(response, SMALL_LIMIT)
+                    .await
+                    .map(|body| first_words(&body))
+                    .unwrap_or_default();
                 Err(WebError::Status { code, told, wait })
             }
         }
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the clock enters here, for a date in Retry-After")]
+fn now() -> jiff::Timestamp {
+    jiff::Timestamp::now()
 }
 
 /// How much time is left for an answer: the more has come, the more.
@@ -389,7 +417,11 @@ impl From<reqwest::Error> for WebError {
 /// What happened, without the address, which is named already.
 fn chain(error: reqwest::Error) -> String {
     let error = error.without_url();
-    let what = if error.is_connect() { "it cannot be reached" } else { "it did not answer properly" };
+    let what = if error.is_connect() {
+        "it cannot be reached"
+    } else {
+        "it did not answer properly"
+    };
     let mut text = what.to_owned();
     let mut cause = std::error::Error::source(&error);
     while let Some(this) = cause {

@@ -31,7 +31,14 @@ pub struct Kept {
 
 impl std::fmt::Debug for Kept {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Kept({} {} {}, {} charts)", self.source, self.version, self.digest, self.charts.len())
+        write!(
+            f,
+            "Kept({} {} {}, {} charts)",
+            self.source,
+            self.version,
+            self.digest,
+            self.charts.len()
+        )
     }
 }
 
@@ -105,7 +112,11 @@ impl Kept {
             signer: self.signer.clone(),
             signature: self.signature.as_ref().map(text),
             index: self.packed.as_ref().map(text),
-            charts: self.charts.iter().map(|(digest, bytes)| (digest.to_string(), text(bytes))).collect(),
+            charts: self
+                .charts
+                .iter()
+                .map(|(digest, bytes)| (digest.to_string(), text(bytes)))
+                .collect(),
         };
         serde_json::to_string(&stored).unwrap_or_default()
     }
@@ -115,7 +126,10 @@ impl Kept {
     pub fn parse(text: &str) -> Option<Self> {
         let stored: Stored = serde_json::from_str(text).ok()?;
         let bytes = |text: String| STANDARD.decode(text).ok();
-        let charts = stored.charts.into_iter().filter_map(|(digest, text)| Some((digest.parse::<Digest>().ok()?, bytes(text)?)));
+        let charts = stored
+            .charts
+            .into_iter()
+            .filter_map(|(digest, text)| Some((digest.parse::<Digest>().ok()?, bytes(text)?)));
         Some(Self {
             source: stored.source,
             version: stored.version,
@@ -134,7 +148,11 @@ mod tests {
 
     fn kept(index: &[u8], charts: &[Vec<u8>]) -> Kept {
         let charts = charts.iter().map(|bytes| (Digest::of(bytes), bytes.clone())).collect();
-        Kept::of(("https://a.test/index.yaml".into(), 7, Some("sha256:0".into())), (index, Some(b"signature")), charts)
+        Kept::of(
+            ("https://a.test/index.yaml".into(), 7, Some("sha256:0".into())),
+            (index, Some(b"signature")),
+            charts,
+        )
     }
 
     #[test]
@@ -150,10 +168,17 @@ mod tests {
     fn kept_matrix_with_changed_bytes_has_none() {
         let (one, other) = (kept(b"drivers: {}", &[vec![1; 9]]), kept(b"drivers: []", &[vec![2; 9]]));
         let mixed = one.stored().replace(&one.digest.to_string(), &other.digest.to_string());
-        assert_eq!(Kept::parse(&mixed).expect("readable").index(), None, "another index under this digest");
+        assert_eq!(
+            Kept::parse(&mixed).expect("readable").index(),
+            None,
+            "another index under this digest"
+        );
         let chart = |kept: &Kept| kept.charts.keys().next().expect("a chart").to_string();
         let mixed = one.stored().replace(&chart(&one), &chart(&other));
-        assert!(Kept::parse(&mixed).expect("readable").charts.is_empty(), "another chart under this digest");
+        assert!(
+            Kept::parse(&mixed).expect("readable").charts.is_empty(),
+            "another chart under this digest"
+        );
         assert_eq!(Kept::parse("nothing"), None);
     }
 

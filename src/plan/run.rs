@@ -108,7 +108,12 @@ impl Plan {
         if inventory.approved.as_deref() != input.approved {
             inventory.to_mut().approved = input.approved.map(str::to_owned);
         }
-        if let Some(matrix) = input.record.matrix.as_ref().filter(|matrix| inventory.matrix.as_ref() != Some(matrix)) {
+        if let Some(matrix) = input
+            .record
+            .matrix
+            .as_ref()
+            .filter(|matrix| inventory.matrix.as_ref() != Some(matrix))
+        {
             inventory.to_mut().matrix = Some(matrix.clone());
         }
         let (rows, _) = rows(input, input.desired);

@@ -73,7 +73,10 @@ fn records(config: &VDOConfig, inventory: &Inventory) -> Records {
     Records {
         floors: told.into_iter().chain(stored).collect(),
         kept: kept.cloned(),
-        pardoned: config.annotations().get(ACCEPT_MATRIX_VERSION).and_then(|version| version.trim().parse().ok()),
+        pardoned: config
+            .annotations()
+            .get(ACCEPT_MATRIX_VERSION)
+            .and_then(|version| version.trim().parse().ok()),
     }
 }
 

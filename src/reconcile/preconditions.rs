@@ -358,7 +358,13 @@ mod tests {
             (edition(end, None), false, bad, false, Some(Reason::MatrixExpired)),
             (edition(None, None), false, "2099-01-01T00:00:00Z", true, None),
             // The clock was set back, so that an old index seems to be good.
-            (edition(end, None), false, "2020-01-01T00:00:00Z", false, Some(Reason::MatrixExpired)),
+            (
+                edition(end, None),
+                false,
+                "2020-01-01T00:00:00Z",
+                false,
+                Some(Reason::MatrixExpired),
+            ),
             (edition(end, Some("line 7")), false, bad, false, Some(Reason::MatrixInvalid)),
             (edition(end, Some("line 7")), true, good, false, Some(Reason::MatrixInvalid)),
         ] {

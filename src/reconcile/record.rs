@@ -5,9 +5,9 @@ use super::desired::{Renders, Wanted};
 use super::rollback::Back;
 use crate::api::VDOConfig;
 use crate::drivers;
-use crate::plan::{About, Desired, Drawn, Inventory, Record};
 use crate::fetch::Library;
 use crate::matrix::Kept;
+use crate::plan::{About, Desired, Drawn, Inventory, Record};
 use crate::types::{Digest, DriverName, DriverVersion};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,9 @@ use std::sync::Arc;
 pub(super) fn kept_matrix(library: &Library, chosen: &Chosen, inventory: &Inventory) -> Option<Arc<Kept>> {
     let edition = chosen.edition.as_ref()?;
     let picks = chosen.resolution.picks.values().map(|pick| &pick.chart);
-    let charts: BTreeMap<Digest, Vec<u8>> = picks.filter_map(|chart| Some((chart.digest.clone(), library.packed(&chart.digest)?))).collect();
+    let charts: BTreeMap<Digest, Vec<u8>> = picks
+        .filter_map(|chart| Some((chart.digest.clone(), library.packed(&chart.digest)?)))
+        .collect();
     let source = library.to_string();
     let signer = edition.signer.as_ref().map(ToString::to_string);
     let is_same = |kept: &&Arc<Kept>| {

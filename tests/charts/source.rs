@@ -16,7 +16,9 @@ const INDEX: &str = "/matrix/index.yaml";
 
 /// An index with nothing but its version.
 pub fn index(version: u64) -> String {
-    format!("{{\"apiVersion\": \"vdo.vmware.com/matrix/v1\", \"kind\": \"CompatibilityMatrix\", \"version\": {version}, \"drivers\": {{}}}}\n")
+    format!(
+        "{{\"apiVersion\": \"vdo.vmware.com/matrix/v1\", \"kind\": \"CompatibilityMatrix\", \"version\": {version}, \"drivers\": {{}}}}\n"
+    )
 }
 
 /// A publisher's key.
@@ -101,7 +103,12 @@ impl Site {
 
 /// Everything that a person reads of an error.
 fn told(error: &LibraryError) -> String {
-    format!("{} {} {}", error.reason(), vdo::api::chain(error), error.remedy().unwrap_or_default())
+    format!(
+        "{} {} {}",
+        error.reason(),
+        vdo::api::chain(error),
+        error.remedy().unwrap_or_default()
+    )
 }
 
 #[tokio::test]
@@ -155,12 +162,30 @@ async fn web_server_that_cannot_be_used_is_named_and_last_good_index_stays() -> 
     let page = || "<html><body>Please log in</body></html>".to_owned();
     let to = |address: &str| vec![("location", address.to_owned())];
     for (status, headers, body, said, wait) in [
-        (401, vec![], "who are you?".to_owned(), "HTTP status 401 Unauthorized and says \"who are you?\"", None),
+        (
+            401,
+            vec![],
+            "who are you?".to_owned(),
+            "HTTP status 401 Unauthorized and says \"who are you?\"",
+            None,
+        ),
         (403, vec![], page(), "HTTP status 403 Forbidden", None),
         (404, vec![], String::new(), "HTTP status 404 Not Found", None),
-        (429, vec![("retry-after", "120".to_owned())], String::new(), "HTTP status 429", Some(120)),
+        (
+            429,
+            vec![("retry-after", "120".to_owned())],
+            String::new(),
+            "HTTP status 429",
+            Some(120),
+        ),
         (500, vec![], "x".repeat(100_000), "HTTP status 500", None),
-        (302, to("http://localhost/index.yaml"), String::new(), "redirects to http://localhost/index.yaml, which is not https", None),
+        (
+            302,
+            to("http://localhost/index.yaml"),
+            String::new(),
+            "redirects to http://localhost/index.yaml, which is not https",
+            None,
+        ),
         (302, to("file:///etc/passwd"), String::new(), "which is not https", None),
         (302, to(INDEX), String::new(), "more than 5 times", None),
         (204, vec![], String::new(), "HTTP status 204", None),
@@ -172,7 +197,11 @@ async fn web_server_that_cannot_be_used_is_named_and_last_good_index_stays() -> 
         assert_eq!(edition.index.version, 7, "{status}");
         let problem = edition.problem.with_context(|| format!("{status} is no problem"))?;
         assert_eq!(problem.reason.as_str(), "MatrixUnreachable");
-        assert!(problem.message.contains(said) && problem.message.contains(&site.server.url(INDEX)), "{}", problem.message);
+        assert!(
+            problem.message.contains(said) && problem.message.contains(&site.server.url(INDEX)),
+            "{}",
+            problem.message
+        );
         assert_eq!(polled.wait, wait.map(Duration::from_secs), "{status}");
         assert_eq!(polled.problem, Some(problem));
     }
@@ -221,7 +250,10 @@ async fn web_server_without_trusted_certificate_is_refused() -> Result<()> {
     site.look(&site.library(None)).await.1?;
     site.credential("ca.crt", "no certificate")?;
     let error = told(&site.refusal().await?);
-    assert!(error.contains("ca.crt holds no certificate") && error.contains("--matrix-credentials"), "{error}");
+    assert!(
+        error.contains("ca.crt holds no certificate") && error.contains("--matrix-credentials"),
+        "{error}"
+    );
     Ok(())
 }
 
@@ -247,11 +279,15 @@ async fn web_credentials_reach_their_server_and_no_other() -> Result<()> {
     assert!(asked.len() == 1 && asked[0].authorization.is_none(), "{asked:?}");
     // Nor is it led elsewhere with them.
     let elsewhere = other.server.url(INDEX);
-    site.server.answer(move |_| WebAnswer::Status(307, vec![("location", elsewhere.clone())], String::new()));
+    site.server
+        .answer(move |_| WebAnswer::Status(307, vec![("location", elsewhere.clone())], String::new()));
     other.server.forget();
     site.look(&library).await.1?;
     let asked = other.server.asked();
-    assert!(!asked.is_empty() && asked.iter().all(|asked| asked.authorization.is_none()), "{asked:?}");
+    assert!(
+        !asked.is_empty() && asked.iter().all(|asked| asked.authorization.is_none()),
+        "{asked:?}"
+    );
 
     site.server.answer(|_| WebAnswer::Status(401, vec![], "no".into()));
     let error = told(&site.refusal().await?);
@@ -269,7 +305,10 @@ async fn web_bearer_token_and_client_certificate_are_sent() -> Result<()> {
     site.credential("bearerToken", "t0ken")?;
     site.look(&site.library(None)).await.1?;
     let asked = site.server.asked();
-    assert!(asked.iter().all(|asked| asked.authorization.as_deref() == Some("Bearer t0ken")), "{asked:?}");
+    assert!(
+        asked.iter().all(|asked| asked.authorization.as_deref() == Some("Bearer t0ken")),
+        "{asked:?}"
+    );
     Ok(())
 }
 
@@ -298,7 +337,10 @@ async fn web_chart_beside_the_index_is_verified_and_read() -> Result<()> {
         digest: Digest::of(&bytes),
     };
     let opened = library.chart(&chart("charts/other.tgz")).await?;
-    assert!(Arc::ptr_eq(&opened, &library.chart(&chart("charts/other.tgz")).await?), "it is fetched once");
+    assert!(
+        Arc::ptr_eq(&opened, &library.chart(&chart("charts/other.tgz")).await?),
+        "it is fetched once"
+    );
     assert_eq!(library.packed(&Digest::of(&bytes)), Some(bytes));
     Ok(())
 }

@@ -42,7 +42,11 @@ impl Site {
             folder: tempfile::tempdir()?,
         };
         std::fs::create_dir(site.file("credentials"))?;
-        for (key, value) in [("username", "reader"), ("password", "r3ad-it"), ("ca.crt", &*site.server.authority().pem())] {
+        for (key, value) in [
+            ("username", "reader"),
+            ("password", "r3ad-it"),
+            ("ca.crt", &*site.server.authority().pem()),
+        ] {
             std::fs::write(site.file("credentials").join(key), value)?;
         }
         std::fs::write(site.file("keys.pem"), site.key.public())?;
@@ -125,7 +129,10 @@ async fn until_version(bed: &Bed, site: &Site, version: u64) -> Result<()> {
     let source = site.url();
     until("the matrix of the server to be in use", PATIENCE, async || {
         let matrix = &bed.status().await?["matrix"];
-        Ok(Probe::when(matrix["version"] == version && matrix["source"] == source.as_str(), matrix))
+        Ok(Probe::when(
+            matrix["version"] == version && matrix["source"] == source.as_str(),
+            matrix,
+        ))
     })
     .await
 }
@@ -134,7 +141,10 @@ async fn until_driver(bed: &Bed, version: &str) -> Result<()> {
     until(&format!("CSI {version} to run"), PATIENCE, async || {
         let status = bed.status().await?;
         let csi = &status["drivers"][1];
-        Ok(Probe::when(csi["running"] == version && csi["ready"] == "True", format!("{csi} {}", status["conditions"])))
+        Ok(Probe::when(
+            csi["running"] == version && csi["ready"] == "True",
+            format!("{csi} {}", status["conditions"]),
+        ))
     })
     .await
 }
@@ -166,7 +176,10 @@ fn matrix_on_a_web_server_upgrades_survives_its_server_and_resists_attacks() -> 
         bed.apply(&bed.config(json!({"updatePolicy": "Latest"}))).await?;
         until_version(bed, &site, 7001).await?;
         let fresh = bed.until_reason("MatrixFresh", "Healthy").await?;
-        ensure!(fresh["message"].as_str().is_some_and(|m| m.contains("signed by the key")), "{fresh}");
+        ensure!(
+            fresh["message"].as_str().is_some_and(|m| m.contains("signed by the key")),
+            "{fresh}"
+        );
         until_at_rest(bed).await?;
 
         // Polls without news: 304 each, and no write.
@@ -189,7 +202,10 @@ fn matrix_on_a_web_server_upgrades_survives_its_server_and_resists_attacks() -> 
         let published = Instant::now();
         let waits = bed.until_reason("Ready", "RightsMissing").await?;
         let message = waits["message"].as_str().context("a message")?;
-        ensure!(message.contains("vdoctl rights --missing --matrix https://") && message.contains("3.7.4"), "{message}");
+        ensure!(
+            message.contains("vdoctl rights --missing --matrix https://") && message.contains("3.7.4"),
+            "{message}"
+        );
         let mut arguments = vec!["rights".to_owned(), "--missing".to_owned()];
         arguments.extend(site.arguments());
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -200,7 +216,10 @@ fn matrix_on_a_web_server_upgrades_survives_its_server_and_resists_attacks() -> 
         }
         look(bed, "granted").await?;
         until_driver(bed, "3.7.4").await?;
-        println!("from publication to a healthy driver, with the right granted on the way: {:?}", published.elapsed());
+        println!(
+            "from publication to a healthy driver, with the right granted on the way: {:?}",
+            published.elapsed()
+        );
         ensure!(bed.get("v1", "ConfigMap", CSI_NS, NOTES).await?["data"]["version"] == "3.7.4");
         until_at_rest(bed).await?;
 

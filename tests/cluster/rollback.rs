@@ -126,7 +126,10 @@ fn change_that_never_becomes_healthy_is_rolled_back_once_and_retried_when_asked(
         ensure!(code == 1 && text.contains("RolledBack"), "{code}\n{text}");
         until("an event that says so", PATIENCE, async || {
             let events = bed.list("events.k8s.io/v1", "Event", "").await?;
-            Ok(Probe::when(events.iter().any(|event| event["reason"] == "RolledBack"), "there is none"))
+            Ok(Probe::when(
+                events.iter().any(|event| event["reason"] == "RolledBack"),
+                "there is none",
+            ))
         })
         .await?;
 

@@ -96,7 +96,11 @@ fn store_local_folder_reads_charts_beside_index() {
     assert_eq!(now(store.look(&Access::default(), None)).unwrap().signed.index, embedded::index());
     assert_eq!(now(store.chart(&Access::default(), &reference)).unwrap(), bytes);
     let file = MatrixSource::Local(folder.path().join("index.yaml"));
-    assert_eq!(now(file.chart(&Access::default(), &reference)).unwrap(), bytes, "charts are beside the file");
+    assert_eq!(
+        now(file.chart(&Access::default(), &reference)).unwrap(),
+        bytes,
+        "charts are beside the file"
+    );
     let embedded_only = index.drivers[CSI].versions[1].chart.clone();
     assert_eq!(
         Digest::of(&now(store.chart(&Access::default(), &embedded_only)).unwrap()),
@@ -113,7 +117,10 @@ fn store_changed_or_unlisted_chart_is_rejected() {
     std::fs::write(folder.path().join("index.yaml"), embedded::index()).unwrap();
     let store = MatrixSource::Local(folder.path().to_owned());
     std::fs::write(folder.path().join(&reference.urls[0]), b"other").unwrap();
-    assert!(matches!(now(store.chart(&Access::default(), &reference)), Err(FetchError::DigestMismatch { .. })));
+    assert!(matches!(
+        now(store.chart(&Access::default(), &reference)),
+        Err(FetchError::DigestMismatch { .. })
+    ));
     let with_url = |url: &str| ChartRef {
         urls: vec![url.to_owned()],
         ..reference.clone()
@@ -125,7 +132,10 @@ fn store_changed_or_unlisted_chart_is_rejected() {
         "charts/vsphere-csi-9.9.9.tgz",
     ] {
         assert!(
-            matches!(now(store.chart(&Access::default(), &with_url(url))), Err(FetchError::NotFound { .. })),
+            matches!(
+                now(store.chart(&Access::default(), &with_url(url))),
+                Err(FetchError::NotFound { .. })
+            ),
             "{url}"
         );
         assert!(matches!(embedded::chart(&with_url(url)), Err(FetchError::NotFound { .. })), "{url}");

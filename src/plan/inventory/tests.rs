@@ -115,9 +115,8 @@ fn inventory_larger_than_configmap_is_refused() {
 
 #[test]
 fn inventory_of_before_forgets_what_the_administrator_brings() {
-    let line = |group: &str, kind: &str| {
-        format!(r#"{{"group":"{group}","kind":"{kind}","name":"x","apiVersion":"v1","driver":"d","wave":1}}"#)
-    };
+    let line =
+        |group: &str, kind: &str| format!(r#"{{"group":"{group}","kind":"{kind}","name":"x","apiVersion":"v1","driver":"d","wave":1}}"#);
     let lines = [
         line("", "Namespace"),
         line("rbac.authorization.k8s.io", "ClusterRole"),

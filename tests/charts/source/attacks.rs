@@ -76,13 +76,20 @@ async fn attack_rollback_is_refused_also_after_a_restart_and_without_records() -
         ..Records::default()
     };
     let error = restarted.index(&only_status).await.err().context("it was used")?;
-    assert!(told(&error).starts_with("MatrixRolledBack") && told(&error).contains("accept-matrix-version=6"), "{}", told(&error));
+    assert!(
+        told(&error).starts_with("MatrixRolledBack") && told(&error).contains("accept-matrix-version=6"),
+        "{}",
+        told(&error)
+    );
     let both = Records {
         kept: Some(kept),
         ..only_status.clone()
     };
     let edition = restarted.index(&both).await?;
-    assert_eq!((edition.index.version, edition.problem.map(|problem| problem.reason.as_str())), (7, Some("MatrixRolledBack")));
+    assert_eq!(
+        (edition.index.version, edition.problem.map(|problem| problem.reason.as_str())),
+        (7, Some("MatrixRolledBack"))
+    );
     // A person may accept exactly this version.
     let pardoned = |version| Records {
         pardoned: Some(version),
@@ -230,7 +237,10 @@ async fn attack_malicious_mirror_cannot_change_a_chart() -> Result<()> {
 #[tokio::test]
 async fn attack_wrong_software_is_refused() -> Result<()> {
     let (site, _, library) = signed().await?;
-    let (wanted, other) = (package()?, vdo::fetch::embedded::sources().remove(vdo::drivers::CSI).context("a source")?);
+    let (wanted, other) = (
+        package()?,
+        vdo::fetch::embedded::sources().remove(vdo::drivers::CSI).context("a source")?,
+    );
     let version = other.versions().last().context("a version")?.clone();
     site.server.put("/matrix/charts/one.tgz", vdo::chart::package(&other, &version)?);
     let chart = ChartRef {

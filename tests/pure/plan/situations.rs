@@ -1,9 +1,9 @@
 //! Situations with a name.
 
 use super::simulation::{Case, Increment, Listed, Live, NOTHING, Slot, at, object, order, stored, text, with};
+use std::sync::Arc;
 use vdo::api::{DeletionPolicy, Reason};
 use vdo::drivers::{CPI, CSI};
-use std::sync::Arc;
 use vdo::matrix::Kept;
 use vdo::plan::{Change, Entry, Input, Observed, Outcome, PackedObjects, Record, Revision, Step};
 
@@ -417,7 +417,13 @@ fn inventory_keeps_matrix_once_it_is_used() {
     case.world = case.converge(None).0;
     let kept = |version| Some(Arc::new(Kept::of(("s".into(), version, None), (b"index", None), [].into())));
     let steps = |case: &Case, matrix: Option<Arc<Kept>>| {
-        let (observed, record) = (case.world.observed(), Record { matrix, ..Record::default() });
+        let (observed, record) = (
+            case.world.observed(),
+            Record {
+                matrix,
+                ..Record::default()
+            },
+        );
         let input = Input {
             record: &record,
             ..case.world.input(&case.desired, &observed)
@@ -425,7 +431,9 @@ fn inventory_keeps_matrix_once_it_is_used() {
         case.world.plan_for(&input, |_| {}).steps
     };
     let first = steps(&case, kept(1));
-    let [Step::Record(inventory)] = &first[..] else { panic!("{first:?}") };
+    let [Step::Record(inventory)] = &first[..] else {
+        panic!("{first:?}")
+    };
     assert_eq!(inventory.matrix, kept(1));
     case.world.inventory.matrix = kept(1);
     assert!(steps(&case, kept(1)).is_empty(), "nothing is new");

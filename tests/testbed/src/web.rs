@@ -216,14 +216,26 @@ async fn answered(answer: WebAnswer, file: Option<Bytes>, known: Option<&str>) -
             let more = Bytes::from(vec![b'#'; 64 * 1024]);
             done(built(200).body(streamed(stream::repeat(more).map(Ok))))
         }
-        (WebAnswer::Bomb(bytes), _) => done(built(200).header(header::CONTENT_ENCODING, "gzip").body(whole(zipped(&vec![0; bytes])?))),
+        (WebAnswer::Bomb(bytes), _) => done(
+            built(200)
+                .header(header::CONTENT_ENCODING, "gzip")
+                .body(whole(zipped(&vec![0; bytes])?)),
+        ),
         (WebAnswer::Silence, _) => std::future::pending().await,
         (_, None) => done(built(404).body(whole("not found".into()))),
         (WebAnswer::Gzip, Some(file)) => done(built(200).header(header::CONTENT_ENCODING, "gzip").body(whole(zipped(&file)?))),
-        (WebAnswer::Trickle(pause), Some(file)) => done(built(200).header(header::CONTENT_LENGTH, file.len()).body(streamed(trickle(file, pause)))),
+        (WebAnswer::Trickle(pause), Some(file)) => done(
+            built(200)
+                .header(header::CONTENT_LENGTH, file.len())
+                .body(streamed(trickle(file, pause))),
+        ),
         (WebAnswer::Cut, Some(file)) => {
             let parts = [Ok(file.slice(..file.len() / 2)), Err(io::ErrorKind::ConnectionAborted.into())];
-            done(built(200).header(header::CONTENT_LENGTH, file.len()).body(streamed(stream::iter(parts))))
+            done(
+                built(200)
+                    .header(header::CONTENT_LENGTH, file.len())
+                    .body(streamed(stream::iter(parts))),
+            )
         }
         (WebAnswer::File, Some(file)) => {
             let digest: String = Sha256::digest(&file).iter().take(8).map(|byte| format!("{byte:02x}")).collect();

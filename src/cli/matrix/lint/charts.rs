@@ -19,7 +19,11 @@ pub(super) async fn check(folder: Option<&Path>, report: &mut Report) -> Checked
     let mut checked = Checked::default();
     for promise in std::mem::take(&mut report.charts) {
         let mut found = match folder {
-            Some(folder) => MatrixSource::Local(folder.to_owned()).chart(&Access::default(), &promise.chart).await,
+            Some(folder) => {
+                MatrixSource::Local(folder.to_owned())
+                    .chart(&Access::default(), &promise.chart)
+                    .await
+            }
             None => embedded::chart(&promise.chart),
         };
         if folder.is_some() && matches!(found, Err(FetchError::NotFound { .. })) {
