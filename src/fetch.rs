@@ -8,17 +8,21 @@ mod directory;
 pub mod embedded;
 mod keys;
 mod library;
+mod library_error;
 mod look;
 mod records;
+mod settings;
 mod source;
 mod web;
 
 pub use access::{Access, AccessError};
 pub use directory::index_file;
 pub use keys::KeyStore;
-pub use library::{Edition, Library, LibraryError, Polled, Problem};
+pub use library::{Edition, Library, Polled};
+pub use library_error::{LibraryError, Problem};
 pub use look::{Look, Signed, Validators};
 pub use records::{Floor, Records, RolledBack};
+pub use settings::{CONFIG_MAPS, Origin, Settings, SettingsError, settings};
 pub use source::MatrixSource;
 pub use web::{Led, Web, WebError};
 

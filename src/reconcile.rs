@@ -62,7 +62,7 @@ pub use desired::Renders;
 pub use dry_run::{DryRun, Scope, dry_run};
 pub use error::ReconcileError;
 pub use evidence::Evidence;
-pub use gather::{configs, connection_objects, connections_watch, inventory_name, neighbours, nodes, vcenter_version};
+pub use gather::{configs, connection_objects, connections_watch, inventory_name, matrix_settings, neighbours, nodes, vcenter_version};
 pub use keep::inventory;
 pub use phase::{Phase, Stopped};
 pub use prerequisites::lacking;

@@ -7,6 +7,7 @@ mod query;
 mod resolve;
 pub(super) mod show;
 mod sign;
+mod source;
 mod what_if;
 
 use super::args::{Format, Global, List, Matrix as Args, MatrixFile, MatrixVerb};
@@ -33,6 +34,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         MatrixVerb::Show(args) => show::run(args).await,
         MatrixVerb::Lint(args) => lint::run(args).await,
         MatrixVerb::Sign(args) => sign::sign(args),
+        MatrixVerb::Source(args) => source::run(args, global).await,
         MatrixVerb::Verify(args) => sign::verify(args).await,
     }
 }

@@ -22,11 +22,13 @@ pub(super) async fn follow(
     mut asked: watch::Receiver<Option<String>>,
     changed: impl Fn(),
 ) {
-    if !library.is_polled() {
-        return std::future::pending().await;
-    }
-    let mut failures = 0;
+    let (mut failures, mut renamed) = (0, library.renamed());
     loop {
+        renamed.mark_unchanged();
+        if !library.is_polled() {
+            let _ = renamed.changed().await;
+            continue;
+        }
         while !fence.is_open() {
             tokio::time::sleep(TURN).await;
         }
@@ -49,6 +51,7 @@ pub(super) async fn follow(
         tokio::select! {
             () = tokio::time::sleep(pause(interval, failures, polled.wait, chance)) => {}
             _ = asked.changed() => {}
+            _ = renamed.changed() => failures = 0,
         }
     }
 }

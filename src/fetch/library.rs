@@ -1,19 +1,23 @@
-use super::{Access, FetchError, Floor, KeyStore, Look, MatrixSource, Records, RolledBack, Signed, embedded};
-use crate::api::{Reason, chain};
-use crate::chart::{self, ArchiveError, Chart};
+//! What is in a source, and which index of it is used.
+
+use super::{Access, FetchError, Floor, KeyStore, LibraryError, Look, MatrixSource, Problem, Records, SettingsError, Signed, embedded};
+use crate::api::chain;
+use crate::chart::{self, Chart};
 use crate::matrix::{Index, IndexError, Kept};
 use crate::signature::{PublicKeys, SignatureError};
-use crate::types::{ChartRef, Digest, Remedy};
-use std::borrow::Cow;
+use crate::types::{ChartRef, Digest};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// An index that is used.
 #[derive(Debug, Clone)]
 pub struct Edition {
+    /// Where it came from.
+    pub source: String,
     /// The bytes that were read.
     pub signed: Arc<Signed>,
     /// Of the index.
@@ -26,89 +30,8 @@ pub struct Edition {
     pub problem: Option<Problem>,
 }
 
-/// Why an index is not used.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// As conditions say it.
-    pub reason: Reason,
-    /// For a person.
-    pub message: String,
-}
-
-impl From<&LibraryError> for Problem {
-    fn from(error: &LibraryError) -> Self {
-        Self {
-            reason: error.reason(),
-            message: chain(error),
-        }
-    }
-}
-
-/// The index or a chart of a [`Library`] cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum LibraryError {
-    /// It cannot be read, or its bytes are not the promised ones.
-    #[error(transparent)]
-    Fetch(Arc<FetchError>),
-    /// The index is invalid.
-    #[error(transparent)]
-    Index(#[from] IndexError),
-    /// The chart cannot be opened.
-    #[error(transparent)]
-    Chart(#[from] ArchiveError),
-    /// No trusted key has signed the index.
-    #[error("the matrix index is not trusted")]
-    Signature(#[from] SignatureError),
-    /// The index is an old one.
-    #[error("the matrix index is not trusted")]
-    RolledBack(#[from] RolledBack),
-    /// The source was not asked yet.
-    #[error("{0} was not asked for the matrix yet; it is asked when this operator leads")]
-    NotYet(String),
-}
-
-impl From<FetchError> for LibraryError {
-    fn from(error: FetchError) -> Self {
-        Self::Fetch(error.into())
-    }
-}
-
-impl LibraryError {
-    /// As conditions say it.
-    #[must_use]
-    pub fn reason(&self) -> Reason {
-        match self {
-            Self::Fetch(error) => error.reason(),
-            Self::Index(_) => Reason::MatrixInvalid,
-            Self::Chart(_) => Reason::ChartUnavailable,
-            Self::Signature(_) => Reason::MatrixNotTrusted,
-            Self::RolledBack(_) => Reason::MatrixRolledBack,
-            Self::NotYet(_) => Reason::MatrixUnreachable,
-        }
-    }
-}
-
-impl Remedy for LibraryError {
-    fn remedy(&self) -> Option<Cow<'static, str>> {
-        match self {
-            Self::Fetch(error) => error.remedy(),
-            Self::Index(error) => error.remedy(),
-            Self::Chart(error) => error.remedy(),
-            Self::Signature(error) => error.remedy(),
-            Self::RolledBack(RolledBack { found, .. }) => Some(
-                format!(
-                    "Publish an index with a higher version. If the publisher means version {found}, accept it with kubectl annotate vdoconfig \
-                     NAME vdo.vmware.com/accept-matrix-version={found}."
-                )
-                .into(),
-            ),
-            Self::NotYet(_) => None,
-        }
-    }
-}
-
 /// What came of asking a source.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Polled {
     /// There is another index, or another problem, than before.
     pub news: bool,
@@ -121,15 +44,22 @@ pub struct Polled {
 /// A [`MatrixSource`] whose index and charts are read once: what was made of some bytes is kept by their digest, so nothing in here can be
 /// out of date, and losing it costs time only.
 pub struct Library {
-    source: MatrixSource,
+    /// Whether the source is named by a flag, so that nothing else can name another one.
+    fixed: bool,
     keys: Option<KeyStore>,
     credentials: Option<PathBuf>,
     state: Mutex<State>,
+    /// Changes with the source.
+    renamed: watch::Sender<()>,
     charts: Mutex<BTreeMap<Digest, Opened>>,
 }
 
 #[derive(Default)]
 struct State {
+    /// Where the index comes from.
+    source: MatrixSource,
+    /// Why that is not what a person wants.
+    misnamed: Option<SettingsError>,
     /// What the last look at a source that is polled found.
     look: Option<Look>,
     /// Why the last look found nothing.
@@ -158,7 +88,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl fmt::Display for Library {
     /// As the source.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.source.fmt(f)
+        self.source().fmt(f)
     }
 }
 
@@ -166,13 +96,41 @@ impl Library {
     /// Whether everything comes out of the binary.
     #[must_use]
     pub fn is_embedded(&self) -> bool {
-        self.source == MatrixSource::Embedded
+        self.source() == MatrixSource::Embedded
     }
 
     /// Whether [`Self::poll`] is to be called from time to time.
     #[must_use]
     pub fn is_polled(&self) -> bool {
-        self.source.is_polled()
+        self.source().is_polled()
+    }
+
+    fn source(&self) -> MatrixSource {
+        lock(&self.state).source.clone()
+    }
+
+    /// What changes with the source.
+    #[must_use]
+    pub fn renamed(&self) -> watch::Receiver<()> {
+        self.renamed.subscribe()
+    }
+
+    /// Takes the index from where the cluster says, unless a flag names a source. Where it says nothing that can be followed, the last good
+    /// index stays.
+    pub fn follow(&self, settings: Result<MatrixSource, SettingsError>) {
+        if self.fixed {
+            return;
+        }
+        let mut state = lock(&self.state);
+        let before = (state.source.clone(), state.misnamed.clone());
+        match settings {
+            Ok(source) => (state.source, state.misnamed) = (source, None),
+            Err(error) => state.misnamed = Some(error),
+        }
+        if before.0 != state.source {
+            (state.look, state.failed) = (None, None);
+            self.renamed.send_replace(());
+        }
     }
 
     /// What is in a source.
@@ -185,11 +143,15 @@ impl Library {
     #[must_use]
     pub fn at(source: Option<MatrixSource>, keys: Option<PathBuf>, credentials: Option<PathBuf>) -> Self {
         Self {
-            source: source.unwrap_or(MatrixSource::Embedded),
+            fixed: source.is_some(),
             keys: keys.map(KeyStore),
             credentials,
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                source: source.unwrap_or_default(),
+                ..State::default()
+            }),
             charts: Mutex::default(),
+            renamed: watch::Sender::default(),
         }
     }
 
@@ -205,26 +167,35 @@ impl Library {
     /// Asks the source what it has now.
     pub async fn poll(&self) -> Polled {
         // An index may be signed anew without being changed: what is not trusted is read as a whole again.
-        let known = lock(&self.state).look.clone().filter(|look| self.verify(&look.signed).is_ok());
+        let (source, known) = {
+            let state = lock(&self.state);
+            (state.source.clone(), state.look.clone())
+        };
+        let known = known.filter(|look| self.verify(&look.signed).is_ok());
         let looked = match self.access() {
-            Ok(access) => self.source.look(&access, known.as_ref()).await,
+            Ok(access) => source.look(&access, known.as_ref()).await,
             Err(error) => Err(error),
         };
+        let verified = looked.as_ref().ok().map(|look| self.verify(&look.signed));
         let mut state = lock(&self.state);
+        if state.source != source {
+            // Another one was named meanwhile, which is asked next.
+            return Polled::default();
+        }
         let before = (
             state.look.as_ref().map(|look| look.signed.clone()),
             state.failed.as_ref().map(|error| chain(&**error)),
         );
         let (problem, wait) = match looked {
             Ok(look) => {
-                let (problem, wait) = (self.verify(&look.signed).err().map(LibraryError::from), look.good_for);
+                let (problem, wait) = (verified.and_then(Result::err).map(LibraryError::from), look.good_for);
                 state.failed = None;
                 state.look = Some(look);
                 (problem, wait)
             }
             Err(error) => {
-                let (error, wait) = (Arc::new(error), None);
-                let wait = error.wait().or(wait);
+                let error = Arc::new(error);
+                let wait = error.wait();
                 state.failed = Some(error.clone());
                 (Some(LibraryError::Fetch(error)), wait)
             }
@@ -249,10 +220,17 @@ impl Library {
         lock(&self.state).kept.clone_from(&records.kept);
         let known = lock(&self.state).edition.clone();
         // What is in the binary does not change while it runs.
-        if let (true, Some(known)) = (self.is_embedded(), &known) {
+        let source = self.to_string();
+        let same = known.as_ref().filter(|known| known.source == source);
+        let misnamed = lock(&self.state).misnamed.clone();
+        if let (true, Some(known), None) = (self.is_embedded(), same, &misnamed) {
             return Ok(known.clone());
         }
-        let error = match self.newest(records, known.as_ref()).await {
+        let newest = match misnamed {
+            Some(error) => Err(LibraryError::Misnamed(error)),
+            None => self.newest(records, known.as_ref()).await,
+        };
+        let error = match newest {
             Ok((edition, failed)) => {
                 lock(&self.state).edition = Some(edition.clone());
                 return Ok(Edition {
@@ -262,7 +240,6 @@ impl Library {
             }
             Err(error) => error,
         };
-        let source = self.to_string();
         let kept = records.kept.as_ref().filter(|kept| kept.source == source);
         let known = known.or_else(|| {
             let signed = Signed {
@@ -298,7 +275,7 @@ impl Library {
                 let state = lock(&self.state);
                 (state.look.clone(), state.failed.clone())
             }
-            false => (Some(self.source.look(&Access::default(), None).await?), None),
+            false => (Some(self.source().look(&Access::default(), None).await?), None),
         };
         match (look, failed) {
             (Some(look), failed) => Ok((self.accept(&look.signed, records, known)?, failed)),
@@ -314,7 +291,7 @@ impl Library {
 
     /// Nothing of an index is looked at before its signature was verified.
     fn accept(&self, signed: &Arc<Signed>, records: &Records, known: Option<&Edition>) -> Result<Edition, LibraryError> {
-        let signer = self.verify(signed)?;
+        let (source, signer) = (self.to_string(), self.verify(signed)?);
         let digest = Digest::of(&signed.index);
         let index = match known.filter(|known| known.digest == digest) {
             Some(known) => known.index.clone(),
@@ -326,9 +303,8 @@ impl Library {
                 keys.as_ref()
                     .is_none_or(|keys| keys.fingerprints().any(|known| known.to_string() == key))
             };
-            let source = self.to_string();
             let used = known.map(|known| Floor {
-                source: source.clone(),
+                source: known.source.clone(),
                 version: known.index.version,
                 signer: known.signer.as_ref().map(ToString::to_string),
             });
@@ -340,6 +316,7 @@ impl Library {
             records.judge(&source, index.version, is_trusted)?;
         }
         Ok(Edition {
+            source,
             signed: signed.clone(),
             digest,
             index,
@@ -368,7 +345,7 @@ impl Library {
             .and_then(|kept| kept.charts.get(&wanted.digest).cloned());
         let bytes = match kept.filter(|bytes| Digest::of(bytes) == wanted.digest) {
             Some(bytes) => bytes,
-            None => self.source.chart(&self.access()?, wanted).await?,
+            None => self.source().chart(&self.access()?, wanted).await?,
         };
         let chart = Arc::new(chart::open(&bytes)?);
         let opened = Opened {
@@ -404,102 +381,4 @@ fn parse(bytes: &[u8]) -> Result<Index, IndexError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn indexed(folder: &std::path::Path, version: u32) {
-        let text = format!(
-            r#"{{"apiVersion": "vdo.vmware.com/matrix/v1", "kind": "CompatibilityMatrix", "version": {version}, "drivers": {{}}}}"#
-        );
-        std::fs::write(folder.join("index.yaml"), text).expect("a file");
-    }
-
-    #[tokio::test]
-    async fn matrix_index_same_bytes_parsed_once_and_new_bytes_seen() -> Result<(), Box<dyn std::error::Error>> {
-        let folder = tempfile::tempdir()?;
-        let library = Library::new(MatrixSource::Local(folder.path().to_owned()));
-        indexed(folder.path(), 1);
-        let first = library.index(&Records::default()).await?;
-        assert!(Arc::ptr_eq(&first.index, &library.index(&Records::default()).await?.index));
-        indexed(folder.path(), 2);
-        let second = library.index(&Records::default()).await?;
-        assert_eq!((first.index.version, second.index.version), (1, 2));
-        assert_ne!(first.digest, second.digest);
-        Ok(())
-    }
-
-    #[tokio::test]
-    async fn matrix_index_unreadable_keeps_last_good_and_reports_problem() -> Result<(), Box<dyn std::error::Error>> {
-        let folder = tempfile::tempdir()?;
-        let library = Library::new(MatrixSource::Local(folder.path().to_owned()));
-        indexed(folder.path(), 2);
-        let second = library.index(&Records::default()).await?;
-        std::fs::write(folder.path().join("index.yaml"), "drivers: [")?;
-        let kept = library.index(&Records::default()).await?;
-        assert!(Arc::ptr_eq(&kept.index, &second.index), "a broken index takes no place");
-        assert_eq!(
-            kept.problem.map(|problem| problem.reason),
-            Some(Reason::MatrixInvalid),
-            "and is not hidden"
-        );
-        std::fs::remove_file(folder.path().join("index.yaml"))?;
-        let problem = library
-            .index(&Records::default())
-            .await?
-            .problem
-            .map(|problem| problem.message)
-            .unwrap_or_default();
-        assert!(problem.contains("index.yaml"), "{problem}");
-        indexed(folder.path(), 3);
-        let third = library.index(&Records::default()).await?;
-        assert_eq!((third.index.version, third.problem), (3, None));
-        Ok(())
-    }
-
-    #[tokio::test]
-    async fn matrix_index_missing_without_earlier_one_is_error() -> Result<(), Box<dyn std::error::Error>> {
-        let folder = tempfile::tempdir()?;
-        indexed(folder.path(), 0);
-        let fresh = Library::new(MatrixSource::Local(folder.path().join("nothing.yaml")));
-        assert!(
-            fresh.index(&Records::default()).await.is_err(),
-            "without one before there is nothing to keep"
-        );
-        Ok(())
-    }
-
-    #[tokio::test]
-    async fn chart_cache_same_digest_opened_once_and_size_bounded() -> Result<(), Box<dyn std::error::Error>> {
-        let library = Library::new(MatrixSource::Embedded);
-        let edition = library.index(&Records::default()).await?;
-        let charts: Vec<&ChartRef> = edition
-            .index
-            .drivers
-            .values()
-            .flat_map(|driver| &driver.versions)
-            .map(|entry| &entry.chart)
-            .collect();
-        let first = library.chart(charts[0]).await?;
-        assert!(Arc::ptr_eq(&first, &library.chart(charts[0]).await?));
-        for chart in &charts[..=CHARTS] {
-            library.chart(chart).await?;
-        }
-        assert!(lock(&library.charts).len() <= CHARTS);
-        Ok(())
-    }
-
-    #[tokio::test]
-    async fn chart_cache_known_chart_with_other_digest_is_error() -> Result<(), Box<dyn std::error::Error>> {
-        let library = Library::new(MatrixSource::Embedded);
-        let edition = library.index(&Records::default()).await?;
-        let known = &edition.index.drivers.values().next().expect("a driver").versions[0].chart;
-        library.chart(known).await?;
-        let mut other = known.clone();
-        other.digest = Digest::of(b"something else");
-        assert!(
-            library.chart(&other).await.is_err(),
-            "a known chart does not answer for another digest"
-        );
-        Ok(())
-    }
-}
+mod tests;

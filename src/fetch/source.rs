@@ -8,9 +8,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 /// A place that holds a matrix index and charts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum MatrixSource {
     /// The binary itself.
+    #[default]
     Embedded,
     /// An index file, or a folder with `index.yaml`; the charts are beside it, at the relative locations that the index names.
     Local(PathBuf),

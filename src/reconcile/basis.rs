@@ -4,7 +4,7 @@
 use super::error::ReconcileError;
 use super::select::Asked;
 use crate::api::{ACCEPT_MATRIX_VERSION, DriverStatus, VDOConfig};
-use crate::fetch::{Edition, Floor, Library, LibraryError, Problem, Records, Signed, embedded};
+use crate::fetch::{Edition, Floor, Library, LibraryError, MatrixSource, Problem, Records, Signed, embedded};
 use crate::matrix::Index;
 use crate::plan::Inventory;
 use crate::types::{Digest, DriverName, DriverVersion};
@@ -41,6 +41,7 @@ pub(super) async fn basis(
     match what_runs(Index::parse(embedded::index()).map_err(LibraryError::from)?, told, installed, asked) {
         Some(index) => Ok(Basis {
             edition: Edition {
+                source: MatrixSource::Embedded.to_string(),
                 signed: Arc::new(Signed {
                     index: embedded::index().to_vec(),
                     signature: None,

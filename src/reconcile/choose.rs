@@ -4,10 +4,10 @@ use super::error::ReconcileError;
 use super::phase::Phase;
 use super::select::{Asked, Failures};
 use super::survey::Survey;
-use super::{Occasion, World, ahead, attached, basis, gather, preconditions, upgrade};
+use super::{Mode, Occasion, World, ahead, attached, basis, gather, preconditions, upgrade};
 use crate::api::{MatrixStatus, UpdatePolicy, VsphereCloudConfig};
 use crate::facts::Connection;
-use crate::fetch::Edition;
+use crate::fetch::{Edition, settings};
 use crate::matrix::{self, Entry, Index, Query, Resolution};
 use crate::plan::Needs;
 use crate::status::Report;
@@ -85,6 +85,7 @@ pub(super) async fn choose(
     let mut report = Report::default();
     let config = occasion.config;
     let installed = survey.versions();
+    let settings = matrix_settings(occasion, world).await?;
     let basis = match basis::basis(&world.library, config, &survey.inventory, &installed, asked).await {
         Ok(basis) => basis,
         Err(error) => {
@@ -96,7 +97,7 @@ pub(super) async fn choose(
     asked.leave_to(index);
     upgrade::hold_upgrades(&world.reader, survey, objects, index, asked).await?;
     report.matrix = (!basis.narrowed).then(|| MatrixStatus {
-        source: world.library.to_string(),
+        source: basis.edition.source.clone(),
         version: i64::try_from(index.version).unwrap_or(i64::MAX),
         digest: basis.edition.digest.to_string(),
         signer: basis.edition.signer.as_ref().map(ToString::to_string),
@@ -110,7 +111,12 @@ pub(super) async fn choose(
     }
     let mut drivers = asked.drivers.clone();
     drivers.retain(|driver, _| !failures.names(driver));
-    let policy = index.policy(policy(config.spec.update_policy), occasion.now);
+    let asked_for = if settings {
+        UpdatePolicy::Disabled
+    } else {
+        config.spec.update_policy
+    };
+    let policy = index.policy(policy(asked_for), occasion.now);
     if drivers.is_empty() {
         let query = Query {
             kubernetes: &survey.cluster.version,
@@ -163,6 +169,19 @@ pub(super) async fn choose(
             }
         }
     }
+}
+
+/// Follows what the cluster says of the source of the matrix. Whether upgrades are switched off there.
+async fn matrix_settings(occasion: &Occasion<'_>, world: &World) -> Result<bool, ReconcileError> {
+    // A command decides with what it was given.
+    if occasion.mode != Mode::Operator {
+        return Ok(false);
+    }
+    let namespace = occasion.config.namespace().unwrap_or_default();
+    let found = settings(&gather::matrix_settings(&world.reader, &namespace).await?);
+    let frozen = found.as_ref().is_ok_and(|settings| settings.frozen);
+    world.library.follow(found.map(|settings| settings.source));
+    Ok(frozen)
 }
 
 /// Connections, each with what keeps it from being used.

@@ -2,7 +2,7 @@
 
 use super::apply::{Place, remember};
 use super::error::ReconcileError;
-use super::gather::{by_name, inventory_name, texts};
+use super::gather::{by_name, config_maps_watch, inventory_name, texts};
 use super::{World, erase};
 use crate::api::VDOConfig;
 use crate::cluster::{ClusterError, Reader};
@@ -19,9 +19,15 @@ use std::sync::Arc;
 /// # Errors
 /// When it cannot be read.
 pub(super) async fn find(reader: &Reader, config: &VDOConfig, expected: bool) -> Result<Option<Arc<Inventory>>, ReconcileError> {
-    let name = inventory_name(config);
-    let watch = by_name("ConfigMap", &config.namespace().unwrap_or_default(), &name);
-    let found = match reader.load([watch.clone()]).await?.one(&watch) {
+    let (name, namespace) = (inventory_name(config), config.namespace().unwrap_or_default());
+    let (watch, all) = (by_name("ConfigMap", &namespace, &name), config_maps_watch(&namespace));
+    let view = reader.load([all.clone()]).await?;
+    let found = match reader.cache() {
+        // With our own writes seen at once.
+        Some(_) => view.one(&watch),
+        None => view.list(&all).into_iter().find(|map| map.name() == name),
+    };
+    let found = match found {
         None if expected => reader.now(&watch).await?.pop(),
         found => found,
     };

@@ -23,7 +23,13 @@ pub(super) fn matrix(basis: &Basis, source: &str, now: Timestamp) -> Preconditio
             true => format!(
                 "{source} cannot be used, so nothing is chosen; the drivers that run are kept with the same charts, which this operator has built in: {why}"
             ),
-            false => format!("{source} cannot be used, so its version {} from before is: {why}", index.version),
+            false if basis.edition.source == source => {
+                format!("{source} cannot be used, so its version {} from before is: {why}", index.version)
+            }
+            false => format!(
+                "{source} cannot be used, so version {} of {} from before is: {why}",
+                index.version, basis.edition.source
+            ),
         };
         return Precondition::fails(kind, problem.reason, message);
     }
@@ -338,6 +344,7 @@ mod tests {
             let mut index = Index::parse(embedded::index()).expect("an index");
             index.expires = expires.map(at);
             Edition {
+                source: "embedded".into(),
                 signed: Arc::new(crate::fetch::Signed {
                     index: Vec::new(),
                     signature: None,

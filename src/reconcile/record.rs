@@ -19,7 +19,7 @@ pub(super) fn kept_matrix(library: &Library, chosen: &Chosen, inventory: &Invent
     let charts: BTreeMap<Digest, Vec<u8>> = picks
         .filter_map(|chart| Some((chart.digest.clone(), library.packed(&chart.digest)?)))
         .collect();
-    let source = library.to_string();
+    let source = edition.source.clone();
     let signer = edition.signer.as_ref().map(ToString::to_string);
     let is_same = |kept: &&Arc<Kept>| {
         let signed = (kept.signer == signer) && kept.signature == edition.signed.signature;

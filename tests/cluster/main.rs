@@ -27,6 +27,7 @@ mod inventory;
 mod leader_election;
 mod login_budget;
 mod many_objects;
+mod matrix_named;
 mod matrix_source;
 mod matrix_web;
 mod metrics_auth;

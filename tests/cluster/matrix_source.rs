@@ -183,13 +183,31 @@ fn matrix_without_signature_of_a_trusted_key_is_refused() -> Result<()> {
     })
 }
 
-/// The operator keeps what runs, and goes on when there is a matrix.
+/// The operator decides with the matrix that the cluster keeps; without that it keeps what runs. It goes on when there is a matrix.
 #[test]
 fn operator_started_with_broken_matrix_keeps_what_runs() -> Result<()> {
     INSTALLED.run(async |bed| {
         let matrix = Matrix::start(bed, 7001).await?;
+        until("the cluster to keep the matrix", PATIENCE, async || {
+            let map = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
+            let kept = map["data"]["matrix"].as_str().is_some_and(|kept| kept.contains(matrix.path));
+            Ok(Probe::when(kept, "it does not"))
+        })
+        .await?;
         bed.kill_operator();
         matrix.destroy()?;
+        bed.start_operator().await?;
+        until("an operator that decides with what is kept", PATIENCE, async || {
+            let found = condition(&bed.get(VDO, "VDOConfig", NS, "vdo").await?, "MatrixFresh");
+            let kept = found["message"]
+                .as_str()
+                .is_some_and(|message| message.contains("version 7001 from before is"));
+            Ok(Probe::when(kept && found["reason"] == "MatrixInvalid", found))
+        })
+        .await?;
+        bed.kill_operator();
+        bed.merge("v1", "ConfigMap", NS, "vdo-inventory", json!({"data": {"matrix": null}}))
+            .await?;
         bed.start_operator().await?;
         let found = until("an operator that keeps what runs", PATIENCE, async || {
             let config = bed.get(VDO, "VDOConfig", NS, "vdo").await?;

@@ -26,7 +26,7 @@ fn leaked(text: String) -> &'static str {
 }
 
 /// A publisher's server, which wants a password, and what its clients have.
-struct Site {
+pub struct Site {
     server: WebServer,
     key: Publisher,
     index: Value,
@@ -34,7 +34,7 @@ struct Site {
 }
 
 impl Site {
-    async fn start() -> Result<Self> {
+    pub async fn start() -> Result<Self> {
         let site = Self {
             server: WebServer::start().await?,
             key: Publisher::new()?,
@@ -58,7 +58,7 @@ impl Site {
         self.folder.path().join(name)
     }
 
-    fn url(&self) -> String {
+    pub fn url(&self) -> String {
         self.server.url(INDEX)
     }
 
@@ -74,7 +74,7 @@ impl Site {
         self.server.answer(|_| WebAnswer::Cut);
     }
 
-    fn flags(&self) -> Vec<(&'static str, &'static str)> {
+    pub fn flags(&self) -> Vec<(&'static str, &'static str)> {
         let path = |name: &str| leaked(self.file(name).display().to_string());
         vec![
             ("matrix", leaked(self.url())),
@@ -91,7 +91,7 @@ impl Site {
     }
 
     /// Publishes the index with this version, signed.
-    fn publish(&mut self, version: u64) -> Result<()> {
+    pub fn publish(&mut self, version: u64) -> Result<()> {
         self.index["version"] = version.into();
         let text = self.index.to_string();
         let signature = self.key.signature(text.as_bytes())?;
@@ -101,7 +101,7 @@ impl Site {
     }
 
     /// CSI 3.7.4: 3.7.3 with other images and one more object.
-    fn add_release(&mut self) -> Result<()> {
+    pub fn add_release(&mut self) -> Result<()> {
         let mut source = vdo::fetch::embedded::sources().remove(CSI).context("a source")?;
         let releases = source.files.get_mut("releases/3.7.yaml").context("releases")?;
         releases.extend(
@@ -125,14 +125,10 @@ impl Site {
     }
 }
 
-async fn until_version(bed: &Bed, site: &Site, version: u64) -> Result<()> {
-    let source = site.url();
+pub async fn until_version(bed: &Bed, source: &str, version: u64) -> Result<()> {
     until("the matrix of the server to be in use", PATIENCE, async || {
         let matrix = &bed.status().await?["matrix"];
-        Ok(Probe::when(
-            matrix["version"] == version && matrix["source"] == source.as_str(),
-            matrix,
-        ))
+        Ok(Probe::when(matrix["version"] == version && matrix["source"] == source, matrix))
     })
     .await
 }
@@ -155,7 +151,7 @@ async fn look(bed: &Bed, token: &str) -> Result<()> {
 }
 
 /// Waits until the matrix is not the one of the server, for this reason and with these words. Nothing that runs changes.
-async fn until_refused(bed: &Bed, reason: &str, said: &str) -> Result<()> {
+pub async fn until_refused(bed: &Bed, reason: &str, said: &str) -> Result<()> {
     until(&format!("the matrix to be refused as {reason}"), PATIENCE, async || {
         let found = condition(&bed.get(VDO, "VDOConfig", NS, "vdo").await?, "MatrixFresh");
         let told = found["message"].as_str().is_some_and(|message| message.contains(said));
@@ -174,7 +170,7 @@ fn matrix_on_a_web_server_upgrades_survives_its_server_and_resists_attacks() -> 
         bed.flags.extend(site.flags());
         bed.start_operator().await?;
         bed.apply(&bed.config(json!({"updatePolicy": "Latest"}))).await?;
-        until_version(bed, &site, 7001).await?;
+        until_version(bed, &site.url(), 7001).await?;
         let fresh = bed.until_reason("MatrixFresh", "Healthy").await?;
         ensure!(
             fresh["message"].as_str().is_some_and(|m| m.contains("signed by the key")),
@@ -262,7 +258,7 @@ fn matrix_on_a_web_server_upgrades_survives_its_server_and_resists_attacks() -> 
         let versions = site.index["drivers"][CSI]["versions"].as_array_mut().context("versions")?;
         versions[0]["state"] = json!({"kind": "withdrawn", "reason": "it loses data", "since": "2026-11-01", "use": "3.7.3"});
         site.publish(7004)?;
-        until_version(bed, &site, 7004).await?;
+        until_version(bed, &site.url(), 7004).await?;
         until_driver(bed, "3.7.3").await?;
         until("the object of the withdrawn version to be pruned", PATIENCE, async || {
             let found = bed.get("v1", "ConfigMap", CSI_NS, NOTES).await?;

@@ -4,6 +4,7 @@
 
 mod approval;
 mod held;
+mod kept_matrix;
 mod outline;
 mod properties;
 mod rules;

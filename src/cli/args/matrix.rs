@@ -42,6 +42,8 @@ pub enum MatrixVerb {
     /// The signature is written beside the index, as cosign writes it: index.yaml.sig has it alone, index.yaml.sigstore.json in a bundle. A bundle is
     /// written of keys on P-256 only. Any other file can be signed as well.
     Sign(Sign),
+    /// Shows where the operator takes the matrix from, and what names that source
+    Source(MatrixSourceArgs),
     /// Checks the signature of an index; needs no cluster
     ///
     /// The exit code is 4 when none of the keys has signed it.
@@ -57,6 +59,14 @@ pub struct Sign {
     /// A file with the private key (PEM, PKCS #8) that no other user can read; - is stdin
     #[arg(long, env = "VDO_SIGNING_KEY_FILE", value_name = "FILE")]
     pub key_file: PathBuf,
+}
+
+/// Arguments of `matrix source`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct MatrixSourceArgs {
+    /// The format.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// Arguments of `matrix verify`.

@@ -153,7 +153,8 @@ fn change_whose_pods_a_quota_refuses_leaves_the_others_and_is_rolled_back_whole(
         for values in [json!({"controller": {"spread": "none"}}), several.clone()] {
             let known = history(bed)?.last().context("a revision")?.0;
             bed.apply(&bed.config(storage("10m", "3.7.3", &values))).await?;
-            until("the controllers", PATIENCE, async || {
+            // The scheduler may look only after five minutes again at a pod that another one kept away.
+            until("the controllers", 2 * PATIENCE, async || {
                 let newest = history(bed)?.last().cloned().context("a revision")?;
                 Ok(Probe::when(newest.0 > known && newest.2 == "Deployed", format!("{newest:?}")))
             })

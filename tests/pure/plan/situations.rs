@@ -1,11 +1,9 @@
 //! Situations with a name.
 
-use super::simulation::{Case, Increment, Listed, Live, NOTHING, Slot, at, object, order, stored, text, with};
-use std::sync::Arc;
+use super::simulation::{Increment, Listed, Live, NOTHING, Slot, at, object, order, stored, text, with};
 use vdo::api::{DeletionPolicy, Reason};
 use vdo::drivers::{CPI, CSI};
-use vdo::matrix::Kept;
-use vdo::plan::{Change, Entry, Input, Observed, Outcome, PackedObjects, Record, Revision, Step};
+use vdo::plan::{Change, Entry, Input, Observed, Outcome, PackedObjects, Revision, Step};
 
 #[test]
 fn prune_definition_with_instances_is_kept() {
@@ -402,43 +400,6 @@ fn plan_finalizer_is_set_before_the_first_write_only() {
     };
     assert_eq!((steps(absent, false), steps(absent, true)), ((true, 3), (false, 2)));
     assert_eq!((steps(there, false), steps(there, true)), ((false, 0), (false, 0)));
-}
-
-/// The matrix that is used is kept as soon as it is used, and once.
-#[test]
-fn inventory_keeps_matrix_once_it_is_used() {
-    let there = Slot {
-        wanted: Some(0),
-        live: Live::Ours(0),
-        listed: Listed::SameUid,
-        ..NOTHING
-    };
-    let mut case = with(&[(at("ConfigMap", "cpi"), there)]);
-    case.world = case.converge(None).0;
-    let kept = |version| Some(Arc::new(Kept::of(("s".into(), version, None), (b"index", None), [].into())));
-    let steps = |case: &Case, matrix: Option<Arc<Kept>>| {
-        let (observed, record) = (
-            case.world.observed(),
-            Record {
-                matrix,
-                ..Record::default()
-            },
-        );
-        let input = Input {
-            record: &record,
-            ..case.world.input(&case.desired, &observed)
-        };
-        case.world.plan_for(&input, |_| {}).steps
-    };
-    let first = steps(&case, kept(1));
-    let [Step::Record(inventory)] = &first[..] else {
-        panic!("{first:?}")
-    };
-    assert_eq!(inventory.matrix, kept(1));
-    case.world.inventory.matrix = kept(1);
-    assert!(steps(&case, kept(1)).is_empty(), "nothing is new");
-    assert!(steps(&case, None).is_empty(), "what is not known is not forgotten");
-    assert!(matches!(&steps(&case, kept(2))[..], [Step::Record(inventory)] if inventory.matrix == kept(2)));
 }
 
 /// Each state is a revision, recorded before its first write and good when its driver is.

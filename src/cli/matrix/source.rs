@@ -1,0 +1,159 @@
+//! `vdoctl matrix source`: where the operator takes the matrix from, and what names it.
+
+use super::super::args::{Global, MatrixSourceArgs as Args};
+use super::super::context::Context;
+use super::super::operator::{Deployment, Presence};
+use super::super::output::document;
+use super::super::{Answer, CliError, style};
+use crate::api::ConditionType;
+use crate::fetch::{CONFIG_MAPS, MatrixSource, Origin, settings};
+use crate::manifest::Object;
+use crate::reconcile::matrix_settings;
+use kube::ResourceExt;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// A place that may name a source, in the order in which they count.
+struct Place {
+    place: String,
+    source: Option<String>,
+}
+
+pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
+    let context = Context::open(global).await?;
+    let config = context.acting().await?;
+    let namespace = config.namespace().unwrap_or_default();
+    let maps = matrix_settings(&context.world.reader, &namespace).await?;
+    let flag = match Presence::find(&context, &namespace).await {
+        Ok(Presence {
+            deployment: Deployment::Found(found),
+            ..
+        }) => flag(&found),
+        _ => None,
+    };
+    let places = places(flag, &maps);
+    let counts = places.iter().position(|place| place.source.is_some());
+    let found = settings(&maps);
+    let status = config.status.unwrap_or_default();
+    let fresh = status
+        .conditions
+        .iter()
+        .find(|condition| condition.type_ == ConditionType::MatrixFresh.as_str());
+    let used = status.matrix.as_ref();
+    let mut answer = Answer::formatted(
+        args.output.or_table(),
+        || {
+            let named: Vec<Value> = places
+                .iter()
+                .enumerate()
+                .map(|(at, place)| json!({"where": place.place, "source": place.source, "counts": counts == Some(at)}))
+                .collect();
+            let frozen = found.as_ref().is_ok_and(|settings| settings.frozen);
+            document("MatrixSource", json!({"inUse": used, "named": named, "upgradesDisabled": frozen}))
+        },
+        || {
+            let mut text = match used {
+                Some(matrix) => format!("In use: {}, version {}\n", matrix.source, matrix.version),
+                None => "In use: nothing yet\n".to_owned(),
+            };
+            if let Some(fresh) = fresh {
+                text.push_str(&format!("MatrixFresh: {}, {}\n", fresh.status, fresh.message));
+            }
+            let rows = places.iter().enumerate().map(|(at, place)| {
+                let mark = if counts == Some(at) { style::good("✓") } else { " ".to_owned() };
+                vec![mark, place.place.clone(), place.source.clone().unwrap_or_else(|| "-".into())]
+            });
+            text.push('\n');
+            text.push_str(&style::table(&["", "WHERE", "SOURCE"], &rows.collect::<Vec<_>>()));
+            text
+        },
+    )?;
+    match &found {
+        Err(error) => answer = answer.say(format!("{} {error}; the source before is kept", style::warn("warning:"))),
+        Ok(settings) if settings.frozen => answer = answer.say("Upgrades are switched off by auto-upgrade: disabled.".to_owned()),
+        Ok(_) => {}
+    }
+    Ok(answer)
+}
+
+fn places(flag: Option<String>, maps: &BTreeMap<String, BTreeMap<String, String>>) -> Vec<Place> {
+    let of_flag = Place {
+        place: format!("{} of the operator", Origin::Flag),
+        source: flag,
+    };
+    let of_maps = CONFIG_MAPS.iter().map(|name| {
+        let alone = maps.get(*name).map(|data| BTreeMap::from([((*name).to_owned(), data.clone())]));
+        let source = alone.and_then(|alone| match settings(&alone) {
+            Ok(settings) if settings.origin == Origin::Program => None,
+            Ok(settings) => Some(settings.source.to_string()),
+            Err(error) => Some(error.problem),
+        });
+        let place = Origin::ConfigMap((*name).to_owned()).to_string();
+        Place { place, source }
+    });
+    let own = Place {
+        place: "the operator itself".into(),
+        source: Some(MatrixSource::Embedded.to_string()),
+    };
+    std::iter::once(of_flag).chain(of_maps).chain([own]).collect()
+}
+
+/// The source that the operator's Deployment names by argument or variable.
+fn flag(deployment: &Object) -> Option<String> {
+    let container = deployment.value().pointer("/spec/template/spec/containers/0")?;
+    let list = |key: &str| container[key].as_array().cloned().unwrap_or_default();
+    let args: Vec<String> = list("args").iter().filter_map(|arg| Some(arg.as_str()?.to_owned())).collect();
+    let given = args.iter().enumerate().find_map(|(at, arg)| match arg.strip_prefix("--matrix") {
+        Some("") => args.get(at + 1).cloned(),
+        Some(rest) => rest.strip_prefix('=').map(str::to_owned),
+        None => None,
+    });
+    given.or_else(|| {
+        let env = list("env");
+        let variable = env.iter().find(|variable| variable["name"] == "VDO_MATRIX")?;
+        Some(variable["value"].as_str()?.to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn source_of_the_operators_flag_is_found_in_its_deployment() {
+        let of = |container: Value| {
+            let spec = json!({"template": {"spec": {"containers": [container]}}});
+            let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "o", "namespace": "n"}, "spec": spec});
+            flag(&Object::new(object).expect("an object"))
+        };
+        for (container, expected) in [
+            (json!({}), None),
+            (json!({"args": ["--matrix-keys=/keys", "--matrix=/a"]}), Some("/a")),
+            (json!({"args": ["--matrix", "/a"]}), Some("/a")),
+            (json!({"env": [{"name": "VDO_MATRIX", "value": "/b"}]}), Some("/b")),
+            (
+                json!({"args": ["--matrix=/a"], "env": [{"name": "VDO_MATRIX", "value": "/b"}]}),
+                Some("/a"),
+            ),
+        ] {
+            assert_eq!(of(container.clone()).as_deref(), expected, "{container}");
+        }
+    }
+
+    #[test]
+    fn places_are_listed_in_the_order_in_which_they_count() {
+        let map = |key: &str, value: &str| BTreeMap::from([(key.to_owned(), value.to_owned())]);
+        let maps = BTreeMap::from([
+            ("comp-matrix-config".to_owned(), map("versionConfigURL", "http://a.test/")),
+            ("vdo-matrix".to_owned(), map("source", "https://a.test/i.yaml")),
+        ]);
+        let all: Vec<String> = places(None, &maps)
+            .into_iter()
+            .map(|place| format!("{}: {}", place.place, place.source.unwrap_or_default()))
+            .collect();
+        assert_eq!(all[0], "--matrix of the operator: ");
+        assert_eq!(all[1], "ConfigMap vdo-matrix: https://a.test/i.yaml");
+        assert!(all[2].starts_with("ConfigMap comp-matrix-config: http:// is no source"), "{all:?}");
+        assert_eq!(all[3..], ["ConfigMap compat-matrix-config: ", "the operator itself: embedded"]);
+    }
+}
