@@ -1,6 +1,7 @@
 //! A test bed that stays up for people.
 
 mod images;
+mod rest;
 mod screen;
 mod show;
 mod volume;

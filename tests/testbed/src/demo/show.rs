@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use super::screen::Screen;
-use super::{Options, ServedImage, State, volume};
+use super::{Options, ServedImage, State, rest, volume};
 use crate::audit::{AuditLog, Entry, Mark};
 use crate::{Binaries, Cluster, Part};
 
@@ -63,6 +63,10 @@ impl Show {
             state.nodes.len(),
             state.vcenter.version,
         ));
+        if found {
+            let waiting = "waiting until the operator has asked the vCenter about the nodes as they are now";
+            self.screen.during(waiting, rest::until_nodes_are_known(&client, NAMESPACE)).await?;
+        }
         let audit = AuditLog::new(state.audit_log.clone(), client.clone());
         let begin = audit.mark().await?;
 
