@@ -67,7 +67,7 @@ fn code(arguments: &[&str]) -> i32 {
 #[test]
 fn cli_help_every_verb_matches_snapshot() {
     snap("help", &["--help"]);
-    let verbs: [&[&str]; 27] = [
+    let verbs: [&[&str]; 28] = [
         &["status"],
         &["plan"],
         &["approve"],
@@ -87,6 +87,7 @@ fn cli_help_every_verb_matches_snapshot() {
         &["matrix", "show"],
         &["matrix", "lint"],
         &["matrix", "sign"],
+        &["matrix", "source"],
         &["matrix", "verify"],
         &["chart"],
         &["chart", "render"],
