@@ -17,6 +17,7 @@ use reqwest::{Client, Response, StatusCode, Url};
 use std::borrow::Cow;
 use std::fmt;
 use std::io::Read as _;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -228,7 +229,7 @@ impl Web {
     /// A client for this address. Credentials are for the server of the index alone.
     fn server<'a>(&'a self, access: &'a Access, url: &Url) -> Result<Server<'a>, FetchError> {
         let own = url.origin() == self.url.origin();
-        Server::new(self, access, own).map_err(|error| self.failed(url, error))
+        Server::new(self, access, own, is_loopback(url)).map_err(|error| self.failed(url, error))
     }
 
     fn failed(&self, url: &Url, error: WebError) -> FetchError {
@@ -237,6 +238,12 @@ impl Web {
             source: Box::new(error),
         }
     }
+}
+
+/// A proxy never serves loopback addresses: from there they would mean another machine.
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// What a server answers.
@@ -258,7 +265,7 @@ struct Server<'a> {
 }
 
 impl<'a> Server<'a> {
-    fn new(web: &'a Web, access: &Access, own: bool) -> Result<Self, WebError> {
+    fn new(web: &'a Web, access: &Access, own: bool, direct: bool) -> Result<Self, WebError> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         if let Some(value) = access.authorization()?.filter(|_| own) {
@@ -267,7 +274,8 @@ impl<'a> Server<'a> {
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
-        let client = Client::builder()
+        let builder = Client::builder();
+        let client = if direct { builder.no_proxy() } else { builder }
             .user_agent(concat!("vdo/", env!("CARGO_PKG_VERSION")))
             .default_headers(headers)
             .tls_backend_preconfigured(access.tls(own)?)

@@ -359,6 +359,27 @@ fn matrix_with_a_hundred_thousand_unknown_fields_is_refused() {
     assert!(seen(vdoctl(&["matrix", "lint", file])).starts_with("exit 1\n"));
 }
 
+/// A proxy stands between, except to this machine itself; its password is never shown.
+#[test]
+fn matrix_on_a_server_is_asked_for_through_the_proxy_of_the_environment() {
+    let run = |address: &str, proxy: &str| {
+        let mut command = vdoctl(&["matrix", "list", "--matrix", address]);
+        command.env("HTTPS_PROXY", proxy).env_remove("NO_PROXY").env_remove("no_proxy");
+        seen(command)
+    };
+    // Nothing listens at either port.
+    let told = run("https://matrix.invalid/index.yaml", "http://user:p4ss-W0rd@127.0.0.1:9");
+    assert!(told.starts_with("exit 4\n") && told.contains("cannot be reached"), "{told}");
+    assert!(
+        told.contains("Connection refused") && !told.contains("dns") && !told.contains("p4ss"),
+        "{told}"
+    );
+    for host in ["localhost", "127.0.0.1", "[::1]"] {
+        let told = run(&format!("https://{host}:9/index.yaml"), "http://proxy.invalid:3128");
+        assert!(told.starts_with("exit 4\n") && !told.contains("dns"), "{told}");
+    }
+}
+
 /// The signature is found beside the index, follows it byte by byte, and its key is never shown.
 #[test]
 fn matrix_signed_is_verified_and_changed_is_refused() {
