@@ -4,7 +4,7 @@ use super::{Access, FetchError, Floor, KeyStore, LibraryError, Look, MatrixSourc
 use crate::api::chain;
 use crate::chart::{self, Chart};
 use crate::matrix::{Index, IndexError, Kept};
-use crate::signature::{PublicKeys, SignatureError};
+use crate::signature::{PublicKey, PublicKeys, SignatureError};
 use crate::types::{ChartRef, Digest};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -68,6 +68,14 @@ struct State {
     edition: Option<Edition>,
     /// What the cluster has of it.
     kept: Option<Arc<Kept>>,
+}
+
+impl State {
+    /// What polls have led to: when it is another, there is something to decide.
+    fn seen(&self) -> (Option<Arc<Signed>>, Option<String>) {
+        let signed = self.look.as_ref().map(|look| look.signed.clone());
+        (signed, self.failed.as_ref().map(|error| chain(&**error)))
+    }
 }
 
 /// A chart with the bytes that it was made of.
@@ -182,10 +190,7 @@ impl Library {
             // Another one was named meanwhile, which is asked next.
             return Polled::default();
         }
-        let before = (
-            state.look.as_ref().map(|look| look.signed.clone()),
-            state.failed.as_ref().map(|error| chain(&**error)),
-        );
+        let before = state.seen();
         let (problem, wait) = match looked {
             Ok(look) => {
                 let (problem, wait) = (verified.and_then(Result::err).map(LibraryError::from), look.good_for);
@@ -200,12 +205,8 @@ impl Library {
                 (Some(LibraryError::Fetch(error)), wait)
             }
         };
-        let after = (
-            state.look.as_ref().map(|look| look.signed.clone()),
-            state.failed.as_ref().map(|error| chain(&**error)),
-        );
         Polled {
-            news: before != after,
+            news: before != state.seen(),
             problem: problem.as_ref().map(Problem::from),
             wait,
         }
@@ -285,20 +286,19 @@ impl Library {
     }
 
     fn verify(&self, signed: &Signed) -> Result<Option<Digest>, SignatureError> {
-        let Some(keys) = self.keys()? else { return Ok(None) };
-        Ok(Some(keys.verify(&signed.index, signed.signature.as_deref())?.fingerprint()))
+        signer(self.keys()?.as_ref(), signed)
     }
 
     /// Nothing of an index is looked at before its signature was verified.
     fn accept(&self, signed: &Arc<Signed>, records: &Records, known: Option<&Edition>) -> Result<Edition, LibraryError> {
-        let (source, signer) = (self.to_string(), self.verify(signed)?);
+        let (source, keys) = (self.to_string(), self.keys()?);
+        let signer = signer(keys.as_ref(), signed)?;
         let digest = Digest::of(&signed.index);
         let index = match known.filter(|known| known.digest == digest) {
             Some(known) => known.index.clone(),
             None => Arc::new(parse(&signed.index)?),
         };
         if !self.is_embedded() {
-            let keys = self.keys()?;
             let is_trusted = |key: &str| {
                 keys.as_ref()
                     .is_none_or(|keys| keys.fingerprints().any(|known| known.to_string() == key))
@@ -368,6 +368,12 @@ impl Library {
         }
         lock(&self.state).kept.as_ref()?.charts.get(digest).cloned()
     }
+}
+
+/// The fingerprint of the key that has signed an index, where keys are trusted.
+fn signer(keys: Option<&PublicKeys>, signed: &Signed) -> Result<Option<Digest>, SignatureError> {
+    let verified = keys.map(|keys| keys.verify(&signed.index, signed.signature.as_deref()));
+    Ok(verified.transpose()?.map(PublicKey::fingerprint))
 }
 
 /// A file of the original operator names no charts; those of this build are lent to it.

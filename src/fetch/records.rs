@@ -36,7 +36,7 @@ pub struct RolledBack {
 }
 
 impl Records {
-    /// Whether an index of this version may be used. What a key has signed that is not trusted any more does not count: whoever had it may
+    /// Whether an index of this version may be used. What a key has signed that is not trusted any more does not count: a thief of it may
     /// have signed any number.
     ///
     /// # Errors

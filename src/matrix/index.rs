@@ -28,7 +28,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// Whether the index is past its expiry, or nobody can tell: still good for choosing a first version, not for automatic upgrades.
+    /// Whether the index is past its expiry, or that cannot be judged: still good for choosing a first version, not for automatic upgrades.
     #[must_use]
     pub fn is_stale(&self, now: jiff::Timestamp) -> bool {
         self.expires.is_some_and(|expires| expires < now) || self.is_ahead(now)

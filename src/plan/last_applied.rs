@@ -65,23 +65,8 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::{Owner, stamp};
+    use crate::plan::packed_objects::tests::object;
     use crate::plan::{PackedObjects, Revision};
-    use serde_json::json;
-
-    fn object(kind: &str, name: &str, content: &str) -> Object {
-        let value = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "n"}, "data": {"content": content}});
-        let mut all = [Object::new(value).expect("an object")];
-        let owner = Owner {
-            apply_set: "set".into(),
-            driver: "d".into(),
-            version: "1.0.0".into(),
-            salt: String::new(),
-        };
-        stamp(&mut all, &owner);
-        let [object] = all;
-        object
-    }
 
     fn inventory(driver: &str, kept: &[Object], listed: &[(&Object, bool)]) -> Inventory {
         let entry = |(object, known): &(&Object, bool)| {

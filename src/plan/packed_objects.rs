@@ -101,12 +101,13 @@ fn without_content(object: &Object) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::manifest::{Owner, stamp};
     use serde_json::json;
 
-    fn object(kind: &str, name: &str, content: &str) -> Object {
+    /// An object as it is applied.
+    pub(in crate::plan) fn object(kind: &str, name: &str, content: &str) -> Object {
         let value = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "n"}, "data": {"content": content}});
         let mut all = [Object::new(value).expect("an object")];
         let owner = Owner {

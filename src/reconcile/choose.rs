@@ -85,7 +85,7 @@ pub(super) async fn choose(
     let mut report = Report::default();
     let config = occasion.config;
     let installed = survey.versions();
-    let settings = matrix_settings(occasion, world).await?;
+    let frozen = follow_source(occasion, world).await?;
     let basis = match basis::basis(&world.library, config, &survey.inventory, &installed, asked).await {
         Ok(basis) => basis,
         Err(error) => {
@@ -111,7 +111,7 @@ pub(super) async fn choose(
     }
     let mut drivers = asked.drivers.clone();
     drivers.retain(|driver, _| !failures.names(driver));
-    let asked_for = if settings {
+    let asked_for = if frozen {
         UpdatePolicy::Disabled
     } else {
         config.spec.update_policy
@@ -172,7 +172,7 @@ pub(super) async fn choose(
 }
 
 /// Follows what the cluster says of the source of the matrix. Whether upgrades are switched off there.
-async fn matrix_settings(occasion: &Occasion<'_>, world: &World) -> Result<bool, ReconcileError> {
+async fn follow_source(occasion: &Occasion<'_>, world: &World) -> Result<bool, ReconcileError> {
     // A command decides with what it was given.
     if occasion.mode != Mode::Operator {
         return Ok(false);

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use vdo_testbed::{Probe, until};
+use vdo_testbed::{Mark, Probe, until};
 
 const VDO: &str = "vdo.vmware.com/v1alpha1";
 const CSI_NS: &str = "vmware-system-csi";
@@ -162,15 +162,20 @@ fn delete_refused_removes_nothing() -> Result<()> {
         let (code, _, err) = delete(bed, &["--yes", "--keep-drivers"])?;
         ensure!(code == 4, "{code} with objects elsewhere");
         ensure_says(&err, &["VsphereCloudConfig", "other/theirs"])?;
-        let deleted = bed.deleted(mark).await?;
-        ensure!(deleted.is_empty(), "something was deleted:\n{deleted}");
-        let config = bed.get(VDO, "VDOConfig", NS, "vdo").await?;
-        ensure!(
-            config["metadata"]["deletionTimestamp"] == Value::Null,
-            "the VDOConfig is being deleted"
-        );
-        Ok(())
+        ensure_nothing_was_removed(bed, mark).await
     })
+}
+
+/// Since then nothing was deleted, nor begun to be.
+async fn ensure_nothing_was_removed(bed: &Bed, mark: Mark) -> Result<()> {
+    let deleted = bed.deleted(mark).await?;
+    ensure!(deleted.is_empty(), "something was deleted:\n{deleted}");
+    let config = bed.get(VDO, "VDOConfig", NS, "vdo").await?;
+    ensure!(
+        config["metadata"]["deletionTimestamp"] == Value::Null,
+        "the VDOConfig is being deleted"
+    );
+    Ok(())
 }
 
 /// What the caller may not do is named in one error, before anything is done.
@@ -200,14 +205,7 @@ fn delete_without_rights_names_all_that_are_missing() -> Result<()> {
                 "with these rules",
             ],
         )?;
-        let deleted = bed.deleted(mark).await?;
-        ensure!(deleted.is_empty(), "something was deleted:\n{deleted}");
-        let config = bed.get(VDO, "VDOConfig", NS, "vdo").await?;
-        ensure!(
-            config["metadata"]["deletionTimestamp"] == Value::Null,
-            "the VDOConfig is being deleted"
-        );
-        Ok(())
+        ensure_nothing_was_removed(bed, mark).await
     })
 }
 

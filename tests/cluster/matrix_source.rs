@@ -66,7 +66,7 @@ impl Matrix {
 }
 
 /// Makes the operator look again.
-async fn look(bed: &Bed, token: &str) -> Result<()> {
+pub async fn look(bed: &Bed, token: &str) -> Result<()> {
     let change = json!({"metadata": {"annotations": {"vdo.vmware.com/reconcile-at": token}}});
     bed.merge(VDO, "VDOConfig", NS, "vdo", change).await
 }

@@ -4,7 +4,7 @@
 use crate::bed::{Bed, NS, PATIENCE, condition};
 use crate::fixture::INSTALLED;
 use crate::install::until_at_rest;
-use crate::matrix_source::{Publisher, embedded_index};
+use crate::matrix_source::{Publisher, embedded_index, look};
 use anyhow::{Context, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -143,11 +143,6 @@ async fn until_driver(bed: &Bed, version: &str) -> Result<()> {
         ))
     })
     .await
-}
-
-async fn look(bed: &Bed, token: &str) -> Result<()> {
-    let change = json!({"metadata": {"annotations": {"vdo.vmware.com/reconcile-at": token}}});
-    bed.merge(VDO, "VDOConfig", NS, "vdo", change).await
 }
 
 /// Waits until the matrix is not the one of the server, for this reason and with these words. Nothing that runs changes.

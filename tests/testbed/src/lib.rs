@@ -16,6 +16,7 @@ mod agent;
 mod apply;
 mod audit;
 mod binaries;
+mod body;
 mod clock;
 mod cluster;
 mod cns;

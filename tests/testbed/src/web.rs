@@ -1,7 +1,6 @@
 //! A web server with TLS: files that a test puts there, and everything that a server can do wrong.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::fmt;
 use std::io::{self, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,11 +9,9 @@ use std::time::Duration;
 use anyhow::Result;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use futures::{Stream, StreamExt as _, stream};
+use futures::{StreamExt as _, stream};
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode, header};
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt as _, Full, StreamBody};
-use hyper::body::{Bytes, Frame, Incoming};
+use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
@@ -25,10 +22,9 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
+use crate::body::{Body, streamed, trickle, whole};
 use crate::pki::{Authority, Validity};
 use crate::ports::Port;
-
-type Body = UnsyncBoxBody<Bytes, io::Error>;
 
 /// A request, and the status that it was answered with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -252,19 +248,4 @@ fn zipped(bytes: &[u8]) -> io::Result<Bytes> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::best());
     packer.write_all(bytes)?;
     Ok(packer.finish()?.into())
-}
-
-fn whole(bytes: Bytes) -> Body {
-    Full::new(bytes).map_err(|never: Infallible| match never {}).boxed_unsync()
-}
-
-fn streamed(parts: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Body {
-    StreamBody::new(parts.map(|part| part.map(Frame::data))).boxed_unsync()
-}
-
-fn trickle(body: Bytes, pause: Duration) -> impl Stream<Item = io::Result<Bytes>> + Send {
-    stream::unfold((body, 0), move |(body, at)| async move {
-        tokio::time::sleep(pause).await;
-        (at < body.len()).then(|| (Ok(body.slice(at..=at)), (body, at + 1)))
-    })
 }

@@ -1,17 +1,14 @@
 //! The way of a call: in through the door, past the rules, to the vCenter and back.
 
-use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Result;
 use base64::Engine as _;
-use futures::{Stream, StreamExt as _, stream};
+use futures::{Stream, stream};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt as _, Full, StreamBody};
-use hyper::body::{Bytes, Frame, Incoming};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -26,9 +23,9 @@ use tokio_rustls::TlsConnector;
 use super::rule::Act;
 use super::tls::{Door, Entered};
 use super::{State, rest, text};
+use crate::body::{Body, streamed, trickle, whole};
 use crate::vcenter::Vcenter;
 
-type Body = UnsyncBoxBody<Bytes, io::Error>;
 type Sender = SendRequest<Full<Bytes>>;
 
 /// Where the vCenter is.
@@ -332,21 +329,6 @@ fn plain(status: u16, headers: &[(&'static str, String)], body: String) -> Respo
 fn announced(reply: &mut Response<Bytes>) {
     let length = reply.body().len();
     reply.headers_mut().insert(header::CONTENT_LENGTH, length.into());
-}
-
-fn whole(bytes: Bytes) -> Body {
-    Full::new(bytes).map_err(|never: Infallible| match never {}).boxed_unsync()
-}
-
-fn streamed(parts: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Body {
-    StreamBody::new(parts.map(|part| part.map(Frame::data))).boxed_unsync()
-}
-
-fn trickle(body: Bytes, pause: Duration) -> impl Stream<Item = io::Result<Bytes>> + Send {
-    stream::unfold((body, 0), move |(body, at)| async move {
-        sleep(pause).await;
-        (at < body.len()).then(|| (Ok(body.slice(at..=at)), (body, at + 1)))
-    })
 }
 
 /// An envelope whose body never comes to an end within so many bytes.
