@@ -13,7 +13,7 @@ GO_MIN := 1.26
 
 # Steps share one target folder and two cores.
 .NOTPARALLEL:
-.PHONY: help operator-image demo demo-stop check test test-all test-minors mutants advisories bench generate manifests build image release lint core clean rust go deploy undeploy deploy-k8s-cluster
+.PHONY: help operator-image demo demo-stop check test test-all test-minors mutants advisories bench generate manifests build image release matrix lint core clean rust go deploy undeploy deploy-k8s-cluster
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,6 +86,9 @@ image: rust ## Pack the operator into an OCI image layout: target/image
 
 release: rust ## Build everything that is published: target/release-VERSION
 	@crates/release/build.sh release
+
+matrix: rust ## Write the matrix with its charts as a folder that can be served: target/matrix-VERSION
+	@crates/release/build.sh matrix
 
 lint: rust ## Format, lints, Rust versions and dependency rules
 	@echo "== Rust versions"

@@ -39,6 +39,7 @@ mod rollback;
 mod save;
 mod status;
 mod style;
+mod text_diff;
 mod version;
 mod wrap;
 

@@ -8,7 +8,7 @@
 //! | layer | rooms | may use |
 //! |---|---|---|
 //! | 0 vocabulary | [`types`], [`api`], [`facts`] | serde, semver, kube-core |
-//! | 1 pure core | [`yaml`], [`oci`], [`matrix`], [`chart`], [`driverconfig`], [`manifest`], [`health`], [`vsphere`], [`certificate`], [`plan`], [`status`] | layer 0; no client, clock, environment, file or await |
+//! | 1 pure core | [`yaml`], [`oci`], [`matrix`], [`chart`], [`driverconfig`], [`manifest`], [`health`], [`vsphere`], [`certificate`], [`plan`], [`publish`], [`status`] | layer 0; no client, clock, environment, file or await |
 //! | 2 ports | [`cluster`], [`fetch`], [`vcenter`], [`layout`] | layers 0 and 1; not each other |
 //! | 3 drivers | [`reconcile`], [`controller`], [`runtime`], [`cli`] | everything below |
 //!
@@ -37,6 +37,7 @@ pub mod manifest;
 pub mod matrix;
 pub mod oci;
 pub mod plan;
+pub mod publish;
 pub mod rbac;
 #[cfg(feature = "io")]
 pub mod reconcile;

@@ -8,6 +8,7 @@
 //! fits is never a reason to remove what runs: the caller keeps it and reports.
 
 mod constraints;
+mod difference;
 mod format;
 mod index;
 mod kept;
@@ -24,6 +25,7 @@ mod upgrade_path;
 mod what_if;
 
 pub use constraints::{MULTI_VCENTER, misfits};
+pub use difference::{Choice, Difference, Situation, difference, known_minors, known_vcenters};
 pub use index::{
     BuildFloor, Confidence, Driver, Entry, Facts, Feature, Image, Index, RequiredWhen, Requirement, Source, State, Support, UpgradesFrom,
     Verdict,

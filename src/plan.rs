@@ -44,6 +44,7 @@ pub use ownership::{Adoption, Ownership, ownership};
 pub use packed_objects::PackedObjects;
 pub use planner::{Input, NO_RECORD, Record, plan};
 pub use prune::{Lookup, deleting, lookups, may_go};
+pub use recreate::replaceable;
 pub use revision::{About, Failed, Outcome, Revision, RevisionFailure, Rollback};
 pub use rollback::{Sight, brought_back, given_up_at, reopens, verdict, way_back};
 pub use run::Last;

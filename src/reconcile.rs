@@ -68,7 +68,7 @@ pub use phase::{Phase, Stopped};
 pub use prerequisites::lacking;
 pub use rehearsals::{Refusal, Rehearsals};
 pub use report::{Next, due, publish};
-pub use rights::{Permitted, Rights, RightsError, rights};
+pub use rights::{Permitted, Rights, RightsError, more_rights, rights};
 pub use select::{Asked, Failure, Failures, asked};
 pub use survey::{Survey, survey};
 pub use uninstall::uninstallation;

@@ -3,10 +3,11 @@
 #
 #   crates/release/build.sh image     target/image, an OCI image layout of the operator
 #   crates/release/build.sh release   target/release-VERSION, and target/image
+#   crates/release/build.sh matrix    target/matrix-VERSION, the matrix with its charts; VERSION is that of the matrix
 #
 # VDO_IMAGE          name and tag of the image (default: the one in deploy/operator.yaml)
 # VDO_ARCHITECTURES  "amd64 arm64", of which those are built that this machine can build
-# VDO_SIGNING_KEY    private key in PEM, or its path: SHA256SUMS is signed
+# VDO_SIGNING_KEY    private key in PEM, or its path: SHA256SUMS, or the matrix, is signed
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 CARGO=${CARGO:-cargo}
@@ -159,10 +160,18 @@ build_release() {
 }
 
 case ${1:-} in
-image | release) ;;
-*) echo "usage: crates/release/build.sh image|release" >&2 && exit 2 ;;
+image | release | matrix) ;;
+*) echo "usage: crates/release/build.sh image|release|matrix" >&2 && exit 2 ;;
 esac
 "$CARGO" build --quiet --locked --package vdo-release
+if [[ $1 == matrix ]]; then
+    place=$target/matrix-$(sed -nE 's/^version: ([0-9]+)$/\1/p' matrix-index/index.yaml)
+    release matrix --output "$scratch/matrix"
+    rm -rf "$place"
+    mv "$scratch/matrix" "$place"
+    echo "== $place"
+    exit 0
+fi
 programs
 echo "== image"
 build_image

@@ -8,6 +8,7 @@ mod explain;
 mod history;
 mod matrix;
 mod parse;
+mod publish;
 mod rights;
 
 use super::completion::Shell;
@@ -24,6 +25,7 @@ pub use explain::ExplainReason;
 pub use history::{History, Rollback, Upgrade, UpgradeVerb};
 pub use matrix::{Explain, Lint, List, Matrix, MatrixFile, MatrixSourceArgs, MatrixVerb, Platform, Resolve, Show, Sign, Verify, WhyNot};
 pub use parse::{Ask, Setting, Vcenter};
+pub use publish::{Init, Mark, MatrixDiff, Publish, Publishing};
 pub use rights::Rights;
 
 /// Chooses, shows and checks the vSphere drivers of a Kubernetes cluster.

@@ -22,6 +22,9 @@ use serde_json::{Value, json};
 use std::path::Path;
 use values::Values;
 
+pub(super) use file::{bytes, text};
+pub(super) use folder::{read as read_folder, write as write_folder};
+
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     match &args.verb {
         ChartVerb::Render(args) => render(args, global).await,

@@ -339,14 +339,7 @@ impl Library {
         if let Some(known) = lock(&self.charts).get(&wanted.digest) {
             return Ok(known.chart.clone());
         }
-        let kept = lock(&self.state)
-            .kept
-            .as_ref()
-            .and_then(|kept| kept.charts.get(&wanted.digest).cloned());
-        let bytes = match kept.filter(|bytes| Digest::of(bytes) == wanted.digest) {
-            Some(bytes) => bytes,
-            None => self.source().chart(&self.access()?, wanted).await?,
-        };
+        let bytes = self.package(wanted).await?;
         let chart = Arc::new(chart::open(&bytes)?);
         let opened = Opened {
             chart: chart.clone(),
@@ -358,6 +351,21 @@ impl Library {
         }
         charts.insert(wanted.digest.clone(), opened);
         Ok(chart)
+    }
+
+    /// The bytes of a chart, which are those that were promised.
+    ///
+    /// # Errors
+    /// When it is not there, or its bytes are others.
+    pub async fn package(&self, wanted: &ChartRef) -> Result<Vec<u8>, LibraryError> {
+        let kept = lock(&self.state)
+            .kept
+            .as_ref()
+            .and_then(|kept| kept.charts.get(&wanted.digest).cloned());
+        match kept.filter(|bytes| Digest::of(bytes) == wanted.digest) {
+            Some(bytes) => Ok(bytes),
+            None => Ok(self.source().chart(&self.access()?, wanted).await?),
+        }
     }
 
     /// The bytes of a chart that was opened, or is kept, unless it is in the binary as well.

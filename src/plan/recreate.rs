@@ -17,7 +17,8 @@ const REPLACEABLE: [(&str, &str); 7] = [
 ];
 
 /// Whether an object of this kind may be deleted and made anew.
-pub(super) fn replaceable(id: &ObjectId) -> bool {
+#[must_use]
+pub fn replaceable(id: &ObjectId) -> bool {
     REPLACEABLE.contains(&(id.group(), id.kind()))
 }
 

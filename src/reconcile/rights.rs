@@ -86,13 +86,38 @@ pub async fn rights(library: &Library, index: &Index, takes: impl Fn(&str, &Driv
             }
         }
     }
+    Ok(granting(&all)?)
+}
+
+/// What has to be granted for these objects.
+fn granting(all: &[Desired]) -> Result<Rights, Mismatch> {
     let user = format!("system:serviceaccount:{NAMESPACE}:{ACCOUNT}");
     let objects = || all.iter().map(|d| &d.object);
     Ok(Rights {
         drivers: rbac::union(objects())?,
-        operator: account(&all),
+        operator: account(all),
         policy: rbac::policy(&user, objects()).into(),
     })
+}
+
+/// What the objects of a version need that is not granted where those of another one were installed, as sentences.
+///
+/// # Errors
+/// When a version contradicts itself.
+pub fn more_rights(old: &[Object], new: &[Object]) -> Result<Vec<String>, RightsError> {
+    let grants = |objects: &[Object]| -> Result<Vec<Object>, RightsError> {
+        let desired = |object: &Object| Desired {
+            object: object.clone(),
+            driver: "".into(),
+            wave: 0,
+        };
+        let rights = granting(&objects.iter().map(desired).collect::<Vec<_>>())?;
+        let all = [rights.drivers, rights.operator].concat().into_iter().map(Object::new);
+        Ok(all.collect::<Result<_, _>>()?)
+    };
+    let (old, new) = (grants(old)?, grants(new)?);
+    let before = |wanted: &Object| old.iter().find(|object| object.identity() == wanted.identity());
+    Ok(new.iter().filter_map(|wanted| rbac::lacking(wanted, before(wanted))).collect())
 }
 
 /// Rules by namespace; the empty one is the cluster.

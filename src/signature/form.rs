@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// The form that is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Form {
     /// The base64 of the signature alone, as `cosign sign-blob --output-signature` writes.
     Bare,
@@ -35,13 +35,16 @@ impl Form {
 /// A signature as it was read. Nothing is said by it before a key has accepted it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
-    pub(super) bytes: Vec<u8>,
+    /// One, or several: while a publisher replaces an index, there is one for the old and one for the new.
+    pub(super) bytes: Vec<Vec<u8>>,
     /// What the bundle says that was signed.
     pub(super) digest: Option<Digest>,
 }
 
 /// A signature of P-256 is up to 72 bytes long, a bundle of it 600.
 const LIMIT: usize = 64 * 1024;
+/// Signatures in a file.
+const MANY: usize = 4;
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 
 #[derive(Serialize, Deserialize)]
@@ -92,7 +95,9 @@ impl Signature {
         }
         let text = text.trim_ascii();
         if !text.starts_with(b"{") {
-            let bytes = STANDARD.decode(text).map_err(|_| wrong("it is neither base64 nor a bundle"))?;
+            let lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+            let bytes: Result<Vec<Vec<u8>>, _> = lines.take(MANY).map(|line| STANDARD.decode(line)).collect();
+            let bytes = bytes.map_err(|_| wrong("it is neither base64 nor a bundle"))?;
             return Ok(Self { bytes, digest: None });
         }
         let bundle: Bundle = serde_json::from_slice(text).map_err(|error| SignatureError::Unreadable(format!("as a bundle: {error}")))?;
@@ -115,7 +120,20 @@ impl Signature {
             (None, None) => None,
             _ => return Err(wrong("the digest in the bundle is not SHA-256")),
         };
-        Ok(Self { bytes, digest })
+        Ok(Self {
+            bytes: vec![bytes],
+            digest,
+        })
+    }
+
+    /// The text of a bare signature, and these after it.
+    #[must_use]
+    pub fn joined(&self, bare: &str) -> String {
+        let mut lines = vec![bare.trim().to_owned()];
+        lines.extend(self.bytes.iter().map(|bytes| STANDARD.encode(bytes)));
+        lines.dedup();
+        lines.truncate(MANY);
+        lines.join("\n") + "\n"
     }
 }
 

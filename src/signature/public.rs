@@ -142,7 +142,8 @@ impl PublicKeys {
         if signature.digest.as_ref().is_some_and(|digest| *digest != Digest::of(bytes)) {
             return Err(SignatureError::OtherBytes);
         }
-        let signer = self.0.iter().find(|key| key.accepts(bytes, &signature.bytes));
+        let accepts = |key: &&PublicKey| signature.bytes.iter().any(|one| key.accepts(bytes, one));
+        let signer = self.0.iter().find(accepts);
         signer.ok_or(SignatureError::NotTrusted(self.0.len()))
     }
 }

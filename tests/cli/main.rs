@@ -10,6 +10,7 @@ mod kubeconfig;
 mod matrix;
 mod own_process;
 mod process;
+mod publish;
 mod stopping;
 mod terminal;
 
@@ -67,7 +68,7 @@ fn code(arguments: &[&str]) -> i32 {
 #[test]
 fn cli_help_every_verb_matches_snapshot() {
     snap("help", &["--help"]);
-    let verbs: [&[&str]; 28] = [
+    let verbs: [&[&str]; 33] = [
         &["status"],
         &["plan"],
         &["approve"],
@@ -89,6 +90,11 @@ fn cli_help_every_verb_matches_snapshot() {
         &["matrix", "sign"],
         &["matrix", "source"],
         &["matrix", "verify"],
+        &["matrix", "init"],
+        &["matrix", "publish"],
+        &["matrix", "withdraw"],
+        &["matrix", "deprecate"],
+        &["matrix", "diff"],
         &["chart"],
         &["chart", "render"],
         &["chart", "images"],

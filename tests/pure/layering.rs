@@ -24,6 +24,7 @@ plan          1  types api manifest drivers rbac matrix
 vsphere       1  types api facts yaml drivers matrix
 certificate   1  types manifest vsphere
 signature     1  types
+publish       1  types yaml chart matrix plan signature
 status        1  types api facts drivers health plan
 cluster       2  types api manifest plan
 fetch         2  types api chart matrix signature
@@ -32,7 +33,7 @@ layout        2  types oci
 reconcile     3  types api facts manifest chart driverconfig drivers health rbac plan matrix vsphere certificate status cluster fetch vcenter
 runtime       3
 controller    3  types api facts manifest plan vsphere status cluster fetch vcenter reconcile runtime
-cli           3  types api facts yaml manifest install chart drivers health plan matrix vsphere signature status cluster fetch vcenter reconcile runtime
+cli           3  types api facts yaml manifest install chart drivers health plan matrix vsphere signature publish status cluster fetch vcenter reconcile runtime
 bin           3  api runtime controller cli
 ";
 

@@ -8,6 +8,7 @@ mod install_yaml;
 mod krew;
 mod layer;
 mod licences;
+mod matrix;
 mod notes;
 mod output;
 mod rootfs;
@@ -47,6 +48,8 @@ enum Command {
     InstallYaml(install_yaml::Args),
     /// Writes the manifest for krew
     Krew(krew::Args),
+    /// Writes the matrix and its charts as a folder, signed with the key in VDO_SIGNING_KEY
+    Matrix(matrix::Args),
     /// Writes SHA256SUMS
     Sums(sums::Args),
     /// Signs files with the key in VDO_SIGNING_KEY
@@ -64,6 +67,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Notes(args) => notes::run(args),
         Command::InstallYaml(args) => install_yaml::run(args),
         Command::Krew(args) => krew::run(args),
+        Command::Matrix(args) => matrix::run(args),
         Command::Sums(args) => sums::run(args),
         Command::Sign(args) => sign::run(args),
     }

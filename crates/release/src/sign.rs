@@ -20,12 +20,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "an argument would show the key to other users of the machine"
-    )]
-    let value = std::env::var(KEY).map_err(|_| anyhow!("{KEY} is not set; give it a private key as PEM, or the path of one"))?;
-    let key = read(&Secret::new(value))?;
+    let key = key()?.ok_or_else(|| anyhow!("{KEY} is not set; give it a private key as PEM, or the path of one"))?;
     for file in &args.files {
         let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
         let text = key.sign(&bytes, Form::Bundle)?;
@@ -33,6 +28,16 @@ pub fn run(args: &Args) -> Result<()> {
         output::line(&format!("  signed {}", file.display()))?;
     }
     Ok(())
+}
+
+/// The key, if there is one.
+pub fn key() -> Result<Option<PrivateKey>> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "an argument would show the key to other users of the machine"
+    )]
+    let value = std::env::var(KEY).ok().filter(|value| !value.is_empty());
+    value.map(|value| read(&Secret::new(value))).transpose()
 }
 
 /// A key from PEM, or from the file of this name. No error repeats what was given.

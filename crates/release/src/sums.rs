@@ -2,6 +2,7 @@
 
 use crate::output;
 use anyhow::{Context, Result, bail};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,29 +18,34 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let text = list(&args.folder)?;
-    output::write(&args.folder.join(NAME), text.as_bytes())
+    write(&args.folder)
 }
 
-/// A line for each file of the folder, by name. Signatures and the list itself are left out: they are about it.
-fn list(folder: &Path) -> Result<String> {
-    let mut names = Vec::new();
+/// Writes the list of a folder into it.
+pub fn write(folder: &Path) -> Result<()> {
+    let mut files = BTreeMap::new();
+    collect(folder, "", &mut files)?;
+    let mut text = String::new();
+    for (name, digest) in files {
+        let _ = writeln!(text, "{}  {name}", digest.hex());
+    }
+    output::write(&folder.join(NAME), text.as_bytes())
+}
+
+/// Each file of the folder and of those in it, by its path. Bundles with signatures and the list itself are left out: they are about it.
+fn collect(folder: &Path, below: &str, files: &mut BTreeMap<String, Digest>) -> Result<()> {
     let cannot = || format!("cannot read the folder {}", folder.display());
     for entry in fs::read_dir(folder).with_context(cannot)? {
-        let entry = entry.with_context(cannot)?;
-        let Ok(name) = entry.file_name().into_string() else {
-            bail!("{} is not a name for a release", entry.path().display());
+        let path = entry.with_context(cannot)?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+            bail!("{} is not a name for a release", path.display());
         };
-        if entry.path().is_file() && name != NAME && !name.ends_with(".sigstore.json") {
-            names.push(name);
+        if path.is_dir() {
+            collect(&path, &format!("{below}{name}/"), files)?;
+        } else if name != NAME && !name.ends_with(".sigstore.json") {
+            let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            files.insert(format!("{below}{name}"), Digest::of(&bytes));
         }
     }
-    names.sort();
-    let mut text = String::new();
-    for name in names {
-        let path = folder.join(&name);
-        let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let _ = writeln!(text, "{}  {name}", Digest::of(&bytes).hex());
-    }
-    Ok(text)
+    Ok(())
 }

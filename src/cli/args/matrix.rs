@@ -1,6 +1,6 @@
 //! `vdoctl matrix` as it is typed.
 
-use super::{Ask, Output, Vcenter};
+use super::{Ask, Init, Mark, MatrixDiff, Output, Publish, Vcenter};
 use crate::fetch::{Library, MatrixSource};
 use crate::types::KubernetesVersion;
 use clap::{Args, Subcommand};
@@ -48,6 +48,29 @@ pub enum MatrixVerb {
     ///
     /// The exit code is 4 when none of the keys has signed it.
     Verify(Verify),
+    /// Begins a matrix of your own in a folder: a copy of this one with its charts, or an empty one; needs no cluster
+    ///
+    /// The folder is a source as it is: for --matrix, copied to a web server, or copied to another machine. For example:
+    /// vdoctl matrix init ./matrix --key-file publisher.key
+    Init(Init),
+    /// Adds versions of drivers to a matrix in a folder
+    ///
+    /// Every chart is linted, rendered for each Kubernetes minor that it supports, and compared with the version before it; with --kubeconfig
+    /// or --context it is also tried in the API server of that cluster. Images, digest and upgrade edges are written into the entry; version,
+    /// date and expiry of the matrix are raised, and it is signed. A chart with a problem is refused with 4, and nothing is written.
+    ///
+    /// For example: vdoctl matrix publish vsphere-csi-3.7.4.tgz --to ./matrix --key-file publisher.key
+    Publish(Publish),
+    /// Withdraws a version: it is never chosen any more, and left where it is installed
+    ///
+    /// For example: vdoctl matrix withdraw csi 3.7.4 --reason "loses volumes" --use 3.7.3 --to ./matrix --key-file publisher.key
+    Withdraw(Mark),
+    /// Deprecates a version: it is chosen only where nothing better fits
+    Deprecate(Mark),
+    /// Compares two matrices: what differs in them, and what an operator would do differently
+    ///
+    /// Ends with 0 when an operator would do the same, with 1 when it would not.
+    Diff(MatrixDiff),
 }
 
 /// Arguments of `matrix sign`.

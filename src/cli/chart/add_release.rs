@@ -2,7 +2,7 @@
 
 use super::super::args::ChartAddRelease;
 use super::super::context::now;
-use super::super::{Answer, CliError, Exit, matrix, save};
+use super::super::{Answer, CliError, Exit, matrix, save, text_diff};
 use super::compare::{self, Found};
 use super::{file, folder, manifests};
 use crate::chart::add_release::{self, Added};
@@ -66,6 +66,7 @@ pub(in super::super) async fn run(args: &ChartAddRelease) -> Result<Answer, CliE
     text += &compare::text(&found);
     text += &left_to_do(args, &added, &found, has_facts.then_some((facts.as_path(), joined.is_some())));
     if args.dry_run {
+        let diff = |change: &Change| text_diff::unified(&change.path.display().to_string(), &change.before, &change.after);
         text = changes.iter().map(diff).collect::<String>() + &text;
     } else {
         for change in &changes {
@@ -128,52 +129,4 @@ fn left_to_do(args: &ChartAddRelease, added: &Added, found: &Found, facts: Optio
     }
     let steps = steps.into_iter().map(|step| format!("- {step}\n"));
     steps.fold("Left to do:\n".to_owned(), |text, step| text + &step)
-}
-
-/// What is added to a text in one place, with the lines around it.
-fn diff(change: &Change) -> String {
-    const AROUND: usize = 3;
-    let (before, after): (Vec<&str>, Vec<&str>) = (change.before.lines().collect(), change.after.lines().collect());
-    let same = before.iter().zip(&after).take_while(|(left, right)| left == right).count();
-    let rest = before.len().min(after.len()) - same;
-    let tail = before
-        .iter()
-        .rev()
-        .zip(after.iter().rev())
-        .take(rest)
-        .take_while(|(left, right)| left == right)
-        .count();
-    let (first, last) = (same.saturating_sub(AROUND), tail.saturating_sub(AROUND));
-    let (old, new) = (before.len() - last - first, after.len() - last - first);
-    let path = change.path.display();
-    let start = |count: usize| if count == 0 { 0 } else { first + 1 };
-    let mut out = format!("--- {path}\n+++ {path}\n@@ -{},{old} +{},{new} @@\n", start(old), start(new));
-    let mut lines = |sign: char, lines: &[&str]| lines.iter().for_each(|line| out.push_str(&format!("{sign}{line}\n")));
-    lines(' ', &before[first..same]);
-    lines('-', &before[same..before.len() - tail]);
-    lines('+', &after[same..after.len() - tail]);
-    lines(' ', &after[after.len() - tail..after.len() - last]);
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn diff_shows_added_lines_with_three_around() {
-        let change = |before: &str, after: &str| {
-            diff(&Change {
-                path: "f".into(),
-                before: before.into(),
-                after: after.into(),
-            })
-        };
-        assert_eq!(
-            change("a\nb\nc\nd\ne\nf\n", "a\nb\nc\nd\nx\ne\nf\n"),
-            "--- f\n+++ f\n@@ -2,5 +2,6 @@\n b\n c\n d\n+x\n e\n f\n"
-        );
-        assert_eq!(change("", "x\ny\n"), "--- f\n+++ f\n@@ -0,0 +1,2 @@\n+x\n+y\n");
-        assert_eq!(change("a\nb\n", "a\nc\n"), "--- f\n+++ f\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n");
-    }
 }

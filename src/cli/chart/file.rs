@@ -8,7 +8,7 @@ use std::path::Path;
 const LIMIT: u64 = 16 << 20;
 
 /// The text of a file; `-` is stdin. `what` says what the file is for.
-pub(super) fn text(what: &str, path: &Path) -> Result<String, CliError> {
+pub(in super::super) fn text(what: &str, path: &Path) -> Result<String, CliError> {
     String::from_utf8(bytes(what, path)?).map_err(|_| {
         let problem = format!("{what} {} is not UTF-8 text", path.display());
         CliError::new(Exit::Refused, problem, "Save it as UTF-8 and run the command again.")
@@ -16,7 +16,7 @@ pub(super) fn text(what: &str, path: &Path) -> Result<String, CliError> {
 }
 
 /// The bytes of a file; `-` is stdin.
-pub(super) fn bytes(what: &str, path: &Path) -> Result<Vec<u8>, CliError> {
+pub(in super::super) fn bytes(what: &str, path: &Path) -> Result<Vec<u8>, CliError> {
     let wrong = |exit, problem: &str, remedy: &str| Err(CliError::new(exit, format!("{what} {} {problem}", path.display()), remedy));
     let mut bytes = Vec::new();
     let read = if path == Path::new("-") {

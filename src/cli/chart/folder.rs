@@ -7,7 +7,7 @@ use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// Every file of it. Hidden files are left out; a link is refused, because it may lead to what is not the chart's.
-pub(super) fn read(root: &Path, remedy: &str) -> Result<Source, CliError> {
+pub(in super::super) fn read(root: &Path, remedy: &str) -> Result<Source, CliError> {
     let mut source = Source::default();
     collect(root, "", &mut source).map_err(|error| {
         let exit = if error.kind() == ErrorKind::NotFound {
@@ -41,7 +41,7 @@ pub(super) fn of_driver(charts: &Path, driver: &str) -> Vec<PathBuf> {
 }
 
 /// Writes a folder that is not there yet, whole or not at all.
-pub(super) fn write(root: &Path, source: &Source) -> std::io::Result<()> {
+pub(in super::super) fn write(root: &Path, source: &Source) -> std::io::Result<()> {
     let name = root.file_name().unwrap_or_default().to_string_lossy();
     let beside = root.with_file_name(format!(".{name}.{}", std::process::id()));
     let written = (|| {

@@ -4,6 +4,7 @@
 mod documents;
 mod image;
 mod judges;
+mod matrix;
 mod program;
 mod signature;
 

@@ -1,0 +1,45 @@
+//! `vdoctl matrix withdraw` and `deprecate`: what must not, or should not, be chosen any more.
+
+use super::super::args::Mark;
+use super::super::context::now;
+use super::super::output::document;
+use super::super::{Answer, CliError, Exit, style};
+use super::driver;
+use super::place::Place;
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// `state` is the word of the matrix: `withdrawn` or `deprecated`.
+pub(super) async fn run(args: &Mark, state: &str) -> Result<Answer, CliError> {
+    let (place, mut draft) = Place::open(&args.publishing).await?;
+    let name = driver(draft.index(), &args.driver)?.0.into();
+    let refused = |error| CliError::of(Exit::Refused, &error);
+    let since = now().to_zoned(jiff::tz::TimeZone::UTC).date().to_string();
+    let mut verdict = json!({"kind": state, "reason": args.reason, "since": since});
+    if let Some(instead) = &args.instead {
+        verdict["use"] = instead.to_string().into();
+    }
+    draft.mark(&name, &args.version, verdict).map_err(refused)?;
+    let published = place.publish(draft, BTreeMap::new(), &args.publishing)?;
+    let answer = Answer::formatted(
+        args.publishing.output.or_table(),
+        || {
+            document(
+                "MatrixMark",
+                json!({"driver": name, "version": args.version, "state": state, "use": args.instead,
+                    "dryRun": args.publishing.dry_run, "matrix": published.json()}),
+            )
+        },
+        || {
+            let diff = published.diff.as_deref().unwrap_or_default();
+            let done = if args.publishing.dry_run { "would be" } else { "is" };
+            format!(
+                "{diff}{} {name} {} {done} {state}\n{}",
+                style::good("✓"),
+                args.version,
+                published.line()
+            )
+        },
+    )?;
+    Ok(published.answer(answer))
+}

@@ -1,0 +1,63 @@
+//! Trying the objects of a version on a real API server, which changes nothing.
+
+use super::super::super::args::Global;
+use super::super::super::context::Context;
+use super::super::super::{CliError, Exit};
+use super::candidate::{Candidate, Checked};
+use crate::chart;
+use crate::cluster::{ClusterError, Writer};
+use crate::install::VDOCTL;
+use crate::manifest::Object;
+use crate::publish;
+use crate::types::count;
+
+/// A namespace that every cluster has: an object whose own is not there yet is tried in it.
+const ELSEWHERE: &str = "default";
+
+/// Adds what the API server refuses to the problems. A cluster of a minor that the version does not support is not asked.
+pub(super) async fn rehearse(candidate: &Candidate, checked: &mut Checked, global: &Global) -> Result<(), CliError> {
+    let context = Context::open(global).await?;
+    let minor = context.kubernetes.minor();
+    if !checked.minors.contains(&minor) {
+        checked.tried = Some(format!("not tried in cluster {}, which is Kubernetes {minor}", context.name));
+        return Ok(());
+    }
+    let writer = Writer::new(context.world.client.clone(), |_, _| {}).named(VDOCTL);
+    let chart = &candidate.chart;
+    let Ok(objects) = publish::rendered(chart, &minor, &chart::everything(chart)) else {
+        return Ok(());
+    };
+    let (mut tried, mut later) = (0, 0);
+    for object in objects {
+        let object = Object::new(object).map_err(|error| CliError::of(Exit::Refused, &error))?;
+        match writer.rehearse(&at(&context, object).await?, true).await {
+            Ok(_) => tried += 1,
+            // Of a kind that the version itself defines, or another driver.
+            Err(ClusterError::NotServed { .. }) => later += 1,
+            Err(error @ (ClusterError::Unavailable { .. } | ClusterError::TimedOut { .. })) => return Err(error.into()),
+            Err(error) => checked.problems.push(CliError::from(error).what),
+        }
+    }
+    let more = if later > 0 {
+        format!(", {later} of kinds that it does not serve")
+    } else {
+        String::new()
+    };
+    checked.tried = Some(format!("tried in cluster {}: {}{more}", context.name, count(tried, "object")));
+    Ok(())
+}
+
+/// The object, in a namespace that is there.
+async fn at(context: &Context, object: Object) -> Result<Object, CliError> {
+    if object.namespace().is_empty() {
+        return Ok(object);
+    }
+    let namespace = crate::types::ObjectId::new("", "Namespace", "", object.namespace());
+    let there = crate::cluster::get(&context.world.client, "v1", &namespace).await?;
+    if there.is_some() {
+        return Ok(object);
+    }
+    let mut value = object.into_value();
+    value["metadata"]["namespace"] = ELSEWHERE.into();
+    Object::new(value).map_err(|error| CliError::of(Exit::Refused, &error))
+}

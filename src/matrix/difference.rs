@@ -1,0 +1,202 @@
+//! Two indexes side by side: what differs in them, and what an operator would do differently.
+
+use super::index::{Entry, Index, State};
+use super::resolve::{DriverRequest, Query, UpdatePolicy, resolve};
+use crate::types::{DriverName, DriverVersion, KubernetesVersion, VcenterVersion, VersionRange};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What differs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Difference {
+    /// Versions that are not in both, or are not the same in both: what became of each.
+    pub versions: Vec<(DriverName, DriverVersion, Vec<String>)>,
+    /// What an operator would do differently.
+    pub choices: Vec<Choice>,
+}
+
+/// A cluster, as far as a choice depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Situation {
+    /// Nothing is installed.
+    New,
+    /// What the old index chooses is installed, and stays while it fits.
+    Compatible,
+    /// It is installed, and follows the newest.
+    Latest,
+}
+
+/// A driver of which another version would be taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// The driver.
+    pub driver: DriverName,
+    /// In which clusters.
+    pub situation: Situation,
+    /// By the old index; `None` when nothing fits.
+    pub old: Option<DriverVersion>,
+    /// By the new one.
+    pub new: Option<DriverVersion>,
+    /// Where it is so.
+    pub platforms: Vec<(KubernetesVersion, VcenterVersion)>,
+}
+
+/// Every minor of Kubernetes 1 that either index speaks of.
+#[must_use]
+pub fn known_minors(indexes: [&Index; 2]) -> Vec<KubernetesVersion> {
+    let number = |bound: &str| bound.split('.').nth(1)?.parse::<u64>().ok();
+    let ranges = || entries(indexes).map(|entry| &entry.kubernetes.range);
+    let bounds = || ranges().flat_map(|range| [range.min(), range.max()]).flatten().filter_map(number);
+    let (Some(first), Some(last)) = (bounds().min(), bounds().max()) else {
+        return Vec::new();
+    };
+    (first..=last).filter_map(|minor| format!("1.{minor}").parse().ok()).collect()
+}
+
+/// Every version of vCenter at which a range of either index begins or ends.
+#[must_use]
+pub fn known_vcenters(indexes: [&Index; 2]) -> Vec<VcenterVersion> {
+    let of = |range: &VersionRange| [range.min(), range.max()].map(|bound| bound.map(str::to_owned));
+    let features = |entry: &Entry| entry.features.values().flat_map(|feature| of(&feature.vsphere)).collect::<Vec<_>>();
+    let bounds = entries(indexes).flat_map(|entry| of(&entry.vsphere.range).into_iter().chain(features(entry)));
+    let all: BTreeSet<VcenterVersion> = bounds.flatten().filter_map(|bound| bound.parse().ok()).collect();
+    all.into_iter().collect()
+}
+
+fn entries(indexes: [&Index; 2]) -> impl Iterator<Item = &Entry> {
+    let drivers = indexes.into_iter().flat_map(|index| index.drivers.values());
+    drivers.flat_map(|driver| &driver.versions)
+}
+
+/// Compares two indexes on these platforms.
+#[must_use]
+pub fn difference(old: &Index, new: &Index, kubernetes: &[KubernetesVersion], vcenters: &[VcenterVersion]) -> Difference {
+    let mut found: BTreeMap<(DriverName, Situation, Option<DriverVersion>, Option<DriverVersion>), Vec<_>> = BTreeMap::new();
+    for minor in kubernetes {
+        for vcenter in vcenters {
+            let none = BTreeMap::new();
+            let fresh = chosen(old, minor, vcenter, &none, UpdatePolicy::Compatible);
+            let installed: BTreeMap<_, _> = fresh
+                .iter()
+                .filter_map(|(name, pick)| Some((name.clone(), pick.clone()?)))
+                .collect();
+            for (situation, installed, policy) in [
+                (Situation::New, &none, UpdatePolicy::Compatible),
+                (Situation::Compatible, &installed, UpdatePolicy::Compatible),
+                (Situation::Latest, &installed, UpdatePolicy::Latest),
+            ] {
+                let (before, after) = (
+                    chosen(old, minor, vcenter, installed, policy),
+                    chosen(new, minor, vcenter, installed, policy),
+                );
+                for name in before.keys().chain(after.keys()).collect::<BTreeSet<_>>() {
+                    let of = |all: &BTreeMap<DriverName, Option<DriverVersion>>| all.get(name).cloned().flatten();
+                    let (before, after) = (of(&before), of(&after));
+                    if before != after {
+                        let at = found.entry((name.clone(), situation, before, after)).or_default();
+                        at.push((minor.clone(), vcenter.clone()));
+                    }
+                }
+            }
+        }
+    }
+    let choice = |((driver, situation, old, new), platforms)| Choice {
+        driver,
+        situation,
+        old,
+        new,
+        platforms,
+    };
+    Difference {
+        versions: versions(old, new),
+        choices: found.into_iter().map(choice).collect(),
+    }
+}
+
+/// The version of every driver; `None` where nothing fits.
+fn chosen(
+    index: &Index,
+    kubernetes: &KubernetesVersion,
+    vcenter: &VcenterVersion,
+    installed: &BTreeMap<DriverName, DriverVersion>,
+    policy: UpdatePolicy,
+) -> BTreeMap<DriverName, Option<DriverVersion>> {
+    let known = |name: &&DriverName| index.drivers.contains_key(*name);
+    let drivers: BTreeMap<_, _> = index.drivers.keys().map(|name| (name.clone(), DriverRequest::default())).collect();
+    let installed = installed
+        .iter()
+        .filter(|(name, _)| known(name))
+        .map(|(name, version)| (name.clone(), version.clone()));
+    let query = Query {
+        kubernetes,
+        vcenters: &[("vcenter".to_owned(), index.vcenter(vcenter, None))],
+        drivers: &drivers,
+        installed: &installed.collect(),
+        policy,
+    };
+    match resolve(index, &query) {
+        Ok(resolution) => resolution
+            .picks
+            .into_iter()
+            .map(|(name, pick)| (name, Some(pick.version)))
+            .collect(),
+        Err(_) => index.drivers.keys().map(|name| (name.clone(), None)).collect(),
+    }
+}
+
+fn versions(old: &Index, new: &Index) -> Vec<(DriverName, DriverVersion, Vec<String>)> {
+    let mut all = Vec::new();
+    for name in old.drivers.keys().chain(new.drivers.keys()).collect::<BTreeSet<_>>() {
+        let of = |index: &'_ Index| -> BTreeMap<DriverVersion, Entry> {
+            let versions = index.drivers.get(name).into_iter().flat_map(|driver| &driver.versions);
+            versions.map(|entry| (entry.version.clone(), entry.clone())).collect()
+        };
+        let (before, after) = (of(old), of(new));
+        for version in before.keys().chain(after.keys()).collect::<BTreeSet<_>>().into_iter().rev() {
+            let what = match (before.get(version), after.get(version)) {
+                (Some(before), Some(after)) => changes(before, after),
+                (None, Some(after)) => vec![format!(
+                    "is new: Kubernetes {}, vSphere {}",
+                    after.kubernetes.range, after.vsphere.range
+                )],
+                _ => vec!["is gone".to_owned()],
+            };
+            if !what.is_empty() {
+                all.push((name.clone(), version.clone(), what));
+            }
+        }
+    }
+    all
+}
+
+fn changes(before: &Entry, after: &Entry) -> Vec<String> {
+    let mut all = Vec::new();
+    if before.state != after.state {
+        all.push(match &after.state {
+            State::Good => "is good again".to_owned(),
+            State::Deprecated(verdict) => format!("is deprecated: {}", verdict.reason),
+            State::Withdrawn(verdict) => format!("is withdrawn: {}", verdict.reason),
+        });
+    }
+    if before.chart.digest != after.chart.digest {
+        all.push("has another chart".to_owned());
+    }
+    for (what, before, after) in [
+        ("Kubernetes", &before.kubernetes.range, &after.kubernetes.range),
+        ("vSphere", &before.vsphere.range, &after.vsphere.range),
+    ] {
+        if before != after {
+            all.push(format!("{what} {before} became {after}"));
+        }
+    }
+    for (what, differs) in [
+        ("other requirements", before.requires != after.requires),
+        ("other features", before.features != after.features),
+        ("other upgrade edges", before.upgrades_from != after.upgrades_from),
+        ("other images", before.images != after.images),
+    ] {
+        if differs {
+            all.push(format!("has {what}"));
+        }
+    }
+    all
+}

@@ -1,0 +1,211 @@
+use super::PublishError;
+use crate::matrix::Index;
+use crate::matrix::lint::lint;
+use crate::types::{Digest, DriverName, DriverRole, DriverVersion};
+use crate::yaml;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Map, Value, json};
+
+/// How long an index is good when neither its publisher nor the last one says: half a year.
+pub const VALIDITY: SignedDuration = SignedDuration::from_hours(24 * 182);
+
+/// The next version of an index, as its text says it: what this build does not know stays.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Draft {
+    document: Map<String, Value>,
+    index: Index,
+    changed: bool,
+}
+
+impl Draft {
+    /// An index without drivers, not published yet.
+    #[must_use]
+    pub fn empty() -> Self {
+        let document = map(json!({
+            "apiVersion": "vdo.vmware.com/matrix/v1", "kind": "CompatibilityMatrix", "version": 0,
+            "generated": null, "expires": null, "sources": {}, "drivers": {},
+        }));
+        let index = Index {
+            version: 0,
+            generated: None,
+            expires: None,
+            sources: Default::default(),
+            preconditions: Default::default(),
+            vcenter_builds: Vec::new(),
+            drivers: Default::default(),
+            unknown_fields: Vec::new(),
+        };
+        Self {
+            document,
+            index,
+            changed: true,
+        }
+    }
+
+    /// The last version of it.
+    ///
+    /// # Errors
+    /// When it is no index, or one of the original format.
+    pub fn read(bytes: &[u8]) -> Result<Self, PublishError> {
+        let index = Index::parse(bytes)?;
+        // It was parsed, so it is YAML.
+        let document = map(yaml::load_long(&String::from_utf8_lossy(bytes)).unwrap_or_default());
+        if !document.contains_key("apiVersion") {
+            return Err(PublishError::Original);
+        }
+        Ok(Self {
+            document,
+            index,
+            changed: false,
+        })
+    }
+
+    /// The last version of it, as it was read.
+    #[must_use]
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Whether there is anything to publish.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// The fields of a version, as they stand there.
+    #[must_use]
+    pub fn fields(&self, driver: &str, version: &DriverVersion) -> Option<&Map<String, Value>> {
+        let versions = self.document.get("drivers")?.get(driver)?.get("versions")?.as_array()?;
+        versions.iter().find(|entry| is(entry, version))?.as_object()
+    }
+
+    /// Adds a version; one that is there with the same chart stays as it is. Says whether it was added.
+    ///
+    /// # Errors
+    /// When it is there with another chart, or the driver has another role.
+    pub fn add(&mut self, driver: &DriverName, role: DriverRole, entry: Map<String, Value>) -> Result<bool, PublishError> {
+        let (version, given) = (version_of(&entry), digest_of(&entry));
+        if let (Some(version), Some(given)) = (&version, given) {
+            let listed = self.fields(driver, version).map(digest_of);
+            match listed {
+                Some(Some(listed)) if listed == given => return Ok(false),
+                Some(Some(listed)) => {
+                    return Err(PublishError::Published {
+                        driver: driver.clone(),
+                        version: version.clone(),
+                        listed,
+                        given,
+                    });
+                }
+                _ => {}
+            }
+        }
+        let known = self.part("drivers").entry(driver.as_str());
+        let known = known.or_insert_with(|| json!({"role": role.to_string(), "versions": []}));
+        let listed = known.get("role").and_then(Value::as_str).unwrap_or_default();
+        if listed != role.to_string() {
+            return Err(PublishError::Role {
+                driver: driver.clone(),
+                listed: listed.to_owned(),
+                given: role.to_string(),
+            });
+        }
+        if let Some(versions) = known.get_mut("versions").and_then(Value::as_array_mut) {
+            // Newest first.
+            let of = |entry: &Value| entry.as_object().and_then(version_of);
+            let place = versions.iter().position(|other| of(other) < version).unwrap_or(versions.len());
+            versions.insert(place, entry.into());
+        }
+        self.changed = true;
+        Ok(true)
+    }
+
+    /// A part of the document that is a map, as the parser has seen to.
+    fn part(&mut self, name: &str) -> &mut Map<String, Value> {
+        let part = self.document.entry(name).or_insert_with(|| json!({}));
+        if !part.is_object() {
+            *part = json!({});
+        }
+        part.as_object_mut().expect("it was made a map")
+    }
+
+    /// Adds sources and preconditions that facts name; what is there stays.
+    pub fn explain(&mut self, field: &str, named: &Map<String, Value>) {
+        if named.is_empty() {
+            return;
+        }
+        let all = self.part(field);
+        let count = all.len();
+        for (name, value) in named {
+            all.entry(name.as_str()).or_insert_with(|| value.clone());
+        }
+        self.changed |= self.part(field).len() > count;
+    }
+
+    /// Says of a version whether it may be chosen: `null` that it is good.
+    ///
+    /// # Errors
+    /// When the driver has no such version.
+    pub fn mark(&mut self, driver: &DriverName, version: &DriverVersion, state: Value) -> Result<(), PublishError> {
+        let versions = self.part("drivers").get_mut(driver.as_str());
+        let versions = versions.and_then(|driver| driver.get_mut("versions")?.as_array_mut());
+        let entry = versions.into_iter().flatten().find(|entry| is(entry, version));
+        let entry = entry.and_then(Value::as_object_mut).ok_or_else(|| PublishError::NotListed {
+            driver: driver.clone(),
+            version: version.clone(),
+        })?;
+        let before = match state.is_null() {
+            true => entry.shift_remove("state"),
+            false => entry.insert("state".to_owned(), state.clone()),
+        };
+        self.changed |= before.unwrap_or_default() != state;
+        Ok(())
+    }
+
+    /// The bytes of the next version. Without `validity` it is good for as long as the last one was.
+    ///
+    /// # Errors
+    /// When the clock is behind the last version, or the index would have mistakes.
+    pub fn finish(mut self, now: Timestamp, validity: Option<SignedDuration>) -> Result<Vec<u8>, PublishError> {
+        if let Some(generated) = self.index.generated.filter(|generated| *generated > now) {
+            return Err(PublishError::Clock(generated));
+        }
+        let before = self.index.expires.zip(self.index.generated);
+        let before = before.map(|(expires, generated)| expires.duration_since(generated));
+        let expires = now + validity.or(before).unwrap_or(VALIDITY);
+        let second = |time: Timestamp| Timestamp::from_second(time.as_second()).unwrap_or(time).to_string();
+        let document = &mut self.document;
+        document.insert("version".to_owned(), self.index.version.saturating_add(1).into());
+        document.insert("generated".to_owned(), second(now).into());
+        document.insert("expires".to_owned(), second(expires).into());
+        let text = yaml::dump(&self.document).map_err(|error| PublishError::Mistakes(vec![error.to_string()]))?;
+        let findings = lint(&text, &self.index).findings;
+        if findings.is_empty() {
+            return Ok(text.into_bytes());
+        }
+        let sentence = |finding: crate::matrix::lint::Finding| {
+            let place = [finding.at, finding.field].join(" ");
+            format!("{}: {}", place.trim(), finding.problem)
+        };
+        Err(PublishError::Mistakes(findings.into_iter().map(sentence).collect()))
+    }
+}
+
+fn is(entry: &Value, version: &DriverVersion) -> bool {
+    entry.as_object().and_then(version_of).as_ref() == Some(version)
+}
+
+fn version_of(entry: &Map<String, Value>) -> Option<DriverVersion> {
+    entry.get("version")?.as_str()?.parse().ok()
+}
+
+fn digest_of(entry: &Map<String, Value>) -> Option<Digest> {
+    format!("sha256:{}", entry.get("chart")?.get("sha256")?.as_str()?).parse().ok()
+}
+
+fn map(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}

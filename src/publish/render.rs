@@ -1,0 +1,79 @@
+//! Whether a chart may be published: it lints, and renders for every Kubernetes that it is said to support.
+
+use super::removed_apis::removed_in;
+use crate::chart::{self, Chart, Context, RenderError};
+use crate::matrix::Index;
+use crate::types::VersionRange;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::error::Error;
+
+/// The objects of a chart on this minor of Kubernetes.
+///
+/// # Errors
+/// When it does not render.
+pub fn rendered(chart: &Chart, minor: &str, values: &Value) -> Result<Vec<Value>, RenderError> {
+    let mut context = Context::default();
+    if !minor.is_empty() {
+        context.cluster.version = format!("v{minor}.0");
+        minor.clone_into(&mut context.cluster.minor);
+    }
+    chart::render(chart, values, &context)
+}
+
+/// The minors of Kubernetes 1 in a range. An end that is open reaches as far as anything in the index does.
+#[must_use]
+pub fn minors(range: &VersionRange, index: &Index) -> Vec<String> {
+    let number = |bound: Option<&str>| bound?.split('.').nth(1)?.parse::<u64>().ok();
+    let entries = || index.drivers.values().flat_map(|driver| &driver.versions);
+    let lowest = || entries().filter_map(|entry| number(entry.kubernetes.range.min())).min();
+    let highest = || entries().filter_map(|entry| number(entry.kubernetes.range.max())).max();
+    let (min, max) = (number(range.min()), number(range.max()));
+    let first = min.or_else(lowest).or(max);
+    let last = max.or_else(highest).or(min);
+    let (Some(first), Some(last)) = (first, last) else {
+        return Vec::new();
+    };
+    (first..=last.max(first)).map(|minor| format!("1.{minor}")).collect()
+}
+
+/// Everything that keeps a chart from being published, each once, with the minors where it is so.
+#[must_use]
+pub fn problems(chart: &Chart, minors: &[String]) -> Vec<String> {
+    let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for minor in minors {
+        for values in [Value::Null, chart::everything(chart)] {
+            let problems = match rendered(chart, minor, &values) {
+                Ok(objects) => objects.iter().filter_map(|object| unserved(object, minor)).collect(),
+                Err(error) => vec![whole(&error)],
+            };
+            for problem in problems {
+                let at = found.entry(problem).or_default();
+                if at.last() != Some(&minor.as_str()) {
+                    at.push(minor);
+                }
+            }
+        }
+    }
+    let mut all = chart::lint(chart);
+    all.extend(
+        found
+            .into_iter()
+            .map(|(problem, at)| format!("on Kubernetes {}: {problem}", at.join(", "))),
+    );
+    all
+}
+
+fn unserved(object: &Value, minor: &str) -> Option<String> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (api, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
+    let removed = removed_in(api, kind)?;
+    let minor: u64 = minor.split('.').nth(1)?.parse().ok()?;
+    (removed <= minor).then(|| format!("{kind} {name}: Kubernetes 1.{removed} and newer do not serve {api} {kind}"))
+}
+
+fn whole(error: &dyn Error) -> String {
+    error
+        .source()
+        .map_or_else(|| error.to_string(), |source| format!("{error}: {}", whole(source)))
+}
