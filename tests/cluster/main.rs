@@ -40,6 +40,7 @@ mod operator_upgrade;
 mod platform;
 mod preconditions;
 mod privileges;
+mod publish;
 mod real_csi;
 mod recreate;
 mod rights;

@@ -25,6 +25,18 @@ fn leaked(text: String) -> &'static str {
     Box::leak(text.into_boxed_str())
 }
 
+/// The package of CSI 3.7.4: 3.7.3 with other images and these objects.
+pub fn release(objects: &str) -> Result<Vec<u8>> {
+    let mut source = vdo::fetch::embedded::sources().remove(CSI).context("a source")?;
+    let releases = source.files.get_mut("releases/3.7.yaml").context("releases")?;
+    releases.extend(
+        b"  3.7.4:\n    date: \"2026-10-31\"\n    upstream:\n      tag: v3.7.4\n    images:\n      driver: {tag: v3.7.4}\n      syncer: {tag: v3.7.4}\n    featureStates:\n      high-pv-node-density: false\n",
+    );
+    let template = format!("{{% if release.version == \"3.7.4\" %}}\n{objects}{{% endif %}}\n");
+    source.files.insert("templates/notes.yaml".into(), template.into_bytes());
+    Ok(vdo::chart::package(&source, &"3.7.4".parse()?)?)
+}
+
 /// A publisher's server, which wants a password, and what its clients have.
 pub struct Site {
     server: WebServer,
@@ -102,17 +114,9 @@ impl Site {
 
     /// CSI 3.7.4: 3.7.3 with other images and one more object.
     pub fn add_release(&mut self) -> Result<()> {
-        let mut source = vdo::fetch::embedded::sources().remove(CSI).context("a source")?;
-        let releases = source.files.get_mut("releases/3.7.yaml").context("releases")?;
-        releases.extend(
-            b"  3.7.4:\n    date: \"2026-10-31\"\n    upstream:\n      tag: v3.7.4\n    images:\n      driver: {tag: v3.7.4}\n      syncer: {tag: v3.7.4}\n    featureStates:\n      high-pv-node-density: false\n",
-        );
-        let notes = format!(
+        let bytes = release(&format!(
             "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {NOTES}\n  namespace: {{{{ values.namespace }}}}\ndata:\n  version: {{{{ release.version }}}}\n"
-        );
-        let template = format!("{{% if release.version == \"3.7.4\" %}}\n{notes}{{% endif %}}\n");
-        source.files.insert("templates/notes.yaml".into(), template.into_bytes());
-        let bytes = vdo::chart::package(&source, &"3.7.4".parse()?)?;
+        ))?;
         let versions = self.index["drivers"][CSI]["versions"].as_array_mut().context("versions")?;
         let mut entry = versions.iter().find(|entry| entry["version"] == "3.7.3").context("3.7.3")?.clone();
         let text = entry.to_string().replace("v3.7.3", "v3.7.4");
