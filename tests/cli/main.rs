@@ -67,7 +67,7 @@ fn code(arguments: &[&str]) -> i32 {
 #[test]
 fn cli_help_every_verb_matches_snapshot() {
     snap("help", &["--help"]);
-    let verbs: [&[&str]; 28] = [
+    let verbs: [&[&str]; 29] = [
         &["status"],
         &["plan"],
         &["approve"],
@@ -86,6 +86,7 @@ fn cli_help_every_verb_matches_snapshot() {
         &["matrix", "list"],
         &["matrix", "show"],
         &["matrix", "lint"],
+        &["matrix", "load"],
         &["matrix", "sign"],
         &["matrix", "source"],
         &["matrix", "verify"],
