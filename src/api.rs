@@ -78,6 +78,9 @@ pub const PART_OF_LABEL: &str = "applyset.kubernetes.io/part-of";
 /// On owned objects: the digest of what was applied. A render with another digest is applied, one with this digest is not.
 pub const APPLIED_ANNOTATION: &str = "vdo.vmware.com/applied";
 
+/// On ConfigMaps that hold a matrix: the name of the one that lists the files of it.
+pub const MATRIX_LABEL: &str = "vdo.vmware.com/matrix";
+
 /// On a ConfigMap that names a Secret: a checksum of that Secret.
 pub const CREDENTIALS_ANNOTATION: &str = "vdo.vmware.com/credentials-checksum";
 

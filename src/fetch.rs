@@ -4,6 +4,7 @@
 //! which index is used.
 
 mod access;
+mod config_maps;
 mod directory;
 pub mod embedded;
 mod keys;
@@ -16,13 +17,14 @@ mod source;
 mod web;
 
 pub use access::{Access, AccessError};
-pub use directory::index_file;
+pub use config_maps::{ConfigMaps, ConfigMapsError, INDEX_FILE, Stock};
+pub use directory::{chart_file, index_file};
 pub use keys::KeyStore;
 pub use library::{Edition, Library, Polled};
 pub use library_error::{LibraryError, Problem};
 pub use look::{Look, Signed, Validators};
 pub use records::{Floor, Records, RolledBack};
-pub use settings::{CONFIG_MAPS, Origin, Settings, SettingsError, settings};
+pub use settings::{CONFIG_MAPS, Named, Origin, SettingsError, settings};
 pub use source::MatrixSource;
 pub use web::{Led, Web, WebError};
 
@@ -82,6 +84,15 @@ pub enum FetchError {
         #[source]
         source: Box<WebError>,
     },
+    /// ConfigMaps do not hold it.
+    #[error("{place} cannot be used")]
+    ConfigMaps {
+        /// The ConfigMaps.
+        place: String,
+        /// Why.
+        #[source]
+        source: ConfigMapsError,
+    },
     /// The credentials for the source cannot be used.
     #[error("the credentials for the source of the matrix cannot be used")]
     Access(#[from] AccessError),
@@ -102,6 +113,7 @@ impl FetchError {
     pub fn reason(&self) -> Reason {
         match self {
             Self::Index(source) if matches!(**source, Self::Web { .. } | Self::Access(_)) => Reason::MatrixUnreachable,
+            Self::Index(source) if matches!(**source, Self::ConfigMaps { .. }) => Reason::MatrixIncomplete,
             Self::Index(_) => Reason::MatrixInvalid,
             Self::DigestMismatch { .. } => Reason::DigestMismatch,
             _ => Reason::ChartUnavailable,
@@ -131,6 +143,7 @@ impl Remedy for FetchError {
             Self::Read { .. } => Some("Check that the file exists and may be read.".into()),
             Self::TooLarge { .. } => Some("Check that it is the right file.".into()),
             Self::Web { source, .. } => source.remedy(),
+            Self::ConfigMaps { source, .. } => source.remedy(),
             Self::Access(_) => Some("Correct the files of --matrix-credentials.".into()),
             Self::Package { .. } => None,
         }

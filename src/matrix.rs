@@ -15,6 +15,7 @@ mod kept;
 mod legacy_format;
 pub mod lint;
 mod parse;
+mod parts;
 mod rejection;
 mod resolve;
 mod schema;
@@ -32,6 +33,7 @@ pub use index::{
 };
 pub use kept::Kept;
 pub use parse::IndexError;
+pub use parts::{Parts, PartsError, Shelf};
 pub use rejection::{Cause, NoFit, Rejected, Rejection};
 pub use resolve::{Candidates, DriverRequest, Pick, Query, Resolution, UpdatePolicy, candidates, resolve};
 pub use skew::apart;

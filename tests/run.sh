@@ -65,7 +65,9 @@ if [[ ${1:-} != check ]]; then
     wait "$faults" || failed+=(faults)
     cat "$logs/faults.log"
     step_done
-    # What is skipped otherwise, where the environment names what it needs.
+    # What is skipped otherwise, where the machine or the environment has what it needs.
+    programs=$({ PATH=$PATH:/usr/sbin type -P nginx squid htpasswd || true; } | wc -l)
+    [[ $programs -lt 3 ]] || also cluster --ignored matrix_behind
     [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also charts --ignored of_upstream
     [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also cluster --ignored adoption_of_upstream
     [[ -z ${VDO_TEST_VCENTER:-} ]] || also vcenter --ignored real_vcenter

@@ -198,6 +198,8 @@ reasons! {
     MatrixRolledBack,
     /// The source of the compatibility matrix does not give it.
     MatrixUnreachable,
+    /// The ConfigMaps of the compatibility matrix are missing or changed.
+    MatrixIncomplete,
     /// The chart of the chosen version cannot be had.
     ChartUnavailable,
     /// The chart of the chosen version is not what the matrix says it is.

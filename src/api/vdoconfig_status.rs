@@ -107,6 +107,12 @@ pub struct MatrixStatus {
     /// The fingerprint of the key that has signed it; absent where no keys are trusted, and for the one in the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signer: Option<String>,
+    /// When its publisher made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generated: Option<Time>,
+    /// Until when it is good by its publisher's word: past it no upgrade comes from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Time>,
 }
 
 /// A driver.

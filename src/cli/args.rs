@@ -23,7 +23,9 @@ pub use deploy::{Deploy, DeployVcenter, DryRun};
 pub use doctor::{Doctor, DoctorVcenter, DoctorVerb};
 pub use explain::ExplainReason;
 pub use history::{History, Rollback, Upgrade, UpgradeVerb};
-pub use matrix::{Explain, Lint, List, Matrix, MatrixFile, MatrixSourceArgs, MatrixVerb, Platform, Resolve, Show, Sign, Verify, WhyNot};
+pub use matrix::{
+    Explain, Lint, List, Matrix, MatrixFile, MatrixLoad, MatrixSourceArgs, MatrixVerb, Platform, Resolve, Show, Sign, Verify, WhyNot,
+};
 pub use parse::{Ask, Setting, Vcenter};
 pub use publish::{Init, Mark, MatrixDiff, Publish, Publishing};
 pub use rights::Rights;

@@ -115,9 +115,15 @@ impl Context {
     }
 
     /// Chooses versions and takes charts from this matrix, as an operator does that was started with it.
-    pub(super) async fn choosing_from(mut self, named: &MatrixFile) -> Result<Self, CliError> {
-        (self.world.library, _) = library(named).await?;
-        Ok(self)
+    pub(super) async fn choosing_from(self, named: &MatrixFile, global: &Global) -> Result<Self, CliError> {
+        let (library, _) = library(named, global).await?;
+        Ok(self.with(library))
+    }
+
+    /// The same, with this matrix.
+    pub(super) fn with(mut self, library: Library) -> Self {
+        self.world.library = library;
+        self
     }
 
     /// The namespace of the operator.

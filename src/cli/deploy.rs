@@ -10,24 +10,27 @@
 mod checks;
 mod configuration;
 mod installed;
+mod matrix;
 mod network;
 mod vcenter;
 mod wait;
-mod write;
+pub(super) mod write;
 
 use super::args::{Deploy as Args, DryRun, Format, Global};
 use super::chart::objects_answer;
 use super::context::Context;
+use super::matrix::library;
 use super::printer::Printer;
 use super::progress::{Mark, Progress};
 use super::{Answer, CliError, Exit, prompt};
 use crate::api::VDOConfig;
 use crate::drivers::short;
-use crate::install::{Change, HostNetwork, Settings, objects};
+use crate::install::{Change, HostNetwork, Mounts, Settings, objects};
 use crate::manifest::Object;
 use crate::types::count;
 use configuration::{CONNECTION, Configuration};
 use installed::Installed;
+use matrix::Matrix;
 use std::io::{IsTerminal as _, Read as _};
 use std::path::Path;
 use write::Fate;
@@ -46,10 +49,12 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Resu
 
 async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Progress) -> Result<Answer, CliError> {
     if format == Format::Yaml {
-        let operator = operator(args, global, args.host_network.then(HostNetwork::default))?;
+        let matrix = Matrix::of(&args.matrix, &global.namespace, None).await?;
+        let operator = operator(args, global, args.host_network.then(HostNetwork::default), matrix.mounts)?;
         let configured = configured(args, global, None, progress).await?.unwrap_or_default();
         let all: Vec<_> = operator
             .iter()
+            .chain(&matrix.objects)
             .chain(&configured.objects)
             .map(|object| object.value().clone())
             .collect();
@@ -65,8 +70,10 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
     let mut context = Context::open(&requests).await?;
     let nodes = crate::reconcile::nodes(&context.world.reader).await?;
     let host_network = network::host_network(args.host_network, &context.world.client, &nodes).await?;
-    let operator = operator(args, global, host_network.clone())?;
-    let installed = Installed::look(&context, &operator).await?;
+    let bare = operator(args, global, host_network.clone(), Mounts::default())?;
+    let installed = Installed::look(&context, &bare).await?;
+    let matrix = Matrix::of(&args.matrix, &global.namespace, installed.operator(&context)).await?;
+    let operator = operator(args, global, host_network.clone(), matrix.mounts)?;
     progress.step(
         Mark::Done,
         &format!(
@@ -84,12 +91,17 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
     progress.step(Mark::Note, &planned(change, installed.version.as_deref()));
     consent(args, &context, change)?;
 
+    matrix.notes.iter().for_each(|note| progress.step(Mark::Note, note));
+    if args.matrix.matrix.is_some() {
+        context = deciding(args, &requests, context, progress).await?;
+    }
     let configured = configured(args, global, Some(&installed), progress).await?;
     if let Some(configured) = &configured {
         checked(args, &mut context, configured, &operator, installed.config.as_ref(), progress).await?;
     }
     let all: Vec<Object> = operator
         .into_iter()
+        .chain(matrix.objects)
         .chain(configured.map(|configured| configured.objects).unwrap_or_default())
         .collect();
     if args.dry_run == DryRun::Client {
@@ -110,7 +122,7 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
         .collect();
     let kept = all.len() - changing.len();
     if !changing.is_empty() {
-        write::apply(&context, &changing, &holder(), progress).await?;
+        write::apply(&context, &changing, matrix.place.as_ref().map(|place| (place, &*all)), progress).await?;
     }
     progress.step(Mark::Done, &applied(changing.len(), kept));
     if args.no_wait {
@@ -121,13 +133,26 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
     Ok(Answer::text(""))
 }
 
+/// The checks are to be made with the matrix that the operator is going to have. Where this machine does not reach it, that is a failed check.
+async fn deciding(args: &Args, global: &Global, context: Context, progress: &mut Progress) -> Result<Context, CliError> {
+    match library(&args.matrix, global).await {
+        Ok((library, _)) => Ok(context.with(library)),
+        Err(error) if args.ignore_checks => {
+            progress.step(Mark::Failed, &format!("the matrix was not read from here: {error}"));
+            Ok(context)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// The operator's own objects.
-fn operator(args: &Args, global: &Global, host_network: Option<HostNetwork>) -> Result<Vec<Object>, CliError> {
+fn operator(args: &Args, global: &Global, host_network: Option<HostNetwork>, matrix: Mounts) -> Result<Vec<Object>, CliError> {
     let settings = Settings {
         namespace: global.namespace.clone(),
         image: args.image.clone(),
         registry: args.image_registry.clone(),
         args: Vec::new(),
+        matrix,
         host_network,
     };
     objects(&settings).map_err(|error| CliError::internal(&error))
@@ -277,10 +302,4 @@ fn applied(changed: usize, kept: usize) -> String {
         "{} applied{kept}; the operator goes on by itself, so interrupting is safe",
         count(changed, "object")
     )
-}
-
-/// Who holds the Lease, for people who look at it.
-fn holder() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    format!("vdoctl-{}-{}", host.trim(), std::process::id())
 }

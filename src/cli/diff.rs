@@ -7,7 +7,7 @@ use super::{Answer, CliError};
 use crate::plan::Item;
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
-    let context = Context::open(global).await?.choosing_from(&args.index).await?;
+    let context = Context::open(global).await?.choosing_from(&args.index, global).await?;
     answer(args, &Planned::of(&context).await?)
 }
 

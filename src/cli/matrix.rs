@@ -1,9 +1,11 @@
 //! `vdoctl matrix`: what fits, and why.
 
+pub(super) mod config_maps;
 mod diff;
 mod explain;
 mod init;
 mod lint;
+pub(super) mod load;
 mod mark;
 mod notes;
 mod place;
@@ -16,14 +18,14 @@ mod source;
 mod what_if;
 
 use super::args::{Format, Global, List, Matrix as Args, MatrixFile, MatrixVerb};
-use super::context::now;
+use super::context::{Context, now};
 use super::error::unknown;
 use super::output::document;
 use super::{Answer, CliError, Exit, style};
 use crate::api::chain;
 use crate::fetch::{Edition, FetchError, Library, LibraryError, MatrixSource, Records, embedded, index_file};
 use crate::matrix::{Confidence, Driver, Entry, Index, State, Support};
-use crate::reconcile::ReconcileError;
+use crate::reconcile::{ReconcileError, supply};
 use crate::types::{Digest, VersionRange, shell_word};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
@@ -35,9 +37,10 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         MatrixVerb::Resolve(args) => resolve::run(args, global).await,
         MatrixVerb::Explain(args) => explain::explain(args, global).await,
         MatrixVerb::WhyNot(args) => explain::why_not(args, global).await,
-        MatrixVerb::List(args) => list(args).await,
-        MatrixVerb::Show(args) => show::run(args).await,
+        MatrixVerb::List(args) => list(args, global).await,
+        MatrixVerb::Show(args) => show::run(args, global).await,
         MatrixVerb::Lint(args) => lint::run(args).await,
+        MatrixVerb::Load(args) => load::run(args, global).await,
         MatrixVerb::Sign(args) => sign::sign(args),
         MatrixVerb::Source(args) => source::run(args, global).await,
         MatrixVerb::Verify(args) => sign::verify(args).await,
@@ -55,8 +58,12 @@ pub(super) fn embedded_index() -> Result<Index, CliError> {
 }
 
 /// The matrix that is named, or that of this binary, with what is in it: a matrix that is named has to be good.
-pub(super) async fn library(named: &MatrixFile) -> Result<(Library, Edition), CliError> {
+pub(super) async fn library(named: &MatrixFile, global: &Global) -> Result<(Library, Edition), CliError> {
     let library = named.library();
+    if library.config_maps().is_some() {
+        let context = Context::open(global).await?;
+        supply(&library, &context.world.reader, context.namespace()).await?;
+    }
     let place = library.to_string();
     let edition = index(&library).await.map_err(|error| match &error {
         LibraryError::Index(wrong) => {
@@ -68,7 +75,7 @@ pub(super) async fn library(named: &MatrixFile) -> Result<(Library, Edition), Cl
             }
         }
         LibraryError::Fetch(wrong) => match &**wrong {
-            FetchError::Index(cause) if !library.is_polled() => CliError::new(
+            FetchError::Index(cause) if !library.is_polled() && library.config_maps().is_none() => CliError::new(
                 Exit::NotFound,
                 chain(cause.as_ref()),
                 "Name a matrix index, or a folder with index.yaml",
@@ -98,8 +105,8 @@ struct Loaded {
 
 impl Loaded {
     /// The index that is named, or the one of this binary.
-    async fn read(named: &MatrixFile) -> Result<Self, CliError> {
-        let (library, edition) = library(named).await?;
+    async fn read(named: &MatrixFile, global: &Global) -> Result<Self, CliError> {
+        let (library, edition) = library(named, global).await?;
         Ok(Self {
             index: edition.index,
             source: library.to_string(),
@@ -181,8 +188,8 @@ pub(in crate::cli) fn driver<'a>(index: &'a Index, typed: &str) -> Result<(&'a s
         .ok_or_else(|| unknown("driver", typed, &names))
 }
 
-async fn list(args: &List) -> Result<Answer, CliError> {
-    let loaded = Loaded::read(&args.index).await?;
+async fn list(args: &List, global: &Global) -> Result<Answer, CliError> {
+    let loaded = Loaded::read(&args.index, global).await?;
     let index = &loaded.index;
     let only = args
         .driver

@@ -8,7 +8,7 @@ use crate::api::Approval;
 use crate::plan::{Action, Item};
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
-    let context = Context::open(global).await?.choosing_from(&args.index).await?;
+    let context = Context::open(global).await?.choosing_from(&args.index, global).await?;
     answer(args.output.or_table(), &Planned::of(&context).await?)
 }
 

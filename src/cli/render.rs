@@ -7,7 +7,7 @@ use super::{Answer, CliError};
 use crate::plan::Desired;
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
-    let context = Context::open(global).await?.choosing_from(&args.index).await?;
+    let context = Context::open(global).await?.choosing_from(&args.index, global).await?;
     let decided = context.decide().await?;
     let mut desired: Vec<&Desired> = decided.decision.desired.iter().collect();
     desired.sort_by_key(|d| (d.wave, d.object.id()));

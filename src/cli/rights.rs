@@ -10,7 +10,7 @@ use crate::reconcile::{lacking, rights};
 use serde_json::Value;
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
-    let (library, edition) = library(&args.index).await?;
+    let (library, edition) = library(&args.index, global).await?;
     let mut taken = Vec::new();
     for ask in &args.driver {
         let name = match &ask.pin {

@@ -1,6 +1,7 @@
 //! `vdoctl status`: what runs, what is wrong, what to do next. From what the operator has written down, so that it needs few
 //! rights and tells the same as the operator knows.
 
+mod matrix;
 mod model;
 mod view;
 

@@ -20,6 +20,9 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Access(BTreeMap<String, Secret>);
 
+/// The keys that mean something.
+const FILES: [&str; 6] = ["username", "password", "bearerToken", "tls.crt", "tls.key", "ca.crt"];
+
 /// Credentials that cannot be used. No value is shown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -52,6 +55,24 @@ impl Access {
 
     fn line(&self, key: &str) -> Option<&str> {
         Some(self.0.get(key)?.expose().trim_end_matches(['\r', '\n']))
+    }
+
+    /// The files as a Secret has them, each as base64, without those that mean nothing here.
+    ///
+    /// # Errors
+    /// When they cannot be used, or there is none.
+    pub fn data(&self) -> Result<BTreeMap<String, String>, FetchError> {
+        self.authorization()?;
+        if self.0.contains_key("ca.crt") {
+            self.tls(true)?;
+        }
+        let known = self.0.iter().filter(|(key, _)| FILES.contains(&key.as_str()));
+        // It is going to be a Secret in the cluster.
+        let data: BTreeMap<String, String> = known.map(|(key, value)| (key.clone(), STANDARD.encode(value.expose()))).collect();
+        match data.is_empty() {
+            true => Err(wrong(format!("there is none of the files {}", FILES.join(", "))).into()),
+            false => Ok(data),
+        }
     }
 
     /// The value of the header `Authorization`, if there is to be one.

@@ -31,14 +31,26 @@ pub(super) fn signature(path: &Path) -> Result<Option<Vec<u8>>, FetchError> {
     found.map(|file| read(file, SMALL_LIMIT)).transpose()
 }
 
-pub(super) fn chart(path: &Path, chart: &ChartRef) -> Result<Vec<u8>, FetchError> {
-    let folder = if path.is_dir() {
+fn folder(path: &Path) -> &Path {
+    if path.is_dir() {
         path
     } else {
         path.parent().unwrap_or(Path::new("."))
-    };
+    }
+}
+
+/// The first location of a chart that leads to a file beside the index, with that file.
+#[must_use]
+pub fn chart_file<'a>(path: &Path, chart: &'a ChartRef) -> Option<(&'a str, PathBuf)> {
     let local = chart.urls.iter().filter(|url| stays_inside(url));
-    let Some(path) = local.map(|url| folder.join(url)).find(|path| path.is_file()) else {
+    local
+        .map(|url| (url.as_str(), folder(path).join(url)))
+        .find(|(_, file)| file.is_file())
+}
+
+pub(super) fn chart(path: &Path, chart: &ChartRef) -> Result<Vec<u8>, FetchError> {
+    let Some((_, path)) = chart_file(path, chart) else {
+        let folder = folder(path);
         return embedded::chart(chart).map_err(|error| match error {
             FetchError::NotFound { store, locations } => FetchError::NotFound {
                 store: format!("a file in {}, or {store}", folder.display()),
@@ -52,7 +64,7 @@ pub(super) fn chart(path: &Path, chart: &ChartRef) -> Result<Vec<u8>, FetchError
 }
 
 /// The index names its charts; it must not name other files of this machine.
-fn stays_inside(url: &str) -> bool {
+pub(super) fn stays_inside(url: &str) -> bool {
     !url.contains("://")
         && Path::new(url)
             .components()

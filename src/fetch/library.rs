@@ -1,6 +1,9 @@
 //! What is in a source, and which index of it is used.
 
-use super::{Access, FetchError, Floor, KeyStore, LibraryError, Look, MatrixSource, Problem, Records, SettingsError, Signed, embedded};
+use super::{
+    Access, ConfigMaps, FetchError, Floor, KeyStore, LibraryError, Look, MatrixSource, Problem, Records, SettingsError, Signed, Stock,
+    embedded,
+};
 use crate::api::chain;
 use crate::chart::{self, Chart};
 use crate::matrix::{Index, IndexError, Kept};
@@ -64,11 +67,16 @@ struct State {
     look: Option<Look>,
     /// Why the last look found nothing.
     failed: Option<Arc<FetchError>>,
+    /// What its ConfigMaps hold, where it has some, with the state in which they were read.
+    stock: Option<(String, Stocked)>,
     /// What is used.
     edition: Option<Edition>,
     /// What the cluster has of it.
     kept: Option<Arc<Kept>>,
 }
+
+/// What came of reading ConfigMaps.
+type Stocked = Result<Arc<Stock>, Arc<FetchError>>;
 
 impl State {
     /// What polls have led to: when it is another, there is something to decide.
@@ -136,9 +144,32 @@ impl Library {
             Err(error) => state.misnamed = Some(error),
         }
         if before.0 != state.source {
-            (state.look, state.failed) = (None, None);
+            (state.look, state.failed, state.stock) = (None, None, None);
             self.renamed.send_replace(());
         }
+    }
+
+    /// The ConfigMaps that are the source.
+    #[must_use]
+    pub fn config_maps(&self) -> Option<ConfigMaps> {
+        lock(&self.state).source.config_maps().cloned()
+    }
+
+    /// Hands over what the ConfigMaps of the source hold. It is read only where they are in another `state` than when they were read last.
+    pub fn supply(&self, place: &ConfigMaps, state: &str, read: impl FnOnce() -> Result<Stock, FetchError>) {
+        let is_known = |own: &State| own.stock.as_ref().is_some_and(|(known, _)| known == state);
+        if is_known(&lock(&self.state)) {
+            return;
+        }
+        let found = read().map(Arc::new).map_err(|error| Arc::new(FetchError::Index(Box::new(error))));
+        let mut own = lock(&self.state);
+        if own.source.config_maps() == Some(place) {
+            own.stock = Some((state.to_owned(), found));
+        }
+    }
+
+    fn stock(&self) -> Option<Stocked> {
+        lock(&self.state).stock.as_ref().map(|(_, stock)| stock.clone())
     }
 
     /// What is in a source.
@@ -271,12 +302,16 @@ impl Library {
 
     /// The index of the source, and why it may be another one by now.
     async fn newest(&self, records: &Records, known: Option<&Edition>) -> Result<(Edition, Option<Arc<FetchError>>), LibraryError> {
-        let (look, failed) = match self.is_polled() {
-            true => {
+        let (look, failed) = match self.source() {
+            MatrixSource::ConfigMaps(_) => match self.stock().transpose() {
+                Ok(stock) => (stock.map(|stock| stock.look()), None),
+                Err(error) => (None, Some(error)),
+            },
+            source if source.is_polled() => {
                 let state = lock(&self.state);
                 (state.look.clone(), state.failed.clone())
             }
-            false => (Some(self.source().look(&Access::default(), None).await?), None),
+            source => (Some(source.look(&Access::default(), None).await?), None),
         };
         match (look, failed) {
             (Some(look), failed) => Ok((self.accept(&look.signed, records, known)?, failed)),
@@ -364,7 +399,10 @@ impl Library {
             .and_then(|kept| kept.charts.get(&wanted.digest).cloned());
         match kept.filter(|bytes| Digest::of(bytes) == wanted.digest) {
             Some(bytes) => Ok(bytes),
-            None => Ok(self.source().chart(&self.access()?, wanted).await?),
+            None => match self.stock() {
+                Some(stock) => Ok(stock.map_err(LibraryError::Fetch)?.chart(wanted)?),
+                None => Ok(self.source().chart(&self.access()?, wanted).await?),
+            },
         }
     }
 

@@ -14,6 +14,47 @@ const OWN: &str = "vdo-matrix";
 const OWN_SOURCE: &str = "source";
 const SOURCE: &str = "versionConfigURL";
 const UPGRADE: &str = "auto-upgrade";
+/// The field of a CompatibilityConfig.
+const FIELD: &str = "spec.matrixURL";
+
+/// What the cluster says of the source.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Named {
+    /// The ConfigMaps with these names, each by its data.
+    pub maps: BTreeMap<String, BTreeMap<String, String>>,
+    /// The CompatibilityConfigs of the original operator with what they name, the oldest first.
+    pub objects: Vec<(String, String)>,
+}
+
+impl Named {
+    fn value(&self, name: &str, key: &str) -> Option<String> {
+        let value = self.maps.get(name)?.get(key)?.trim();
+        (!value.is_empty()).then(|| value.to_owned())
+    }
+
+    /// Every place that may name a source, in the order in which they count, with what it names.
+    #[must_use]
+    pub fn places(&self) -> Vec<(Origin, Option<String>)> {
+        let maps = CONFIG_MAPS.iter().map(|name| {
+            let key = if *name == OWN { OWN_SOURCE } else { SOURCE };
+            (Origin::ConfigMap((*name).to_owned()), self.value(name, key))
+        });
+        let objects = self.objects.iter().map(|(name, url)| {
+            let url = url.trim();
+            (Origin::Object(name.clone()), (!url.is_empty()).then(|| url.to_owned()))
+        });
+        maps.chain(objects).collect()
+    }
+
+    /// Whether upgrades are switched off, as the original operator was told to.
+    #[must_use]
+    pub fn frozen(&self) -> bool {
+        let original = CONFIG_MAPS.iter().filter(|name| **name != OWN);
+        original
+            .filter_map(|name| self.value(name, UPGRADE))
+            .any(|value| value.eq_ignore_ascii_case("disabled"))
+    }
+}
 
 /// Where a source is named.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -22,6 +63,8 @@ pub enum Origin {
     Flag,
     /// In a ConfigMap.
     ConfigMap(String),
+    /// In a CompatibilityConfig.
+    Object(String),
     /// Nowhere: it is what is in the program.
     #[default]
     Program,
@@ -32,30 +75,30 @@ impl fmt::Display for Origin {
         match self {
             Self::Flag => f.write_str("--matrix"),
             Self::ConfigMap(name) => write!(f, "ConfigMap {name}"),
+            Self::Object(name) => write!(f, "CompatibilityConfig {name}"),
             Self::Program => f.write_str("this program"),
         }
     }
 }
 
-/// What counts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    /// The source.
-    pub source: MatrixSource,
-    /// Where it is named.
-    pub origin: Origin,
-    /// Whether upgrades are switched off, as the original operator was told to.
-    pub frozen: bool,
+impl Origin {
+    /// It with its key or field.
+    fn whole(&self) -> String {
+        match self {
+            Self::ConfigMap(name) if name == OWN => format!("{self}, key {OWN_SOURCE}"),
+            Self::ConfigMap(_) => format!("{self}, key {SOURCE}"),
+            Self::Object(_) => format!("{self}, {FIELD}"),
+            Self::Flag | Self::Program => self.to_string(),
+        }
+    }
 }
 
-/// What a ConfigMap says cannot be followed.
+/// What the cluster names cannot be followed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("ConfigMap {name}, key {key}: {problem}")]
+#[error("{place}: {problem}")]
 pub struct SettingsError {
-    /// The ConfigMap.
-    pub name: String,
-    /// The key in it.
-    pub key: String,
+    /// Where it is named.
+    pub place: String,
     /// What is wrong.
     pub problem: String,
 }
@@ -66,37 +109,18 @@ impl Remedy for SettingsError {
     }
 }
 
-/// What the ConfigMaps with these names say, each by its data.
+/// The source that counts.
 ///
 /// # Errors
-/// When the one that counts names no source.
-pub fn settings(maps: &BTreeMap<String, BTreeMap<String, String>>) -> Result<Settings, SettingsError> {
-    let value = |name: &str, key: &str| {
-        let value = maps.get(name)?.get(key)?.trim();
-        (!value.is_empty()).then(|| value.to_owned())
+/// When what counts is no source.
+pub fn settings(named: &Named) -> Result<MatrixSource, SettingsError> {
+    let first = named.places().into_iter().find_map(|(origin, text)| Some((origin, text?)));
+    let Some((origin, text)) = first else {
+        return Ok(MatrixSource::Embedded);
     };
-    let key = |name: &str| if name == OWN { OWN_SOURCE } else { SOURCE };
-    let original = CONFIG_MAPS.iter().filter(|name| **name != OWN);
-    let frozen = original
-        .filter_map(|name| value(name, UPGRADE))
-        .any(|value| value.eq_ignore_ascii_case("disabled"));
-    let named = CONFIG_MAPS.iter().find_map(|name| Some((*name, value(name, key(name))?)));
-    let Some((name, text)) = named else {
-        return Ok(Settings {
-            source: MatrixSource::Embedded,
-            origin: Origin::Program,
-            frozen,
-        });
-    };
-    let wrong = |problem: String| SettingsError {
-        name: name.to_owned(),
-        key: key(name).to_owned(),
+    text.parse().map_err(|problem| SettingsError {
+        place: origin.whole(),
         problem,
-    };
-    Ok(Settings {
-        source: text.parse().map_err(wrong)?,
-        origin: Origin::ConfigMap(name.to_owned()),
-        frozen,
     })
 }
 
@@ -105,50 +129,64 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_first_map_that_names_a_source_counts() {
+    fn settings_first_place_that_names_a_source_counts() {
         const URL: &str = "https://a.test/index.yaml";
-        for (maps, expected) in [
-            (&[][..], "embedded this program false"),
-            (
-                &[("vdo-matrix", "source", URL)],
-                "https://a.test/index.yaml ConfigMap vdo-matrix false",
-            ),
-            (&[("vdo-matrix", "source", "embedded\n")], "embedded ConfigMap vdo-matrix false"),
-            (&[("vdo-matrix", "source", " ")], "embedded this program false"),
+        const OBJECT: &str = "CompatibilityConfig";
+        for (places, expected, frozen) in [
+            (&[][..], "embedded", false),
+            (&[("vdo-matrix", "source", URL)], URL, false),
+            (&[("vdo-matrix", "source", "embedded\n")], "embedded", false),
+            (&[("vdo-matrix", "source", " ")], "embedded", false),
             (
                 &[
                     ("comp-matrix-config", "versionConfigURL", URL),
                     ("compat-matrix-config", "versionConfigURL", "file:///b"),
                 ],
-                "https://a.test/index.yaml ConfigMap comp-matrix-config false",
+                URL,
+                false,
             ),
             (
                 &[
                     ("compat-matrix-config", "versionConfigURL", "file:///b"),
                     ("vdo-matrix", "source", URL),
                 ],
-                "https://a.test/index.yaml ConfigMap vdo-matrix false",
+                URL,
+                false,
             ),
-            (&[("comp-matrix-config", "auto-upgrade", "disabled")], "embedded this program true"),
-            (&[("comp-matrix-config", "auto-upgrade", "enabled")], "embedded this program false"),
-            (&[("vdo-matrix", "auto-upgrade", "disabled")], "embedded this program false"),
+            (&[(OBJECT, "a", URL), (OBJECT, "b", "embedded")], URL, false),
+            (&[(OBJECT, "a", ""), (OBJECT, "b", URL)], URL, false),
+            (
+                &[(OBJECT, "a", "file:///c"), ("compat-matrix-config", "versionConfigURL", URL)],
+                URL,
+                false,
+            ),
+            (&[("comp-matrix-config", "auto-upgrade", "disabled"), (OBJECT, "a", URL)], URL, true),
+            (&[("comp-matrix-config", "auto-upgrade", "enabled")], "embedded", false),
+            (&[("vdo-matrix", "auto-upgrade", "disabled")], "embedded", false),
             (
                 &[("vdo-matrix", "source", "http://a.test/")],
-                "ConfigMap vdo-matrix, key source: http:// is no source of a matrix; write embedded, a path, or an address with https://",
+                "ConfigMap vdo-matrix, key source: http:// is no source of a matrix",
+                false,
             ),
-            (&[("another", "source", URL)], "embedded this program false"),
+            (
+                &[(OBJECT, "a", "http://a.test/"), (OBJECT, "b", URL)],
+                "CompatibilityConfig a, spec.matrixURL: http:// is no source of a matrix",
+                false,
+            ),
+            (&[("another", "source", URL)], "embedded", false),
         ] {
-            let mut all: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
-            for (name, key, value) in maps {
-                all.entry((*name).to_owned())
-                    .or_default()
-                    .insert((*key).to_owned(), (*value).to_owned());
+            let mut named = Named::default();
+            for (place, key, value) in places {
+                if *place == OBJECT {
+                    named.objects.push(((*key).to_owned(), (*value).to_owned()));
+                } else {
+                    let map = named.maps.entry((*place).to_owned()).or_default();
+                    map.insert((*key).to_owned(), (*value).to_owned());
+                }
             }
-            let found = match settings(&all) {
-                Ok(found) => format!("{} {} {}", found.source, found.origin, found.frozen),
-                Err(error) => error.to_string(),
-            };
-            assert_eq!(found, expected, "{maps:?}");
+            let found = settings(&named).map_or_else(|error| error.to_string(), |source| source.to_string());
+            assert!(found.starts_with(expected), "{places:?}: {found}");
+            assert_eq!(named.frozen(), frozen, "{places:?}");
         }
     }
 }

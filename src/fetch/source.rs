@@ -1,5 +1,6 @@
 //! Where a matrix and its charts are: one text, as a flag and the status have it.
 
+use super::config_maps::ConfigMaps;
 use super::web::Web;
 use super::{Access, FetchError, Look, Signed, directory, embedded};
 use crate::types::ChartRef;
@@ -17,6 +18,8 @@ pub enum MatrixSource {
     Local(PathBuf),
     /// An index on a web server. Charts are at locations relative to it, or at addresses of their own.
     Web(Web),
+    /// ConfigMaps of the cluster, which hold index, signature and charts.
+    ConfigMaps(ConfigMaps),
 }
 
 impl fmt::Display for MatrixSource {
@@ -26,6 +29,7 @@ impl fmt::Display for MatrixSource {
             Self::Embedded => f.write_str("embedded"),
             Self::Local(path) => path.display().fmt(f),
             Self::Web(web) => web.fmt(f),
+            Self::ConfigMaps(place) => place.fmt(f),
         }
     }
 }
@@ -41,14 +45,24 @@ impl FromStr for MatrixSource {
             "" => Ok(Self::Local(text.into())),
             "file" => Ok(Self::Local(rest.into())),
             "https" => Web::at(text).map(Self::Web),
+            "configmap" => ConfigMaps::at(rest).map(Self::ConfigMaps),
             other => Err(format!(
-                "{other}:// is no source of a matrix; write embedded, a path, or an address with https://"
+                "{other}:// is no source of a matrix; write embedded, a path, or an address with https:// or configmap://"
             )),
         }
     }
 }
 
 impl MatrixSource {
+    /// Its ConfigMaps, where it has some: what they hold is handed over by the one who can read them.
+    #[must_use]
+    pub fn config_maps(&self) -> Option<&ConfigMaps> {
+        match self {
+            Self::ConfigMaps(place) => Some(place),
+            _ => None,
+        }
+    }
+
     /// Whether it is asked from time to time, and not at every look.
     #[must_use]
     pub fn is_polled(&self) -> bool {
@@ -70,6 +84,7 @@ impl MatrixSource {
                 index: directory::index(path)?,
                 signature: directory::signature(path)?,
             },
+            Self::ConfigMaps(place) => return Err(FetchError::Index(Box::new(place.not_read()))),
             Self::Web(web) => {
                 let looked = web.look(access, known).await;
                 return looked.map_err(|error| FetchError::Index(Box::new(error)));
@@ -87,6 +102,7 @@ impl MatrixSource {
         match self {
             Self::Embedded => embedded::chart(chart),
             Self::Local(path) => directory::chart(path, chart),
+            Self::ConfigMaps(place) => Err(place.not_read()),
             Self::Web(web) => match embedded::chart(chart) {
                 Ok(bytes) => Ok(bytes),
                 Err(_) => web.chart(access, chart).await,
@@ -107,6 +123,7 @@ mod tests {
             "/etc/vdo/index.yaml",
             "https://vdo.example.com/matrix/index.yaml",
             "https://vdo.example.com:8443/index.json?v=1",
+            "configmap://vmware-system-vdo/matrix",
         ] {
             let source: MatrixSource = text.parse().expect(text);
             assert_eq!(source.to_string(), text);
@@ -122,6 +139,7 @@ mod tests {
             ("http://vdo.example.com/index.yaml", "http:// is no source"),
             ("ftp://vdo.example.com/index.yaml", "ftp:// is no source"),
             ("https://", "is no address"),
+            ("configmap://matrix", "write configmap://NAMESPACE/NAME"),
             ("https://user:secret@vdo.example.com/index.yaml", "credentials"),
             ("https://vdo.example.com/index.yaml#part", "without #"),
         ] {

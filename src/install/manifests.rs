@@ -1,3 +1,4 @@
+use super::matrix::Mounts;
 use crate::api::OPERATOR_NAMESPACE;
 use crate::manifest::{ManifestError, Object};
 use crate::yaml::{YamlError, load_all};
@@ -46,6 +47,8 @@ pub struct Settings {
     pub registry: Option<String>,
     /// More arguments for the operator.
     pub args: Vec<String>,
+    /// What it gets for the source of its matrix.
+    pub matrix: Mounts,
     /// The operator runs in the network of its node.
     pub host_network: Option<HostNetwork>,
 }
@@ -64,6 +67,7 @@ impl Default for Settings {
             image: None,
             registry: None,
             args: Vec::new(),
+            matrix: Mounts::default(),
             host_network: None,
         }
     }
@@ -122,6 +126,7 @@ fn adapted(mut value: Value, settings: &Settings) -> Value {
         if let Some(Value::Array(args)) = value.pointer_mut("/spec/template/spec/containers/0/args") {
             args.extend(settings.args.iter().cloned().map(Value::from));
         }
+        settings.matrix.mount(&mut value);
     }
     value
 }

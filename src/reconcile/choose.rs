@@ -4,7 +4,7 @@ use super::error::ReconcileError;
 use super::phase::Phase;
 use super::select::{Asked, Failures};
 use super::survey::Survey;
-use super::{Mode, Occasion, World, ahead, attached, basis, gather, preconditions, upgrade};
+use super::{Mode, Occasion, World, ahead, attached, basis, gather, matrix_source, preconditions, upgrade};
 use crate::api::{MatrixStatus, UpdatePolicy, VsphereCloudConfig};
 use crate::facts::Connection;
 use crate::fetch::{Edition, settings};
@@ -12,6 +12,7 @@ use crate::matrix::{self, Entry, Index, Query, Resolution};
 use crate::plan::Needs;
 use crate::status::Report;
 use crate::types::{DriverName, DriverVersion, VcenterVersion};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use std::sync::Arc;
 
@@ -101,6 +102,8 @@ pub(super) async fn choose(
         version: i64::try_from(index.version).unwrap_or(i64::MAX),
         digest: basis.edition.digest.to_string(),
         signer: basis.edition.signer.as_ref().map(ToString::to_string),
+        generated: index.generated.map(Time),
+        expires: index.expires.map(Time),
     });
     report
         .preconditions
@@ -178,10 +181,10 @@ async fn follow_source(occasion: &Occasion<'_>, world: &World) -> Result<bool, R
         return Ok(false);
     }
     let namespace = occasion.config.namespace().unwrap_or_default();
-    let found = settings(&gather::matrix_settings(&world.reader, &namespace).await?);
-    let frozen = found.as_ref().is_ok_and(|settings| settings.frozen);
-    world.library.follow(found.map(|settings| settings.source));
-    Ok(frozen)
+    let named = matrix_source::named(&world.reader, &namespace).await?;
+    world.library.follow(settings(&named));
+    matrix_source::supply(&world.library, &world.reader, &namespace).await?;
+    Ok(named.frozen())
 }
 
 /// Connections, each with what keeps it from being used.

@@ -9,7 +9,6 @@ use crate::api::{
 };
 use crate::cluster::{ClusterError, Reader, Select, View, Watch};
 use crate::facts::{Cluster, Connection, Credentials, Node, StoredCredentials};
-use crate::fetch::CONFIG_MAPS;
 use crate::manifest::Object;
 use crate::types::{KubernetesVersion, Secret, Thumbprint, Trust, VcenterVersion, names_server};
 use base64::Engine as _;
@@ -101,20 +100,9 @@ pub async fn nodes(reader: &Reader) -> Result<Vec<Arc<Node>>, ReconcileError> {
     Ok(view.facts(&nodes_watch(), always, |o| node(o, false)))
 }
 
-/// The ConfigMaps of the operator's namespace: the inventories, and what names a source of the matrix.
+/// The ConfigMaps of the operator's namespace: the inventories, what names a source of the matrix, and a matrix in parts.
 pub(super) fn config_maps_watch(namespace: &str) -> Watch {
     Watch::new("v1", "ConfigMap", namespace, Select::All)
-}
-
-/// What the ConfigMaps say that name a source of the matrix.
-///
-/// # Errors
-/// When they cannot be read.
-pub async fn matrix_settings(reader: &Reader, namespace: &str) -> Result<BTreeMap<String, BTreeMap<String, String>>, ClusterError> {
-    let watch = config_maps_watch(namespace);
-    let all = reader.load([watch.clone()]).await?.list(&watch);
-    let named = all.iter().filter(|map| CONFIG_MAPS.contains(&map.name()));
-    Ok(named.map(|map| (map.name().to_owned(), texts(map, "/data"))).collect())
 }
 
 /// All VDOConfigs of a namespace; one of them acts.

@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn precondition_matrix_expired_or_invalid_fails() {
         let at = |text: &str| text.parse::<Timestamp>().expect("a time");
-        let edition = |expires: Option<&str>, problem: Option<&str>| {
+        let edition = |expires: Option<&str>, problem: Option<Reason>| {
             let mut index = Index::parse(embedded::index()).expect("an index");
             index.expires = expires.map(at);
             Edition {
@@ -352,9 +352,9 @@ mod tests {
                 digest: Digest::of(b""),
                 index: index.into(),
                 signer: None,
-                problem: problem.map(|message| Problem {
-                    reason: Reason::MatrixInvalid,
-                    message: message.into(),
+                problem: problem.map(|reason| Problem {
+                    reason,
+                    message: "line 7".into(),
                 }),
             }
         };
@@ -372,8 +372,48 @@ mod tests {
                 false,
                 Some(Reason::MatrixExpired),
             ),
-            (edition(end, Some("line 7")), false, bad, false, Some(Reason::MatrixInvalid)),
-            (edition(end, Some("line 7")), true, good, false, Some(Reason::MatrixInvalid)),
+            (
+                edition(end, Some(Reason::MatrixInvalid)),
+                false,
+                bad,
+                false,
+                Some(Reason::MatrixInvalid),
+            ),
+            (
+                edition(end, Some(Reason::MatrixInvalid)),
+                true,
+                good,
+                false,
+                Some(Reason::MatrixInvalid),
+            ),
+            (
+                edition(end, Some(Reason::MatrixNotTrusted)),
+                false,
+                good,
+                false,
+                Some(Reason::MatrixNotTrusted),
+            ),
+            (
+                edition(end, Some(Reason::MatrixRolledBack)),
+                false,
+                good,
+                false,
+                Some(Reason::MatrixRolledBack),
+            ),
+            (
+                edition(end, Some(Reason::MatrixUnreachable)),
+                false,
+                good,
+                false,
+                Some(Reason::MatrixUnreachable),
+            ),
+            (
+                edition(end, Some(Reason::MatrixIncomplete)),
+                false,
+                good,
+                false,
+                Some(Reason::MatrixIncomplete),
+            ),
         ] {
             let basis = Basis { edition, narrowed };
             let found = matrix(&basis, "embedded", at(now));

@@ -255,6 +255,7 @@ fn own(places: &mut Places) {
     let home = place(places, NAMESPACE);
     home.add("vdo.vmware.com", "vdoconfigs", &[], &["list", "watch", "patch"]);
     home.add("vdo.vmware.com", "vspherecloudconfigs", &[], &["list", "watch"]);
+    home.add("vdo.vmware.com", "compatibilityconfigs", &[], &["list", "watch"]);
     home.add("vdo.vmware.com", "vdoconfigs/status", &[], &["patch"]);
     home.add("vdo.vmware.com", "vspherecloudconfigs/status", &[], &["patch"]);
     home.add("", "secrets", &[], &["list", "watch"]);

@@ -252,6 +252,10 @@ fn operator_chart_bad_values_are_refused() {
         ("networkPolicy.extraFrom[0].cidr=10.0.0.0/8", "/networkPolicy/extraFrom/0"),
         (r"podLabels.app\.kubernetes\.io/name=other", "/podLabels"),
         ("vdoConfig.spec=x", "vdoConfig"),
+        ("matrix.source=http://vdo.example/index.yaml", "/matrix/source"),
+        ("matrix.source=https://me:hunter2@vdo.example/index.yaml", "/matrix/source"),
+        ("matrix.keysConfigMap=a_b", "/matrix/keysConfigMap"),
+        ("matrix.source=embedded,matrix.configMap=matrix", "each name another matrix"),
         ("serviceMonitor.enabled=true,service.enabled=false", "needs service.enabled"),
     ] {
         let said = render(NAMESPACE, &["--set", bad]).expect_err(bad);
@@ -299,6 +303,33 @@ fn overlays_equal_the_chart_with_their_values() {
             .collect();
         assert_eq!(built, rendered, "{overlay}");
     }
+}
+
+/// What `vdoctl deploy --matrix` makes of the operator, the chart makes of it, too.
+#[test]
+fn operator_chart_with_a_source_of_the_matrix_equals_what_is_deployed() {
+    let settings = vdo::install::Settings {
+        matrix: vdo::install::Mounts {
+            keys: true,
+            credentials: true,
+        },
+        ..vdo::install::Settings::default()
+    };
+    let deployed = vdo::install::objects(&settings).unwrap();
+    let set =
+        "matrix.source=https://vdo.example/index.yaml,matrix.keysConfigMap=vdo-matrix-keys,matrix.credentialsSecret=vdo-matrix-credentials";
+    let mut rendered = BTreeMap::new();
+    for mut object in render(NAMESPACE, &["--set", set]).unwrap() {
+        without_helms_additions(&mut object);
+        rendered.insert(id(&object), object);
+    }
+    let named = rendered.remove(&format!("ConfigMap {NAMESPACE}/{}", vdo::install::MATRIX)).unwrap();
+    assert_eq!(
+        named["data"],
+        json!({vdo::install::MATRIX_SOURCE: "https://vdo.example/index.yaml"})
+    );
+    let operator = deployed.iter().find(|object| object.kind() == "Deployment").unwrap();
+    assert_eq!(rendered[&id(operator.value())], *operator.value());
 }
 
 /// What `vdoctl deploy` does on nodes without a pod network, the overlay does, too.

@@ -68,7 +68,7 @@ fn code(arguments: &[&str]) -> i32 {
 #[test]
 fn cli_help_every_verb_matches_snapshot() {
     snap("help", &["--help"]);
-    let verbs: [&[&str]; 33] = [
+    let verbs: [&[&str]; 34] = [
         &["status"],
         &["plan"],
         &["approve"],
@@ -87,6 +87,7 @@ fn cli_help_every_verb_matches_snapshot() {
         &["matrix", "list"],
         &["matrix", "show"],
         &["matrix", "lint"],
+        &["matrix", "load"],
         &["matrix", "sign"],
         &["matrix", "source"],
         &["matrix", "verify"],

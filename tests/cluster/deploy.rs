@@ -4,6 +4,7 @@
 mod bootstrap;
 mod image;
 mod killed;
+mod matrix;
 mod refused;
 
 use crate::adoption::kubectl;

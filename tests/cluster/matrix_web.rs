@@ -19,21 +19,25 @@ const CSI: &str = "vsphere-csi";
 const CSI_NS: &str = "vmware-system-csi";
 const INDEX: &str = "/matrix/index.json";
 const NOTES: &str = "vsphere-csi-notes";
+/// The chart of 3.7.4, relative to the index.
+pub const CHART: &str = "charts/vsphere-csi-3.7.4.tgz";
 
 /// A flag's value lives as long as the tests.
-fn leaked(text: String) -> &'static str {
+pub fn leaked(text: String) -> &'static str {
     Box::leak(text.into_boxed_str())
 }
 
 /// The package of CSI 3.7.4: 3.7.3 with other images and these objects.
-pub fn release(objects: &str) -> Result<Vec<u8>> {
+pub fn package(objects: &str) -> Result<Vec<u8>> {
     let mut source = vdo::fetch::embedded::sources().remove(CSI).context("a source")?;
     let releases = source.files.get_mut("releases/3.7.yaml").context("releases")?;
     releases.extend(
         b"  3.7.4:\n    date: \"2026-10-31\"\n    upstream:\n      tag: v3.7.4\n    images:\n      driver: {tag: v3.7.4}\n      syncer: {tag: v3.7.4}\n    featureStates:\n      high-pv-node-density: false\n",
     );
-    let template = format!("{{% if release.version == \"3.7.4\" %}}\n{objects}{{% endif %}}\n");
-    source.files.insert("templates/notes.yaml".into(), template.into_bytes());
+    if !objects.is_empty() {
+        let template = format!("{{% if release.version == \"3.7.4\" %}}\n{objects}{{% endif %}}\n");
+        source.files.insert("templates/notes.yaml".into(), template.into_bytes());
+    }
     Ok(vdo::chart::package(&source, &"3.7.4".parse()?)?)
 }
 
@@ -112,21 +116,28 @@ impl Site {
         Ok(())
     }
 
-    /// CSI 3.7.4: 3.7.3 with other images and one more object.
+    /// CSI 3.7.4, with one more object.
     pub fn add_release(&mut self) -> Result<()> {
-        let bytes = release(&format!(
-            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {NOTES}\n  namespace: {{{{ values.namespace }}}}\ndata:\n  version: {{{{ release.version }}}}\n"
-        ))?;
-        let versions = self.index["drivers"][CSI]["versions"].as_array_mut().context("versions")?;
-        let mut entry = versions.iter().find(|entry| entry["version"] == "3.7.3").context("3.7.3")?.clone();
-        let text = entry.to_string().replace("v3.7.3", "v3.7.4");
-        entry = serde_json::from_str(&text)?;
-        entry["version"] = "3.7.4".into();
-        entry["chart"] = json!({"urls": ["charts/vsphere-csi-3.7.4.tgz"], "sha256": Digest::of(&bytes).hex()});
-        versions.insert(0, entry);
-        self.server.put("/matrix/charts/vsphere-csi-3.7.4.tgz", bytes);
+        let bytes = release(&mut self.index, true)?;
+        self.server.put(&format!("/matrix/{CHART}"), bytes);
         Ok(())
     }
+}
+
+/// Adds CSI 3.7.4 to an index: 3.7.3 with other images and, with `notes`, one more object. Its chart.
+pub fn release(index: &mut Value, notes: bool) -> Result<Vec<u8>> {
+    let object = format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {NOTES}\n  namespace: {{{{ values.namespace }}}}\ndata:\n  version: {{{{ release.version }}}}\n"
+    );
+    let bytes = package(if notes { &object } else { "" })?;
+    let versions = index["drivers"][CSI]["versions"].as_array_mut().context("versions")?;
+    let mut entry = versions.iter().find(|entry| entry["version"] == "3.7.3").context("3.7.3")?.clone();
+    let text = entry.to_string().replace("v3.7.3", "v3.7.4");
+    entry = serde_json::from_str(&text)?;
+    entry["version"] = "3.7.4".into();
+    entry["chart"] = json!({"urls": [CHART], "sha256": Digest::of(&bytes).hex()});
+    versions.insert(0, entry);
+    Ok(bytes)
 }
 
 pub async fn until_version(bed: &Bed, source: &str, version: u64) -> Result<()> {
@@ -137,7 +148,7 @@ pub async fn until_version(bed: &Bed, source: &str, version: u64) -> Result<()> 
     .await
 }
 
-async fn until_driver(bed: &Bed, version: &str) -> Result<()> {
+pub async fn until_driver(bed: &Bed, version: &str) -> Result<()> {
     until(&format!("CSI {version} to run"), PATIENCE, async || {
         let status = bed.status().await?;
         let csi = &status["drivers"][1];
@@ -192,6 +203,7 @@ fn matrix_on_a_web_server_upgrades_survives_its_server_and_resists_attacks() -> 
         ensure!(writes.is_empty(), "polls without news wrote:\n{writes}");
 
         // A new version: seen, blocked by a right that is missing, granted, installed.
+        let before = bed.owned().await?;
         site.add_release()?;
         site.publish(7002)?;
         let published = Instant::now();
@@ -201,6 +213,9 @@ fn matrix_on_a_web_server_upgrades_survives_its_server_and_resists_attacks() -> 
             message.contains("vdoctl rights --missing --matrix https://") && message.contains("3.7.4"),
             "{message}"
         );
+        let csi = bed.status().await?["drivers"][1].clone();
+        ensure!(csi["available"] == "3.7.4" && csi["running"] == "3.7.3", "{csi}");
+        ensure!(bed.owned().await? == before, "a blocked upgrade was begun");
         let mut arguments = vec!["rights".to_owned(), "--missing".to_owned()];
         arguments.extend(site.arguments());
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use crate::fixture::EMPTY;
-use crate::matrix_web::release;
+use crate::matrix_web::package as chart;
 use anyhow::{Result, ensure};
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ fn publish_version_that_the_api_server_refuses_is_not_published() -> Result<()> 
         ensure!(code == 0, "{err}");
         let mark = bed.cluster.audit().mark().await?;
 
-        std::fs::write(&package, release(BAD)?)?;
+        std::fs::write(&package, chart(BAD)?)?;
         let (code, out, err) = bed.vdoctl(&["matrix", "publish", &package, "--to", &matrix])?;
         ensure!(
             code == 4 && err.contains("PodDisruptionBudget") && err.contains("Nothing was written"),
@@ -29,7 +29,7 @@ fn publish_version_that_the_api_server_refuses_is_not_published() -> Result<()> 
         let (_, list, _) = bed.vdoctl(&["matrix", "list", "csi", "--matrix", &matrix])?;
         ensure!(!list.contains("3.7.4"), "{list}");
 
-        std::fs::write(&package, release(GOOD)?)?;
+        std::fs::write(&package, chart(GOOD)?)?;
         let (code, out, err) = bed.vdoctl(&["matrix", "publish", &package, "--to", &matrix, "-o", "json"])?;
         ensure!(code == 0, "{code} {out}{err}");
         let published: Value = serde_json::from_str(&out)?;

@@ -367,3 +367,15 @@ fn reasons_status_during_uninstall_is_deleting() {
         Some("Idle")
     );
 }
+
+/// docs/matrix.md lists every way in which MatrixFresh can be False.
+#[test]
+fn matrix_page_names_every_reason_of_matrix_fresh() {
+    let page = include_str!("../../docs/matrix.md");
+    let of_matrix = Reason::ALL.iter().filter(|reason| reason.as_str().starts_with("Matrix"));
+    for reason in of_matrix {
+        let name = reason.as_str();
+        let row = format!("| [{name}](errors.md#{}) |", name.to_lowercase());
+        assert!(page.contains(&row), "{row} is not in docs/matrix.md");
+    }
+}

@@ -9,8 +9,8 @@ use vdo::chart::values::ValuesError;
 use vdo::chart::{ArchiveError, ChartError, DocumentError, PackageError, RenderError};
 use vdo::cluster::{ApiMessage, ClientError, ClusterError};
 use vdo::driverconfig::ConfigError;
-use vdo::fetch::{FetchError, Led, LibraryError, RolledBack, WebError};
-use vdo::matrix::{Cause, IndexError, NoFit};
+use vdo::fetch::{ConfigMaps, ConfigMapsError, FetchError, Led, LibraryError, RolledBack, WebError};
+use vdo::matrix::{Cause, IndexError, NoFit, PartsError};
 use vdo::reconcile::ReconcileError;
 use vdo::types::{Digest, DriverVersion, ObjectId, Remedy};
 use vdo::yaml::YamlError;
@@ -163,6 +163,14 @@ fn web(error: WebError) -> Box<dyn Remedy> {
     })
 }
 
+fn place() -> ConfigMaps {
+    "configmap://n/m".parse().expect("an address")
+}
+
+fn config_maps(source: ConfigMapsError) -> Box<dyn Remedy> {
+    Box::new(FetchError::ConfigMaps { place: text(), source })
+}
+
 fn status(code: u16) -> WebError {
     WebError::Status {
         code: http::StatusCode::from_u16(code).expect("a status"),
@@ -190,6 +198,13 @@ fn sources() -> Vec<Box<dyn Remedy>> {
             path: PathBuf::new(),
             source: unreadable(),
         }),
+        config_maps(ConfigMapsError::Missing(place())),
+        config_maps(ConfigMapsError::NotRead),
+        config_maps(ConfigMapsError::Elsewhere {
+            place: place(),
+            namespace: text(),
+        }),
+        config_maps(ConfigMapsError::Parts(PartsError::Contents(text()))),
         Box::new(LibraryError::Index(IndexError::NotText)),
         Box::new(LibraryError::RolledBack(RolledBack { found: 1, seen: 2 })),
         web(WebError::Asked(text())),

@@ -127,7 +127,7 @@ fn healthy() -> Report {
             source: "embedded".into(),
             version: 1,
             digest: "sha256:aa".into(),
-            signer: None,
+            ..MatrixStatus::default()
         }),
         upgradeable: Some(vdo::status::Upgradeable {
             fits: false,

@@ -1,5 +1,6 @@
 //! `vdoctl deploy` as it is typed.
 
+use super::MatrixFile;
 use crate::api::UpdatePolicy;
 use crate::types::Thumbprint;
 use clap::builder::FalseyValueParser;
@@ -30,6 +31,9 @@ pub struct Deploy {
     /// When installed drivers change by themselves: Compatible, Latest or Disabled
     #[arg(long, env = "VDO_UPDATE_POLICY", value_name = "POLICY", value_parser = policy, conflicts_with = "values")]
     pub update_policy: Option<UpdatePolicy>,
+    /// Where the operator takes its matrix from. A file or a folder is copied into ConfigMaps; keys and credentials are mounted into the operator
+    #[command(flatten)]
+    pub matrix: MatrixFile,
     /// Writes nothing: client shows what would be applied, server has the API server try it
     #[arg(
         long,

@@ -1,7 +1,7 @@
 //! `vdoctl matrix` as it is typed.
 
 use super::{Ask, Init, Mark, MatrixDiff, Output, Publish, Vcenter};
-use crate::fetch::{Library, MatrixSource};
+use crate::fetch::{ConfigMaps, Library, MatrixSource};
 use crate::types::KubernetesVersion;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -37,6 +37,11 @@ pub enum MatrixVerb {
     ///
     /// Charts are looked for beside the index, and in this vdoctl. The exit code is 1 when there is a mistake.
     Lint(Lint),
+    /// Puts a folder with an index, its signature and its charts into ConfigMaps, from where the operator takes them
+    ///
+    /// Nothing is written before the index and every chart were checked. An earlier matrix of the same name is replaced as a whole; its
+    /// ConfigMaps that are not needed any more are deleted.
+    Load(MatrixLoad),
     /// Signs an index with a private key; needs no cluster
     ///
     /// The signature is written beside the index, as cosign writes it: index.yaml.sig has it alone, index.yaml.sigstore.json in a bundle. A bundle is
@@ -84,6 +89,17 @@ pub struct Sign {
     pub key_file: PathBuf,
 }
 
+/// Arguments of `matrix load`.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct MatrixLoad {
+    /// A folder with index.yaml and the charts that it names, or an index file with charts beside it
+    #[arg(value_name = "FOLDER")]
+    pub folder: PathBuf,
+    /// The ConfigMap that is going to list the files, as a source names it: configmap://NAMESPACE/NAME
+    #[arg(value_name = "CONFIGMAP")]
+    pub place: ConfigMaps,
+}
+
 /// Arguments of `matrix source`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct MatrixSourceArgs {
@@ -109,7 +125,7 @@ pub struct Verify {
 /// Another index than the one of this vdoctl. Whoever decides as the operator does takes the one that the operator was started with.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct MatrixFile {
-    /// Another matrix than the one of this vdoctl: an index file, a folder with index.yaml, or an address with https://
+    /// Another matrix than the one of this vdoctl: an index file, a folder with index.yaml, or an address with https:// or configmap://
     #[arg(long, env = "VDO_MATRIX", value_name = "SOURCE", global = true)]
     pub matrix: Option<MatrixSource>,
     /// A file with public keys (PEM), or a folder of such files: a matrix that none of them has signed is refused

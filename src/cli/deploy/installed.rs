@@ -52,6 +52,11 @@ impl Installed {
         })
     }
 
+    /// The operator's Deployment, where there is one.
+    pub(super) fn operator(&self, context: &Context) -> Option<&Object> {
+        self.operators.iter().find(|operator| operator.namespace() == context.namespace())
+    }
+
     /// What the deployment does to the operator that is there.
     ///
     /// # Errors

@@ -1,9 +1,11 @@
 //! Applies an installation: tried in the API server first, then written in order, by one vdoctl at a time.
 
 use super::super::context::Context;
+use super::super::matrix::config_maps;
 use super::super::progress::{Mark, Progress};
 use super::super::{CliError, Exit};
 use crate::cluster::{ClusterError, Election, Fence, Rights, Writer, get, rights, with_managers};
+use crate::fetch::ConfigMaps;
 use crate::install::VDOCTL;
 use crate::manifest::Object;
 use crate::types::count;
@@ -20,7 +22,7 @@ const SERVED: Duration = Duration::from_secs(30);
 
 /// What would become of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(in crate::cli) enum Fate {
     /// There is none yet.
     Created,
     /// It is there, and is brought to this state.
@@ -31,7 +33,7 @@ pub(super) enum Fate {
 
 /// Has the API server try every object. What lives in a namespace, or is of a kind, that is only going to be there cannot be tried: there
 /// the rights are asked for.
-pub(super) async fn rehearse(context: &Context, objects: &[Object]) -> Result<Vec<Fate>, CliError> {
+pub(in crate::cli) async fn rehearse(context: &Context, objects: &[Object]) -> Result<Vec<Fate>, CliError> {
     let client = &context.world.client;
     let writer = Writer::new(client.clone(), |_, _| {}).named(VDOCTL);
     let mut coming: BTreeSet<String> = BTreeSet::new();
@@ -113,12 +115,18 @@ fn refused(mut wrong: Vec<CliError>) -> Option<CliError> {
     Some(CliError::new(Exit::Refused, what, lines.join("\n")))
 }
 
-/// Writes every object, in order.
-pub(super) async fn apply(context: &Context, objects: &[Object], holder: &str, progress: &mut Progress) -> Result<(), CliError> {
+/// Writes every object, in order. Then deletes what is left of an earlier matrix in the same ConfigMaps, which `matrix` names with the objects
+/// that stay.
+pub(in crate::cli) async fn apply(
+    context: &Context,
+    objects: &[Object],
+    matrix: Option<(&ConfigMaps, &[Object])>,
+    progress: &mut Progress,
+) -> Result<(), CliError> {
     let client = context.world.client.clone();
     let fence = Fence::shut();
     let writer = Writer::new(client.clone(), |_, _| {}).named(VDOCTL).behind(fence.clone());
-    let mut election = Election::new(client.clone(), VDOCTL, holder.to_owned(), fence.clone());
+    let mut election = Election::new(client.clone(), VDOCTL, holder(), fence.clone());
     let result = {
         let campaign = election.run(|| {});
         let work = async {
@@ -126,6 +134,11 @@ pub(super) async fn apply(context: &Context, objects: &[Object], holder: &str, p
             for object in objects {
                 served(context, object).await?;
                 writer.apply(object, true).await?;
+            }
+            if let Some((place, kept)) = matrix {
+                for stale in config_maps::stale(context, place, kept).await? {
+                    writer.delete_as_seen("v1", &stale, false).await?;
+                }
             }
             Ok(())
         };
@@ -137,6 +150,12 @@ pub(super) async fn apply(context: &Context, objects: &[Object], holder: &str, p
     // One that runs out by itself delays the next vdoctl, and nothing else.
     let _ = election.release().await;
     result
+}
+
+/// Who holds the Lease, for people who look at it.
+fn holder() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("vdoctl-{}-{}", host.trim(), std::process::id())
 }
 
 /// Waits until no other vdoctl writes.

@@ -21,7 +21,7 @@ use kube::ResourceExt;
 use std::sync::Arc;
 
 pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliError> {
-    let mut context = open(global).await?.choosing_from(&args.index).await?;
+    let mut context = open(global).await?.choosing_from(&args.index, global).await?;
     // Only reads: nothing is sent as a dry run.
     context.world.rehearsals = None;
     let mut found = Findings::default();

@@ -41,7 +41,7 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
         ..Requirements::default()
     };
     let cluster = cluster(global, &requirements, &mut found).await;
-    let (_, edition) = library(&args.index).await?;
+    let (_, edition) = library(&args.index, global).await?;
     let request = InspectionRequest {
         server: endpoint.server.clone(),
         datacenters: given.datacenter.clone(),

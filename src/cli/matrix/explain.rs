@@ -10,7 +10,7 @@ use crate::types::DriverVersion;
 use serde_json::{Value, json};
 
 pub(super) async fn explain(args: &Explain, global: &Global) -> Result<Answer, CliError> {
-    let loaded = Loaded::read(&args.index).await?;
+    let loaded = Loaded::read(&args.index, global).await?;
     let question = query::question(&args.platform, global, &loaded).await?;
     let result = matrix::resolve(&loaded.index, &question.query());
     let candidates = matrix::candidates(&loaded.index, &question.query());
@@ -110,7 +110,7 @@ fn facts(entry: &Entry) -> String {
 }
 
 pub(super) async fn why_not(args: &WhyNot, global: &Global) -> Result<Answer, CliError> {
-    let loaded = Loaded::read(&args.index).await?;
+    let loaded = Loaded::read(&args.index, global).await?;
     let (name, driver, entry) = show::entry(&loaded.index, &args.name, &args.version)?;
     let question = query::question(&args.platform, global, &loaded).await?;
     let query = question.query();

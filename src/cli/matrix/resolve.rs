@@ -11,7 +11,7 @@ use crate::types::{DriverName, DriverVersion};
 use serde_json::{Value, json};
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
-    let loaded = Loaded::read(&args.index).await?;
+    let loaded = Loaded::read(&args.index, global).await?;
     let question = query::question(&args.platform, global, &loaded).await?;
     if args.what_if_kubernetes.is_some() || !args.what_if_vcenter.is_empty() {
         return what_if::answer(args, &loaded, &question);

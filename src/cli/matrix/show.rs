@@ -1,6 +1,6 @@
 //! `vdoctl matrix show`: everything that is known of a version.
 
-use super::super::args::Show as Args;
+use super::super::args::{Global, Show as Args};
 use super::super::output::document;
 use super::super::{Answer, CliError, Exit, style};
 use super::{Loaded, confidence, driver, state};
@@ -36,8 +36,8 @@ pub(in crate::cli) fn entry<'a>(index: &'a Index, name: &str, version: &str) -> 
     ))
 }
 
-pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
-    let loaded = Loaded::read(&args.index).await?;
+pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
+    let loaded = Loaded::read(&args.index, global).await?;
     let (name, _, entry) = entry(&loaded.index, &args.driver, &args.version)?;
     let answer = Answer::formatted(
         args.output.or_table(),

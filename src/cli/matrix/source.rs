@@ -6,12 +6,11 @@ use super::super::operator::{Deployment, Presence};
 use super::super::output::document;
 use super::super::{Answer, CliError, style};
 use crate::api::ConditionType;
-use crate::fetch::{CONFIG_MAPS, MatrixSource, Origin, settings};
+use crate::fetch::{MatrixSource, Named, Origin, settings};
 use crate::manifest::Object;
-use crate::reconcile::matrix_settings;
+use crate::reconcile::named;
 use kube::ResourceExt;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 /// A place that may name a source, in the order in which they count.
 struct Place {
@@ -23,7 +22,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     let context = Context::open(global).await?;
     let config = context.acting().await?;
     let namespace = config.namespace().unwrap_or_default();
-    let maps = matrix_settings(&context.world.reader, &namespace).await?;
+    let names = named(&context.world.reader, &namespace).await?;
     let flag = match Presence::find(&context, &namespace).await {
         Ok(Presence {
             deployment: Deployment::Found(found),
@@ -31,9 +30,9 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         }) => flag(&found),
         _ => None,
     };
-    let places = places(flag, &maps);
+    let places = places(flag, &names);
     let counts = places.iter().position(|place| place.source.is_some());
-    let found = settings(&maps);
+    let found = settings(&names);
     let status = config.status.unwrap_or_default();
     let fresh = status
         .conditions
@@ -43,13 +42,15 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     let mut answer = Answer::formatted(
         args.output.or_table(),
         || {
-            let named: Vec<Value> = places
+            let all: Vec<Value> = places
                 .iter()
                 .enumerate()
                 .map(|(at, place)| json!({"where": place.place, "source": place.source, "counts": counts == Some(at)}))
                 .collect();
-            let frozen = found.as_ref().is_ok_and(|settings| settings.frozen);
-            document("MatrixSource", json!({"inUse": used, "named": named, "upgradesDisabled": frozen}))
+            document(
+                "MatrixSource",
+                json!({"inUse": used, "named": all, "upgradesDisabled": names.frozen()}),
+            )
         },
         || {
             let mut text = match used {
@@ -68,34 +69,32 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
             text
         },
     )?;
-    match &found {
-        Err(error) => answer = answer.say(format!("{} {error}; the source before is kept", style::warn("warning:"))),
-        Ok(settings) if settings.frozen => answer = answer.say("Upgrades are switched off by auto-upgrade: disabled.".to_owned()),
-        Ok(_) => {}
+    if let Err(error) = &found {
+        answer = answer.say(format!("{} {error}; the source before is kept", style::warn("warning:")));
+    }
+    if names.frozen() {
+        answer = answer.say("Upgrades are switched off by auto-upgrade: disabled.".to_owned());
     }
     Ok(answer)
 }
 
-fn places(flag: Option<String>, maps: &BTreeMap<String, BTreeMap<String, String>>) -> Vec<Place> {
+fn places(flag: Option<String>, named: &Named) -> Vec<Place> {
     let of_flag = Place {
         place: format!("{} of the operator", Origin::Flag),
         source: flag,
     };
-    let of_maps = CONFIG_MAPS.iter().map(|name| {
-        let alone = maps.get(*name).map(|data| BTreeMap::from([((*name).to_owned(), data.clone())]));
-        let source = alone.and_then(|alone| match settings(&alone) {
-            Ok(settings) if settings.origin == Origin::Program => None,
-            Ok(settings) => Some(settings.source.to_string()),
-            Err(error) => Some(error.problem),
-        });
-        let place = Origin::ConfigMap((*name).to_owned()).to_string();
-        Place { place, source }
+    let of_cluster = named.places().into_iter().map(|(origin, text)| Place {
+        place: origin.to_string(),
+        source: text.map(|text| {
+            text.parse::<MatrixSource>()
+                .map_or_else(|problem| problem, |source| source.to_string())
+        }),
     });
     let own = Place {
         place: "the operator itself".into(),
         source: Some(MatrixSource::Embedded.to_string()),
     };
-    std::iter::once(of_flag).chain(of_maps).chain([own]).collect()
+    std::iter::once(of_flag).chain(of_cluster).chain([own]).collect()
 }
 
 /// The source that the operator's Deployment names by argument or variable.
@@ -118,6 +117,7 @@ fn flag(deployment: &Object) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     #[test]
     fn source_of_the_operators_flag_is_found_in_its_deployment() {
@@ -143,17 +143,25 @@ mod tests {
     #[test]
     fn places_are_listed_in_the_order_in_which_they_count() {
         let map = |key: &str, value: &str| BTreeMap::from([(key.to_owned(), value.to_owned())]);
-        let maps = BTreeMap::from([
-            ("comp-matrix-config".to_owned(), map("versionConfigURL", "http://a.test/")),
-            ("vdo-matrix".to_owned(), map("source", "https://a.test/i.yaml")),
-        ]);
-        let all: Vec<String> = places(None, &maps)
+        let named = Named {
+            maps: BTreeMap::from([
+                ("comp-matrix-config".to_owned(), map("versionConfigURL", "http://a.test/")),
+                ("vdo-matrix".to_owned(), map("source", "https://a.test/i.yaml")),
+            ]),
+            objects: vec![("original".to_owned(), "https://b.test/i.json".to_owned())],
+        };
+        let all: Vec<String> = places(None, &named)
             .into_iter()
             .map(|place| format!("{}: {}", place.place, place.source.unwrap_or_default()))
             .collect();
         assert_eq!(all[0], "--matrix of the operator: ");
         assert_eq!(all[1], "ConfigMap vdo-matrix: https://a.test/i.yaml");
         assert!(all[2].starts_with("ConfigMap comp-matrix-config: http:// is no source"), "{all:?}");
-        assert_eq!(all[3..], ["ConfigMap compat-matrix-config: ", "the operator itself: embedded"]);
+        let rest = [
+            "ConfigMap compat-matrix-config: ",
+            "CompatibilityConfig original: https://b.test/i.json",
+            "the operator itself: embedded",
+        ];
+        assert_eq!(all[3..], rest);
     }
 }

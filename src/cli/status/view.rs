@@ -2,6 +2,7 @@
 
 use super::super::style::{ago, bad, columns, faint, good, head, table, warn, width};
 use super::super::wrap::wrap;
+use super::matrix;
 use super::model::{Config, Operator, Picture, Severity, nodes_of, state_of};
 use crate::api::{ConditionType, Conditions, DriftStatus, DriverStatus, Health, Reason, VsphereCloudConfig};
 use crate::drivers::short;
@@ -21,6 +22,11 @@ pub(super) struct Layout {
 /// Draws it.
 pub(super) fn draw(picture: &Picture, layout: Layout, now: Timestamp) -> String {
     let first = std::iter::once(cluster(picture, now));
+    let matrix = picture
+        .config
+        .as_ref()
+        .and_then(|config| matrix::row(config.status.matrix.as_ref()?, now));
+    let first = first.chain(matrix);
     let rows: Vec<_> = first.chain(picture.connections.iter().map(|c| vcenter(c, now))).collect();
     let mut lines = heading(rows, layout.columns);
     let Some(config) = &picture.config else { return lines };

@@ -1,0 +1,198 @@
+//! Where the operator is going to take its matrix from: `--matrix` and its companions as the objects that say so.
+
+use super::super::args::MatrixFile;
+use super::super::matrix::config_maps::{files, objects};
+use super::super::{CliError, Exit};
+use super::vcenter::private;
+use crate::api::MANAGED_BY_LABEL;
+use crate::fetch::{Access, ConfigMaps, KeyStore, MatrixSource};
+use crate::install::{MATRIX, MATRIX_CREDENTIALS, MATRIX_FILES, MATRIX_KEYS, MATRIX_SOURCE, Mounts, VDOCTL};
+use crate::manifest::{ManifestError, Object};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// What was asked for.
+#[derive(Debug, Default)]
+pub(super) struct Matrix {
+    /// What is mounted into the operator.
+    pub(super) mounts: Mounts,
+    /// In the order in which they are applied; the name of the source is the last.
+    pub(super) objects: Vec<Object>,
+    /// The ConfigMaps of a folder, of which those of an earlier one are deleted.
+    pub(super) place: Option<ConfigMaps>,
+    /// What a person should know of it.
+    pub(super) notes: Vec<String>,
+}
+
+impl Matrix {
+    /// What the flags ask for. Where they name no source, everything stays as the operator has it: a deployment that forgets a flag must not
+    /// make it believe without keys.
+    pub(super) async fn of(args: &MatrixFile, namespace: &str, operator: Option<&Object>) -> Result<Self, CliError> {
+        let Some(source) = &args.matrix else {
+            if args.matrix_keys.is_some() || args.matrix_credentials.is_some() {
+                return Err(CliError::new(
+                    Exit::Usage,
+                    "--matrix-keys and --matrix-credentials are for a source, and none is named",
+                    "Name it with --matrix.",
+                ));
+            }
+            return Ok(Self {
+                mounts: operator.map(Mounts::of).unwrap_or_default(),
+                ..Self::default()
+            });
+        };
+        let mut matrix = Self::default();
+        if let Some(keys) = &args.matrix_keys {
+            matrix.mounts.keys = true;
+            matrix.add(namespace, "ConfigMap", MATRIX_KEYS, json!({"data": {"keys.pem": public(keys)?}}))?;
+        } else if *source != MatrixSource::Embedded {
+            matrix
+                .notes
+                .push("the matrix is used without a signature; --matrix-keys names the keys of those who may publish it".into());
+        }
+        if let Some(folder) = &args.matrix_credentials {
+            matrix.mounts.credentials = true;
+            let data = json!({"type": "Opaque", "data": credentials(folder)?});
+            matrix.add(namespace, "Secret", MATRIX_CREDENTIALS, data)?;
+        }
+        let source = match source {
+            // The operator sees no folder of this machine.
+            MatrixSource::Local(folder) => {
+                let place = ConfigMaps {
+                    namespace: namespace.into(),
+                    name: MATRIX_FILES.into(),
+                };
+                matrix.objects.extend(objects(&place, &files(folder).await?)?);
+                let source = place.to_string();
+                matrix
+                    .notes
+                    .push(format!("the matrix in {} is copied to {source}", folder.display()));
+                matrix.place = Some(place);
+                source
+            }
+            MatrixSource::ConfigMaps(place) if place.namespace != namespace => {
+                let error = place.elsewhere(namespace);
+                return Err(CliError::of(Exit::Usage, &error));
+            }
+            source => source.to_string(),
+        };
+        matrix.add(namespace, "ConfigMap", MATRIX, json!({"data": {MATRIX_SOURCE: source}}))?;
+        Ok(matrix)
+    }
+
+    fn add(&mut self, namespace: &str, kind: &str, name: &str, content: Value) -> Result<(), CliError> {
+        // `vdoctl delete` takes away what has the label.
+        let mut object = json!({
+            "apiVersion": "v1", "kind": kind,
+            "metadata": {"name": name, "namespace": namespace, "labels": {MANAGED_BY_LABEL: VDOCTL}},
+        });
+        for (key, value) in content.as_object().into_iter().flatten() {
+            object[key] = value.clone();
+        }
+        let object = Object::new(object).map_err(|error: ManifestError| CliError::internal(&error))?;
+        self.objects.push(object);
+        Ok(())
+    }
+}
+
+/// The public keys as PEM, and nothing else of the files: a private key in one of them must not be published.
+fn public(keys: &Path) -> Result<String, CliError> {
+    let keys = KeyStore(keys.to_owned()).keys();
+    let keys = keys.map_err(|error| CliError::of(Exit::Usage, &error))?;
+    Ok(keys.iter().map(|key| key.pem()).collect())
+}
+
+/// The files as a Secret has them.
+fn credentials(folder: &Path) -> Result<Value, CliError> {
+    for secret in ["password", "bearerToken", "tls.key"] {
+        private(&folder.join(secret))?;
+    }
+    let access = Access::of_folder(folder).map_err(|error| CliError::of(Exit::Usage, &error))?;
+    let data = access.data().map_err(|error| CliError::of(Exit::Usage, &error))?;
+    Ok(json!(data))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn file(folder: &Path, name: &str, text: &str, mode: u32) {
+        let path = folder.join(name);
+        std::fs::write(&path, text).expect("a file");
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("a mode");
+    }
+
+    fn args(matrix: &str, folder: &Path) -> MatrixFile {
+        MatrixFile {
+            matrix: Some(matrix.parse().expect("a source")),
+            matrix_keys: Some(folder.join("keys")),
+            matrix_credentials: Some(folder.join("credentials")),
+        }
+    }
+
+    #[tokio::test]
+    async fn matrix_of_a_server_is_named_with_keys_and_credentials() -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        let (keys, credentials) = (folder.path().join("keys"), folder.path().join("credentials"));
+        std::fs::create_dir(&keys)?;
+        std::fs::create_dir(&credentials)?;
+        let pair = rcgen::KeyPair::generate()?;
+        file(&keys, "a.pem", &pair.public_key_pem(), 0o644);
+        file(&credentials, "username", "reader", 0o644);
+        file(&credentials, "password", "r3ad-it", 0o600);
+        file(&credentials, "notes.txt", "other", 0o644);
+        let args = args("https://vdo.test/index.yaml", folder.path());
+        let matrix = Matrix::of(&args, "vdo", None).await?;
+        let names: Vec<String> = matrix.objects.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            names,
+            [
+                "ConfigMap vdo/vdo-matrix-keys",
+                "Secret vdo/vdo-matrix-credentials",
+                "ConfigMap vdo/vdo-matrix"
+            ]
+        );
+        let data = matrix.objects[1].value()["data"].as_object().expect("data");
+        assert_eq!(
+            data.keys().collect::<Vec<_>>(),
+            ["password", "username"],
+            "nothing else of the folder"
+        );
+        assert_eq!(matrix.objects[2].text("/data/source"), "https://vdo.test/index.yaml");
+        assert!(matrix.mounts.keys && matrix.mounts.credentials && matrix.notes.is_empty());
+
+        // What must not reach a cluster, or be left where others read it.
+        file(&keys, "b.pem", &pair.serialize_pem(), 0o600);
+        let error = Matrix::of(&args, "vdo", None).await.expect_err("a private key");
+        assert!(error.what.contains("PRIVATE KEY"), "{error}");
+        std::fs::remove_file(keys.join("b.pem"))?;
+        file(&credentials, "password", "r3ad-it", 0o644);
+        let error = Matrix::of(&args, "vdo", None).await.expect_err("a readable password");
+        assert!(error.what.contains("others on this machine may read"), "{error}");
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn matrix_that_is_not_named_leaves_what_the_operator_has() {
+        let has = Mounts {
+            keys: true,
+            credentials: false,
+        };
+        let settings = crate::install::Settings {
+            matrix: has,
+            ..crate::install::Settings::default()
+        };
+        let all = crate::install::objects(&settings).expect("tested");
+        let operator = all.iter().find(|object| object.kind() == "Deployment");
+        let matrix = Matrix::of(&MatrixFile::default(), "vdo", operator).await.expect("nothing to do");
+        assert_eq!(matrix.mounts, has);
+        assert!(matrix.objects.is_empty());
+        let bare = MatrixFile {
+            matrix: Some(MatrixSource::Embedded),
+            ..MatrixFile::default()
+        };
+        let matrix = Matrix::of(&bare, "vdo", operator).await.expect("a source");
+        assert_eq!(matrix.mounts, Mounts::default(), "a source that is named replaces all of it");
+    }
+}

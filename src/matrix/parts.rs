@@ -1,0 +1,288 @@
+//! An index with its signature and charts in parts that each fit into a ConfigMap (pure).
+//!
+//! A list of contents names every file and the parts that it is put together from. Parts are named after their content, so a list that is
+//! replaced leaves no moment at which half of two matrices is there.
+
+use crate::types::{Digest, Remedy};
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+
+/// Bytes of a part. A ConfigMap may have 1 MiB, and this many are 1 MiB in the base64 of a request.
+const PART: usize = 768 * 1024;
+/// Of the list of contents.
+const VERSION: u32 = 1;
+
+/// A matrix that was taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parts {
+    /// The list of contents, as text.
+    pub contents: String,
+    /// The parts, each by the name that the list has for it.
+    pub parts: BTreeMap<String, Vec<u8>>,
+}
+
+/// A matrix that was put together: files that are packed until one of them is asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Shelf(BTreeMap<String, Packed>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Packed {
+    digest: Digest,
+    bytes: Vec<u8>,
+}
+
+/// The parts do not make a matrix.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PartsError {
+    /// The list of contents is none.
+    #[error("the list of its files cannot be read: {0}")]
+    Contents(String),
+    /// A part is not there.
+    #[error("part {number} of {of} of its file {file} is missing")]
+    Missing {
+        /// The file.
+        file: String,
+        /// Which part.
+        number: usize,
+        /// Of how many.
+        of: usize,
+    },
+    /// A part has other content than the list says.
+    #[error("part {number} of {of} of its file {file} was cut off or changed")]
+    Changed {
+        /// The file.
+        file: String,
+        /// Which part.
+        number: usize,
+        /// Of how many.
+        of: usize,
+    },
+    /// All parts are as the list says, and the file is not.
+    #[error("its file {0} is not what its list says")]
+    File(String),
+    /// A file is larger than anything of its kind.
+    #[error("its file {file} is larger than {limit} bytes")]
+    TooLarge {
+        /// The file.
+        file: String,
+        /// The limit.
+        limit: usize,
+    },
+}
+
+impl Remedy for PartsError {
+    fn remedy(&self) -> Option<Cow<'static, str>> {
+        Some("Load it again with vdoctl matrix load.".into())
+    }
+}
+
+/// The list of contents.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Contents {
+    version: u32,
+    files: BTreeMap<String, Listed>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listed {
+    digest: String,
+    size: usize,
+    parts: Vec<String>,
+}
+
+/// What a part is called: the beginning of its digest, which is enough to tell parts apart and says nothing of their being right.
+fn name(digest: &Digest) -> String {
+    digest.hex()[..16].to_owned()
+}
+
+impl Parts {
+    /// These files, by their paths beside the index. The same files always give the same parts.
+    #[must_use]
+    pub fn of(files: &BTreeMap<String, Vec<u8>>) -> Self {
+        let mut parts = BTreeMap::new();
+        let mut listed = |(path, bytes): (&String, &Vec<u8>)| {
+            let mut packer = GzEncoder::new(Vec::new(), Compression::best());
+            // Writing into memory does not fail.
+            let packed = packer.write_all(bytes).and_then(|()| packer.finish()).unwrap_or_default();
+            let digests = packed.chunks(PART).map(|part| {
+                let digest = Digest::of(part);
+                parts.insert(name(&digest), part.to_vec());
+                digest.to_string()
+            });
+            let entry = Listed {
+                parts: digests.collect(),
+                digest: Digest::of(bytes).to_string(),
+                size: bytes.len(),
+            };
+            (path.clone(), entry)
+        };
+        let contents = Contents {
+            version: VERSION,
+            files: files.iter().map(&mut listed).collect(),
+        };
+        Self {
+            contents: serde_json::to_string_pretty(&contents).unwrap_or_default() + "\n",
+            parts,
+        }
+    }
+}
+
+impl Contents {
+    fn parse(text: &str) -> Result<Self, PartsError> {
+        let contents: Self = serde_json::from_str(text).map_err(|error| PartsError::Contents(error.to_string()))?;
+        match contents.version {
+            VERSION => Ok(contents),
+            other => Err(PartsError::Contents(format!(
+                "it has version {other}, and this build knows version {VERSION}"
+            ))),
+        }
+    }
+}
+
+fn digest(text: &str) -> Result<Digest, PartsError> {
+    text.parse()
+        .map_err(|error: crate::types::ParseDigestError| PartsError::Contents(error.to_string()))
+}
+
+impl Shelf {
+    /// The files of a list of contents; `part` finds a part by its name. Each part has to be what the list says.
+    ///
+    /// # Errors
+    /// When something is missing, was cut off or changed.
+    pub fn read(contents: &str, part: impl Fn(&str) -> Option<Vec<u8>>) -> Result<Self, PartsError> {
+        let mut files = BTreeMap::new();
+        for (file, listed) in Contents::parse(contents)?.files {
+            let (of, mut bytes) = (listed.parts.len(), Vec::new());
+            for (at, text) in listed.parts.iter().enumerate() {
+                let (digest, number) = (digest(text)?, at + 1);
+                let found = part(&name(&digest));
+                let Some(found) = found else {
+                    return Err(PartsError::Missing { file, number, of });
+                };
+                if Digest::of(&found) != digest {
+                    return Err(PartsError::Changed { file, number, of });
+                }
+                bytes.extend(found);
+            }
+            let digest = digest(&listed.digest)?;
+            files.insert(file, Packed { digest, bytes });
+        }
+        Ok(Self(files))
+    }
+
+    /// A file, if there is one at this path.
+    ///
+    /// # Errors
+    /// When it is larger than `limit` bytes, or is not what the list says.
+    pub fn file(&self, path: &str, limit: usize) -> Result<Option<Vec<u8>>, PartsError> {
+        let Some(packed) = self.0.get(path) else { return Ok(None) };
+        let mut bytes = Vec::new();
+        let read = GzDecoder::new(&*packed.bytes).take(limit as u64 + 1).read_to_end(&mut bytes);
+        if bytes.len() > limit {
+            return Err(PartsError::TooLarge { file: path.into(), limit });
+        }
+        match read {
+            Ok(_) if Digest::of(&bytes) == packed.digest => Ok(Some(bytes)),
+            _ => Err(PartsError::File(path.into())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes that cannot be compressed.
+    fn noise(count: usize) -> Vec<u8> {
+        let mut next = 1_u64;
+        let mut byte = || {
+            next = next.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (next >> 56) as u8
+        };
+        (0..count).map(|_| byte()).collect()
+    }
+
+    fn files() -> BTreeMap<String, Vec<u8>> {
+        let chart = noise(2 * PART + 1000);
+        BTreeMap::from([
+            ("index.yaml".to_owned(), b"drivers: {}".to_vec()),
+            ("charts/a-1.0.0.tgz".to_owned(), chart),
+        ])
+    }
+
+    #[test]
+    fn parts_put_together_are_the_files_again() {
+        let files = files();
+        let parts = Parts::of(&files);
+        assert_eq!(parts.parts.len(), 4, "one of the index, three of the chart");
+        assert!(parts.parts.values().all(|part| part.len() <= PART));
+        assert_eq!(parts, Parts::of(&files), "the same files give the same parts");
+        let shelf = Shelf::read(&parts.contents, |name| parts.parts.get(name).cloned()).expect("all of it");
+        for (path, bytes) in &files {
+            assert_eq!(shelf.file(path, 4 << 20).expect("it is whole").as_ref(), Some(bytes), "{path}");
+        }
+        assert_eq!(shelf.file("charts/b-1.0.0.tgz", 1).expect("no error"), None);
+        let large = shelf.file("charts/a-1.0.0.tgz", 1000).expect_err("it is too large").to_string();
+        assert_eq!(large, "its file charts/a-1.0.0.tgz is larger than 1000 bytes");
+    }
+
+    #[test]
+    fn parts_missing_cut_off_or_changed_are_refused() {
+        let parts = Parts::of(&files());
+        let largest = parts.parts.iter().max_by_key(|(_, part)| part.len()).expect("a part").0;
+        let read = |change: &dyn Fn(&mut Vec<u8>) -> bool| {
+            let part = |name: &str| {
+                let mut part = parts.parts.get(name)?.clone();
+                (name != largest || change(&mut part)).then_some(part)
+            };
+            Shelf::read(&parts.contents, part).err().map(|error| error.to_string())
+        };
+        let said = |found: Option<String>, what: &str| {
+            let found = found.expect(what);
+            assert!(
+                found.contains(" of 3 of its file charts/a-1.0.0.tgz ") && found.ends_with(what),
+                "{found}"
+            );
+        };
+        said(read(&|_| false), "is missing");
+        said(
+            read(&|part| {
+                part.truncate(1000);
+                true
+            }),
+            "was cut off or changed",
+        );
+        said(
+            read(&|part| {
+                part[9] ^= 1;
+                true
+            }),
+            "was cut off or changed",
+        );
+        assert_eq!(read(&|_| true), None);
+    }
+
+    #[test]
+    fn list_of_contents_that_is_none_or_lies_is_refused() {
+        let parts = Parts::of(&BTreeMap::from([("index.yaml".to_owned(), b"drivers: {}".to_vec())]));
+        let other = Digest::of(b"drivers: []").to_string();
+        let lies = parts.contents.replace(&Digest::of(b"drivers: {}").to_string(), &other);
+        for (text, said) in [
+            ("[", "cannot be read"),
+            (&*parts.contents.replace("\"version\": 1", "\"version\": 2"), "it has version 2"),
+            (&parts.contents.replace("sha256:", "md5:"), "is not a digest"),
+            (&lies, "is not what its list says"),
+        ] {
+            let found = Shelf::read(text, |name| parts.parts.get(name).cloned()).and_then(|shelf| shelf.file("index.yaml", 1000));
+            let found = found.expect_err(said).to_string();
+            assert!(found.contains(said), "{found}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What a new index does under the policy Compatible: a newer version is reported, and what runs changes only when it is withdrawn or does
+//! not fit any more.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use crate::bed::{Bed, NS, PATIENCE};
+use crate::fixture::INSTALLED;
+use crate::install::until_at_rest;
+use crate::matrix_config_maps::{Folder, PLACE};
+use crate::matrix_web::{CHART, release, until_driver, until_version};
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use vdo_testbed::{Probe, until};
+
+/// The entry of a version of CSI.
+fn entry<'a>(index: &'a mut Value, version: &str) -> Result<&'a mut Value> {
+    let versions = index["drivers"]["vsphere-csi"]["versions"].as_array_mut().context("versions")?;
+    versions.iter_mut().find(|entry| entry["version"] == version).context("a version")
+}
+
+async fn until_available(bed: &Bed, version: &str) -> Result<()> {
+    until(&format!("CSI {version} to be available"), PATIENCE, async || {
+        let csi = bed.status().await?["drivers"][1].clone();
+        Ok(Probe::when(csi["available"] == version, csi))
+    })
+    .await
+}
+
+#[test]
+fn matrix_under_policy_compatible_reports_newer_and_leaves_what_is_withdrawn_or_does_not_fit() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        until_at_rest(bed).await?;
+        let mut folder = Folder::new()?;
+        folder.sign(7001)?;
+        folder.load(bed)?;
+        let source = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "vdo-matrix", "namespace": NS}, "data": {"source": PLACE}});
+        bed.apply(&source).await?;
+        until_version(bed, PLACE, 7001).await?;
+        until_at_rest(bed).await?;
+
+        let before = bed.owned().await?;
+        let chart = release(&mut folder.index, false)?;
+        std::fs::write(folder.path(CHART), chart)?;
+        folder.sign(7002)?;
+        folder.load(bed)?;
+        until_version(bed, PLACE, 7002).await?;
+        until_available(bed, "3.7.4").await?;
+        until_at_rest(bed).await?;
+        ensure!(bed.owned().await? == before, "a newer version changed what runs");
+
+        let state = json!({"kind": "withdrawn", "reason": "it loses data", "since": "2026-11-01", "use": "3.7.4"});
+        entry(&mut folder.index, "3.7.3")?["state"] = state;
+        folder.sign(7003)?;
+        folder.load(bed)?;
+        until_driver(bed, "3.7.4").await?;
+
+        let whole = entry(&mut folder.index, "3.7.3")?;
+        whole.as_object_mut().context("an entry")?.shift_remove("state");
+        entry(&mut folder.index, "3.7.4")?["kubernetes"]["max"] = "1.33".into();
+        folder.sign(7004)?;
+        folder.load(bed)?;
+        until_driver(bed, "3.7.3").await
+    })
+}
