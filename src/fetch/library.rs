@@ -1,6 +1,8 @@
 //! What is in a source, and which index of it is used.
 
-use super::{Access, FetchError, Floor, KeyStore, LibraryError, Look, MatrixSource, Problem, Records, SettingsError, Signed, embedded};
+use super::{
+    Access, FetchError, Floor, KeyStore, LibraryError, Look, MatrixSource, Problem, Records, SettingsError, Signed, credentials, embedded,
+};
 use crate::api::chain;
 use crate::chart::{self, Chart};
 use crate::matrix::{Index, IndexError, Kept};
@@ -164,7 +166,9 @@ impl Library {
     }
 
     fn access(&self) -> Result<Access, FetchError> {
-        self.credentials.as_deref().map_or_else(|| Ok(Access::default()), Access::of_folder)
+        self.credentials
+            .as_deref()
+            .map_or_else(|| Ok(Access::default()), credentials::access)
     }
 
     /// The keys that are trusted now. What is in the binary needs none.

@@ -134,7 +134,7 @@ mod tests {
             (&[("vdo-matrix", "auto-upgrade", "disabled")], "embedded this program false"),
             (
                 &[("vdo-matrix", "source", "http://a.test/")],
-                "ConfigMap vdo-matrix, key source: http:// is no source of a matrix; write embedded, a path, or an address with https://",
+                "ConfigMap vdo-matrix, key source: http:// is no source of a matrix; write embedded, a path, or an address with https:// or oci://",
             ),
             (&[("another", "source", URL)], "embedded this program false"),
         ] {

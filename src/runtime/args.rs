@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(long, env = "VDO_LOG_FORMAT", default_value = "text", value_enum)]
     pub log_format: LogFormat,
 
-    /// Where the matrix comes from instead of from this program: an index file, a folder with index.yaml, or an address with https://.
+    /// Where the matrix comes from instead of from this program: an index file, a folder with index.yaml, or an address with https:// or oci://.
     /// Charts are beside it. A file is read again at every look, an address every --matrix-interval; an index that cannot be used never
     /// takes the place of the one before
     #[arg(long, env = "VDO_MATRIX", value_name = "SOURCE")]

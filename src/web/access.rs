@@ -1,8 +1,5 @@
-//! How a web server knows us, and how we know it: the content of a Secret, as Flux names its keys.
+//! How a server knows us, and how we know it: the content of a Secret, as Flux names its keys.
 
-use super::FetchError;
-use super::directory::{SMALL_LIMIT, read};
-use super::keys::files;
 use crate::types::Secret;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,11 +9,10 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
-/// Credentials and authorities, by the keys of the Secret: `username` and `password`, `bearerToken`, `tls.crt` and `tls.key`, `ca.crt`.
-/// Printing it shows no value.
+/// Credentials and authorities, by the keys of the Secret: `username` and `password`, `bearerToken`, `tls.crt` and `tls.key`, `ca.crt`, and
+/// for registries `.dockerconfigjson` or `config.json`. Printing it shows no value.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Access(BTreeMap<String, Secret>);
 
@@ -25,8 +21,16 @@ pub struct Access(BTreeMap<String, Secret>);
 #[error("{0}")]
 pub struct AccessError(String);
 
+impl AccessError {
+    /// Which key or file is wrong, and how.
+    #[must_use]
+    pub fn new(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
+}
+
 fn wrong(why: impl Into<String>) -> AccessError {
-    AccessError(why.into())
+    AccessError::new(why)
 }
 
 impl Access {
@@ -36,21 +40,22 @@ impl Access {
         Self(values.into_iter().map(|(key, value)| (key, Secret::new(value))).collect())
     }
 
-    /// The files of a folder: a Secret that is mounted.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub fn of_folder(folder: &Path) -> Result<Self, FetchError> {
-        let mut values = Vec::new();
-        for file in files(folder)? {
-            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let text = String::from_utf8(read(&file, SMALL_LIMIT)?).map_err(|_| wrong(format!("{name} is not text")))?;
-            values.push((name, text));
-        }
-        Ok(Self::new(values))
+    /// The authorities alone, for a server that the credentials are not for.
+    #[must_use]
+    pub fn authorities(&self) -> Self {
+        let ca = self.0.get_key_value("ca.crt");
+        Self(ca.map(|(key, value)| (key.clone(), value.clone())).into_iter().collect())
     }
 
-    fn line(&self, key: &str) -> Option<&str> {
+    /// The value of a key as it is.
+    #[must_use]
+    pub fn value(&self, key: &str) -> Option<&Secret> {
+        self.0.get(key)
+    }
+
+    /// The value of a key without the line end that editors add.
+    #[must_use]
+    pub fn line(&self, key: &str) -> Option<&str> {
         Some(self.0.get(key)?.expose().trim_end_matches(['\r', '\n']))
     }
 
@@ -58,7 +63,7 @@ impl Access {
     ///
     /// # Errors
     /// When the credentials contradict each other, or cannot be sent.
-    pub(super) fn authorization(&self) -> Result<Option<Secret>, AccessError> {
+    pub fn authorization(&self) -> Result<Option<Secret>, AccessError> {
         let value = match (self.line("username"), self.line("password"), self.line("bearerToken")) {
             (None, None, None) => return Ok(None),
             (Some(user), Some(password), None) => {
@@ -87,7 +92,7 @@ impl Access {
     ///
     /// # Errors
     /// When certificates or the key cannot be read.
-    pub(super) fn tls(&self, own: bool) -> Result<ClientConfig, AccessError> {
+    pub fn tls(&self, own: bool) -> Result<ClientConfig, AccessError> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
