@@ -14,6 +14,7 @@
 
 pub mod add_release;
 pub mod archive;
+pub mod artifact;
 pub mod compare;
 mod compiled;
 mod context;

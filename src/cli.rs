@@ -33,6 +33,7 @@ mod plan_view;
 mod printer;
 mod progress;
 mod prompt;
+mod registry;
 mod render;
 mod rights;
 mod rollback;

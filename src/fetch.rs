@@ -3,8 +3,8 @@
 //! [`MatrixSource`] is the one door; each kind of place has a file of its own. A [`Library`] keeps what was read, by its digest, and decides
 //! which index is used.
 
-mod access;
 mod config_maps;
+mod credentials;
 mod directory;
 pub mod embedded;
 mod keys;
@@ -12,23 +12,28 @@ mod library;
 mod library_error;
 mod look;
 mod records;
+mod registry;
 mod settings;
 mod source;
 mod web;
 
-pub use access::{Access, AccessError};
 pub use config_maps::{ConfigMaps, ConfigMapsError, INDEX_FILE, Stock};
+pub use credentials::credentials;
 pub use directory::{chart_file, index_file};
 pub use keys::KeyStore;
 pub use library::{Edition, Library, Polled};
 pub use library_error::{LibraryError, Problem};
 pub use look::{Look, Signed, Validators};
 pub use records::{Floor, Records, RolledBack};
+pub use registry::RegistrySource;
 pub use settings::{CONFIG_MAPS, Named, Origin, SettingsError, settings};
 pub use source::MatrixSource;
-pub use web::{Led, Web, WebError};
+pub use web::Web;
+
+pub use crate::web::{Access, AccessError, Led, WebError};
 
 use crate::api::Reason;
+use crate::registry::{Fault, RegistryError};
 use crate::types::{Digest, Remedy};
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -93,6 +98,9 @@ pub enum FetchError {
         #[source]
         source: ConfigMapsError,
     },
+    /// A registry does not give it.
+    #[error(transparent)]
+    Registry(Box<RegistryError>),
     /// The credentials for the source cannot be used.
     #[error("the credentials for the source of the matrix cannot be used")]
     Access(#[from] AccessError),
@@ -112,10 +120,14 @@ impl FetchError {
     #[must_use]
     pub fn reason(&self) -> Reason {
         match self {
-            Self::Index(source) if matches!(**source, Self::Web { .. } | Self::Access(_)) => Reason::MatrixUnreachable,
-            Self::Index(source) if matches!(**source, Self::ConfigMaps { .. }) => Reason::MatrixIncomplete,
-            Self::Index(_) => Reason::MatrixInvalid,
+            Self::Index(source) => match &**source {
+                Self::Web { .. } | Self::Access(_) => Reason::MatrixUnreachable,
+                Self::Registry(error) if !error.is_content() => Reason::MatrixUnreachable,
+                Self::ConfigMaps { .. } => Reason::MatrixIncomplete,
+                _ => Reason::MatrixInvalid,
+            },
             Self::DigestMismatch { .. } => Reason::DigestMismatch,
+            Self::Registry(error) if matches!(error.fault(), Fault::Blob(_)) => Reason::DigestMismatch,
             _ => Reason::ChartUnavailable,
         }
     }
@@ -129,8 +141,15 @@ impl FetchError {
                 WebError::Status { wait, .. } => wait,
                 _ => None,
             },
+            Self::Registry(error) => error.wait(),
             _ => None,
         }
+    }
+}
+
+impl From<RegistryError> for FetchError {
+    fn from(error: RegistryError) -> Self {
+        Self::Registry(error.into())
     }
 }
 
@@ -144,6 +163,7 @@ impl Remedy for FetchError {
             Self::TooLarge { .. } => Some("Check that it is the right file.".into()),
             Self::Web { source, .. } => source.remedy(),
             Self::ConfigMaps { source, .. } => source.remedy(),
+            Self::Registry(error) => error.remedy(),
             Self::Access(_) => Some("Correct the files of --matrix-credentials.".into()),
             Self::Package { .. } => None,
         }

@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | 0 vocabulary | [`types`], [`api`], [`facts`] | serde, semver, kube-core |
 //! | 1 pure core | [`yaml`], [`oci`], [`matrix`], [`chart`], [`driverconfig`], [`manifest`], [`health`], [`vsphere`], [`certificate`], [`plan`], [`publish`], [`status`] | layer 0; no client, clock, environment, file or await |
-//! | 2 ports | [`cluster`], [`fetch`], [`vcenter`], [`layout`] | layers 0 and 1; not each other |
+//! | 2 ports | [`cluster`], [`web`], [`registry`], [`fetch`], [`vcenter`], [`layout`] | layers 0 and 1; not each other, except `web` and `registry` |
 //! | 3 drivers | [`reconcile`], [`controller`], [`runtime`], [`cli`] | everything below |
 //!
 //! Imports point downwards; `tests/layering.rs` holds the code to the table in `docs/architecture.md`. The pure core builds
@@ -42,6 +42,8 @@ pub mod rbac;
 #[cfg(feature = "io")]
 pub mod reconcile;
 #[cfg(feature = "io")]
+pub mod registry;
+#[cfg(feature = "io")]
 pub mod runtime;
 pub mod signature;
 pub mod status;
@@ -49,4 +51,6 @@ pub mod types;
 #[cfg(feature = "io")]
 pub mod vcenter;
 pub mod vsphere;
+#[cfg(feature = "io")]
+pub mod web;
 pub mod yaml;

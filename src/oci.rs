@@ -17,3 +17,6 @@ pub type Annotations = BTreeMap<String, String>;
 
 /// The annotation of a descriptor in `index.json` that names what it describes: a tag.
 pub const REF_NAME: &str = "org.opencontainers.image.ref.name";
+
+/// The annotation of a layer that is a file: its path.
+pub const TITLE: &str = "org.opencontainers.image.title";

@@ -1,12 +1,14 @@
 //! Detached signatures over exact bytes, as cosign writes and checks them: who signed a matrix index, and signing one (pure).
 //!
 //! Two forms are read: the base64 of a signature alone, and a Sigstore bundle (version 0.3) with a message signature. Keys are ECDSA on
-//! P-256 with SHA-256, or Ed25519.
+//! P-256 with SHA-256, or Ed25519. An index in a registry may also be signed by way of its manifest, as `cosign sign` does.
 
+mod attached;
 mod form;
 mod private;
 mod public;
 
+pub use attached::{attached, pre_authenticated};
 pub use form::{Form, Signature};
 pub use private::PrivateKey;
 pub use public::{PublicKey, PublicKeys};

@@ -9,6 +9,7 @@ mod history;
 mod matrix;
 mod parse;
 mod publish;
+mod registry;
 mod rights;
 
 use super::completion::Shell;
@@ -17,7 +18,10 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use chart::{Chart, ChartAddRelease, ChartCompare, ChartImport, ChartLint, ChartName, ChartPackage, ChartRender, ChartVerb, ChartWith};
+pub use chart::{
+    Chart, ChartAddRelease, ChartCompare, ChartImport, ChartLint, ChartName, ChartPackage, ChartPull, ChartPush, ChartRender, ChartVerb,
+    ChartWith,
+};
 pub use delete::Delete;
 pub use deploy::{Deploy, DeployVcenter, DryRun};
 pub use doctor::{Doctor, DoctorVcenter, DoctorVerb};
@@ -28,6 +32,7 @@ pub use matrix::{
 };
 pub use parse::{Ask, Setting, Vcenter};
 pub use publish::{Init, Mark, MatrixDiff, Publish, Publishing};
+pub use registry::RegistryArgs;
 pub use rights::Rights;
 
 /// Chooses, shows and checks the vSphere drivers of a Kubernetes cluster.

@@ -8,6 +8,7 @@ mod import;
 mod lint;
 mod manifests;
 mod open;
+mod push;
 mod values;
 
 use super::args::{Chart as Args, ChartPackage, ChartRender, ChartVerb, ChartWith, Format, Global};
@@ -34,6 +35,8 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         ChartVerb::Lint(args) => lint::run(args),
         ChartVerb::AddRelease(args) => add_release::run(args).await,
         ChartVerb::Import(args) => import::run(args),
+        ChartVerb::Push(args) => push::push(args).await,
+        ChartVerb::Pull(args) => push::pull(args).await,
     }
 }
 

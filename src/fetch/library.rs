@@ -2,7 +2,7 @@
 
 use super::{
     Access, ConfigMaps, FetchError, Floor, KeyStore, LibraryError, Look, MatrixSource, Problem, Records, SettingsError, Signed, Stock,
-    embedded,
+    credentials, embedded,
 };
 use crate::api::chain;
 use crate::chart::{self, Chart};
@@ -195,7 +195,7 @@ impl Library {
     }
 
     fn access(&self) -> Result<Access, FetchError> {
-        self.credentials.as_deref().map_or_else(|| Ok(Access::default()), Access::of_folder)
+        self.credentials.as_deref().map_or_else(|| Ok(Access::default()), credentials)
     }
 
     /// The keys that are trusted now. What is in the binary needs none.

@@ -1,6 +1,7 @@
 //! Where a matrix and its charts are: one text, as a flag and the status have it.
 
 use super::config_maps::ConfigMaps;
+use super::registry::{self, RegistrySource};
 use super::web::Web;
 use super::{Access, FetchError, Look, Signed, directory, embedded};
 use crate::types::ChartRef;
@@ -20,6 +21,8 @@ pub enum MatrixSource {
     Web(Web),
     /// ConfigMaps of the cluster, which hold index, signature and charts.
     ConfigMaps(ConfigMaps),
+    /// An artifact in a registry: index, signatures and charts. Charts may have addresses of their own, too.
+    Registry(RegistrySource),
 }
 
 impl fmt::Display for MatrixSource {
@@ -30,6 +33,7 @@ impl fmt::Display for MatrixSource {
             Self::Local(path) => path.display().fmt(f),
             Self::Web(web) => web.fmt(f),
             Self::ConfigMaps(place) => place.fmt(f),
+            Self::Registry(registry) => registry.fmt(f),
         }
     }
 }
@@ -46,8 +50,9 @@ impl FromStr for MatrixSource {
             "file" => Ok(Self::Local(rest.into())),
             "https" => Web::at(text).map(Self::Web),
             "configmap" => ConfigMaps::at(rest).map(Self::ConfigMaps),
+            "oci" => RegistrySource::at(text).map(Self::Registry),
             other => Err(format!(
-                "{other}:// is no source of a matrix; write embedded, a path, or an address with https:// or configmap://"
+                "{other}:// is no source of a matrix; write embedded, a path, or an address with https://, oci:// or configmap://"
             )),
         }
     }
@@ -66,11 +71,11 @@ impl MatrixSource {
     /// Whether it is asked from time to time, and not at every look.
     #[must_use]
     pub fn is_polled(&self) -> bool {
-        matches!(self, Self::Web(_))
+        matches!(self, Self::Web(_) | Self::Registry(_))
     }
 
     /// The index as it is now, with its signature. Nothing vouches for them yet: signature and version are the caller's to check.
-    /// `known` is what the last look found; a web server then only says whether that is still so.
+    /// `known` is what the last look found; a server then only says whether that is still so.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -89,6 +94,10 @@ impl MatrixSource {
                 let looked = web.look(access, known).await;
                 return looked.map_err(|error| FetchError::Index(Box::new(error)));
             }
+            Self::Registry(registry) => {
+                let looked = registry.look(access, known).await;
+                return looked.map_err(|error| FetchError::Index(Box::new(error)));
+            }
         };
         Ok(Look::at(signed))
     }
@@ -99,15 +108,53 @@ impl MatrixSource {
     /// # Errors
     /// When the chart is not there or its bytes are others than promised.
     pub async fn chart(&self, access: &Access, chart: &ChartRef) -> Result<Vec<u8>, FetchError> {
-        match self {
-            Self::Embedded => embedded::chart(chart),
+        let here = match self {
             Self::Local(path) => directory::chart(path, chart),
-            Self::ConfigMaps(place) => Err(place.not_read()),
-            Self::Web(web) => match embedded::chart(chart) {
-                Ok(bytes) => Ok(bytes),
-                Err(_) => web.chart(access, chart).await,
-            },
+            _ => embedded::chart(chart),
+        };
+        match (self, here) {
+            (Self::Embedded, here) | (_, here @ Ok(_)) => here,
+            (Self::ConfigMaps(place), Err(_)) => Err(place.not_read()),
+            // A file that was changed is reported, and not passed over.
+            (Self::Local(_), Err(error)) if !matches!(error, FetchError::NotFound { .. }) => Err(error),
+            (_, Err(error)) => self
+                .distant(access, chart)
+                .await
+                .unwrap_or(Err(error))
+                .map_err(|error| self.nowhere(error)),
         }
+    }
+
+    fn nowhere(&self, error: FetchError) -> FetchError {
+        match error {
+            FetchError::NotFound { store, locations } if self.is_polled() => FetchError::NotFound {
+                store: format!("a file beside {self}, an address with https:// or oci://, or {store}"),
+                locations,
+            },
+            other => other,
+        }
+    }
+
+    /// The chart at the first of its locations that has it; the last error where none has, and `None` where no location leads to another machine.
+    async fn distant(&self, access: &Access, chart: &ChartRef) -> Option<Result<Vec<u8>, FetchError>> {
+        let mut last = None;
+        for location in &chart.urls {
+            let own = match self {
+                Self::Registry(registry) => Some(registry.reference()),
+                _ => None,
+            };
+            let got = match self {
+                _ if location.starts_with("oci://") => Some(registry::chart(access, own, location, &chart.digest).await),
+                Self::Web(web) => web.chart(access, location, &chart.digest).await,
+                Self::Registry(registry) => registry.chart(access, location, &chart.digest).await,
+                _ => None,
+            };
+            last = got.or(last);
+            if matches!(last, Some(Ok(_))) {
+                break;
+            }
+        }
+        last
     }
 }
 
@@ -124,10 +171,11 @@ mod tests {
             "https://vdo.example.com/matrix/index.yaml",
             "https://vdo.example.com:8443/index.json?v=1",
             "configmap://vmware-system-vdo/matrix",
+            "oci://registry.example.com:5000/vdo/matrix:stable",
         ] {
             let source: MatrixSource = text.parse().expect(text);
             assert_eq!(source.to_string(), text);
-            assert_eq!(source.is_polled(), text.starts_with("https"));
+            assert_eq!(source.is_polled(), text.contains("://") && !text.starts_with("configmap"));
         }
         assert_eq!("file:///etc/vdo".parse(), Ok(MatrixSource::Local("/etc/vdo".into())));
     }
@@ -142,6 +190,9 @@ mod tests {
             ("configmap://matrix", "write configmap://NAMESPACE/NAME"),
             ("https://user:secret@vdo.example.com/index.yaml", "credentials"),
             ("https://vdo.example.com/index.yaml#part", "without #"),
+            ("oci://registry.example.com/matrix", "names no tag"),
+            ("oci://registry.example.com/Matrix:1", "small letters"),
+            ("oci://user:secret@registry.example.com/matrix:1", "credentials"),
         ] {
             let error = text.parse::<MatrixSource>().expect_err(text);
             assert!(error.contains(said) && !error.contains("secret"), "{error}");

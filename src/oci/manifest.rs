@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 pub struct Manifest {
     /// Always 2.
     pub schema_version: u32,
-    /// [`media::MANIFEST`].
+    /// [`media::MANIFEST`]; Helm leaves it out.
+    #[serde(default = "manifest_type")]
     pub media_type: String,
     /// Which kind of artifact it is; images have none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,7 +33,7 @@ impl Manifest {
     pub fn image(config: Descriptor, layers: Vec<Descriptor>) -> Self {
         Self {
             schema_version: 2,
-            media_type: media::MANIFEST.to_owned(),
+            media_type: manifest_type(),
             artifact_type: None,
             config,
             layers,
@@ -68,6 +69,10 @@ pub struct Index {
     pub annotations: Annotations,
 }
 
+fn manifest_type() -> String {
+    media::MANIFEST.to_owned()
+}
+
 fn index_type() -> String {
     media::INDEX.to_owned()
 }
@@ -96,6 +101,13 @@ mod tests {
         for field in ["artifactType", "subject", "annotations", "platform"] {
             assert!(!text.contains(field), "{text}");
         }
+    }
+
+    #[test]
+    fn manifest_without_media_type_is_read() {
+        let text = r#"{"schemaVersion":2,"config":{"mediaType":"c","digest":"sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a","size":2},"layers":[]}"#;
+        let manifest: Manifest = serde_json::from_str(text).expect("a manifest");
+        assert_eq!(manifest.media_type, media::MANIFEST);
     }
 
     #[test]

@@ -10,5 +10,19 @@ pub const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 pub const LAYER_GZIP: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 /// The configuration of an artifact that has none: the two bytes `{}`.
 pub const EMPTY: &str = "application/vnd.oci.empty.v1+json";
+/// What is in it.
+pub const EMPTY_JSON: &[u8] = b"{}";
+/// A compatibility matrix with its signatures and charts.
+pub const MATRIX: &str = "application/vnd.vdo.matrix.v1";
+/// The index of a compatibility matrix.
+pub const MATRIX_INDEX: &str = "application/vnd.vdo.matrix.index.v1+yaml";
+/// A signature beside an index: the base64 of it alone.
+pub const SIGNATURE: &str = "application/vnd.vdo.signature.v1+base64";
+/// A Sigstore bundle: a signature with what belongs to it.
+pub const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
+/// What Helm calls the configuration of a chart: its `Chart.yaml` as JSON.
+pub const HELM_CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
+/// The package of a chart.
+pub const HELM_CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 /// A software bill of materials in SPDX.
 pub const SPDX: &str = "application/spdx+json";

@@ -34,8 +34,8 @@ pub struct Args {
     #[arg(long, env = "VDO_LOG_FORMAT", default_value = "text", value_enum)]
     pub log_format: LogFormat,
 
-    /// Where the matrix comes from instead of from this program: an index file, a folder with index.yaml, or an address with https:// or
-    /// configmap://. Charts are beside it. A file is read again at every look, a ConfigMap when it changes, a web address every
+    /// Where the matrix comes from instead of from this program: an index file, a folder with index.yaml, or an address with https://, oci://
+    /// or configmap://. Charts are beside it. A file is read again at every look, a ConfigMap when it changes, another address every
     /// --matrix-interval; an index that cannot be used never takes the place of the one before
     #[arg(long, env = "VDO_MATRIX", value_name = "SOURCE")]
     pub matrix: Option<String>,

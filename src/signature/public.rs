@@ -1,6 +1,6 @@
 //! Public keys, and what they accept.
 
-use super::{Signature, SignatureError};
+use super::{Signature, SignatureError, attached};
 use crate::types::Digest;
 use ring::signature::{ECDSA_P256_SHA256_ASN1, ED25519, UnparsedPublicKey};
 use std::fmt;
@@ -138,13 +138,25 @@ impl PublicKeys {
     /// # Errors
     /// When none has.
     pub fn verify(&self, bytes: &[u8], signature: Option<&[u8]>) -> Result<&PublicKey, SignatureError> {
-        let signature = Signature::parse(signature.ok_or(SignatureError::Unsigned)?)?;
+        let signature = signature.ok_or(SignatureError::Unsigned)?;
+        if attached::is_attached(signature) {
+            return attached::verify(self, bytes, signature);
+        }
+        let signature = Signature::parse(signature)?;
         if signature.digest.as_ref().is_some_and(|digest| *digest != Digest::of(bytes)) {
             return Err(SignatureError::OtherBytes);
         }
-        let accepts = |key: &&PublicKey| signature.bytes.iter().any(|one| key.accepts(bytes, one));
-        let signer = self.0.iter().find(accepts);
-        signer.ok_or(SignatureError::NotTrusted(self.0.len()))
+        let key = signature.bytes.iter().find_map(|one| self.accepting(bytes, one));
+        key.ok_or_else(|| self.not_trusted())
+    }
+
+    /// The key that accepts a signature of these bytes.
+    pub(super) fn accepting(&self, bytes: &[u8], signature: &[u8]) -> Option<&PublicKey> {
+        self.0.iter().find(|key| key.accepts(bytes, signature))
+    }
+
+    pub(super) fn not_trusted(&self) -> SignatureError {
+        SignatureError::NotTrusted(self.0.len())
     }
 }
 

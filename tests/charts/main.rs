@@ -8,6 +8,7 @@ mod fixture;
 mod generate;
 mod hardening;
 mod import;
+mod oci;
 mod operator_chart;
 mod packaging;
 mod render;

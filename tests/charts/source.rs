@@ -25,13 +25,18 @@ pub fn index(version: u64) -> String {
 pub struct Publisher(PrivateKey);
 
 impl Publisher {
-    fn new() -> Result<Self> {
+    pub fn new() -> Result<Self> {
         let pem = rcgen::KeyPair::generate()?.serialize_pem();
         Ok(Self(PrivateKey::parse(&Secret::new(pem))?))
     }
 
-    fn sign(&self, text: &[u8]) -> Result<String> {
+    pub fn sign(&self, text: &[u8]) -> Result<String> {
         Ok(self.0.sign(text, Form::Bare)?)
+    }
+
+    /// Its public key, PEM.
+    pub fn public(&self) -> String {
+        self.0.public().pem()
     }
 
     fn fingerprint(&self) -> String {
@@ -346,7 +351,7 @@ async fn web_chart_beside_the_index_is_verified_and_read() -> Result<()> {
 }
 
 /// A chart of the CPI that is in no binary, packed.
-fn package() -> Result<Vec<u8>> {
+pub fn package() -> Result<Vec<u8>> {
     let mut source = vdo::fetch::embedded::sources().remove(vdo::drivers::CPI).context("a source")?;
     let values = source.files.get_mut("values.yaml").context("values.yaml")?;
     values.extend(b"# changed\n");

@@ -11,6 +11,7 @@ mod matrix;
 mod own_process;
 mod process;
 mod publish;
+mod registry;
 mod stopping;
 mod terminal;
 
@@ -68,7 +69,7 @@ fn code(arguments: &[&str]) -> i32 {
 #[test]
 fn cli_help_every_verb_matches_snapshot() {
     snap("help", &["--help"]);
-    let verbs: [&[&str]; 34] = [
+    let verbs: [&[&str]; 36] = [
         &["status"],
         &["plan"],
         &["approve"],
@@ -101,6 +102,8 @@ fn cli_help_every_verb_matches_snapshot() {
         &["chart", "images"],
         &["chart", "compare"],
         &["chart", "package"],
+        &["chart", "push"],
+        &["chart", "pull"],
         &["version"],
         &["completion"],
     ];

@@ -1,4 +1,4 @@
-use super::{Output, Setting};
+use super::{Output, RegistryArgs, Setting};
 use crate::types::{DriverRole, DriverVersion, KubernetesVersion};
 use clap::builder::FalseyValueParser;
 use clap::{Args, Subcommand};
@@ -41,6 +41,46 @@ pub enum ChartVerb {
     /// Images, the namespace and pull secrets become values; everything else stays as it is. Notes what no value reaches. A further version
     /// becomes a release of a chart with the same templates, or a chart of its own beside it. Ends with 1 when chart lint finds a mistake.
     Import(ChartImport),
+    /// Publishes the package of a chart in a registry, as helm push does
+    ///
+    /// The name of the chart is appended to the repository, and its version becomes the tag. The login is that of helm registry login or
+    /// docker login, unless --username is given. For example: vdoctl chart push vsphere-csi-3.7.3.tgz oci://registry.example.com/charts
+    Push(ChartPush),
+    /// Fetches the package of a chart from a registry, as helm pull does
+    ///
+    /// For example: vdoctl chart pull oci://registry.example.com/charts/vsphere-csi --version 3.7.3
+    Pull(ChartPull),
+}
+
+/// Arguments of `chart push`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct ChartPush {
+    /// The package
+    #[arg(value_name = "PACKAGE")]
+    pub package: PathBuf,
+    /// The repository above that of the chart, for example oci://registry.example.com/charts
+    #[arg(value_name = "oci://HOST/REPOSITORY")]
+    pub to: String,
+    /// The registry.
+    #[command(flatten)]
+    pub registry: RegistryArgs,
+}
+
+/// Arguments of `chart pull`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct ChartPull {
+    /// The repository of the chart, for example oci://registry.example.com/charts/vsphere-csi
+    #[arg(value_name = "oci://HOST/REPOSITORY/NAME")]
+    pub from: String,
+    /// The version of the chart, for example 3.7.3
+    #[arg(long, env = "VDO_VERSION", value_name = "VERSION")]
+    pub version: String,
+    /// The folder in which NAME-VERSION.tgz is written
+    #[arg(long, short = 'd', env = "VDO_DESTINATION", value_name = "FOLDER", default_value = ".")]
+    pub destination: PathBuf,
+    /// The registry.
+    #[command(flatten)]
+    pub registry: RegistryArgs,
 }
 
 /// A chart.

@@ -125,13 +125,13 @@ pub struct Verify {
 /// Another index than the one of this vdoctl. Whoever decides as the operator does takes the one that the operator was started with.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct MatrixFile {
-    /// Another matrix than the one of this vdoctl: an index file, a folder with index.yaml, or an address with https:// or configmap://
+    /// Another matrix than the one of this vdoctl: an index file, a folder with index.yaml, or an address with https://, oci:// or configmap://
     #[arg(long, env = "VDO_MATRIX", value_name = "SOURCE", global = true)]
     pub matrix: Option<MatrixSource>,
     /// A file with public keys (PEM), or a folder of such files: a matrix that none of them has signed is refused
     #[arg(long, env = "VDO_MATRIX_KEYS", value_name = "PATH", global = true)]
     pub matrix_keys: Option<PathBuf>,
-    /// A folder with the files of a Secret for that address: username and password, or bearerToken; tls.crt and tls.key; ca.crt
+    /// A folder with the files of a Secret for that address: username and password, or bearerToken; tls.crt and tls.key; ca.crt; .dockerconfigjson
     #[arg(long, env = "VDO_MATRIX_CREDENTIALS", value_name = "FOLDER", global = true)]
     pub matrix_credentials: Option<PathBuf>,
 }

@@ -1,6 +1,6 @@
 //! The verbs of `vdoctl matrix` that publish, as they are typed.
 
-use super::{MatrixFile, Output};
+use super::{MatrixFile, Output, RegistryArgs};
 use crate::fetch::MatrixSource;
 use crate::types::{DriverVersion, VersionRange};
 use clap::Args;
@@ -10,8 +10,8 @@ use std::path::PathBuf;
 /// Where a matrix is published, and how.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Publishing {
-    /// The folder with the matrix
-    #[arg(long, env = "VDO_TO", value_name = "DIR", value_parser = target)]
+    /// The matrix: a folder, or oci://HOST/REPOSITORY:TAG
+    #[arg(long, env = "VDO_TO", value_name = "DIR|oci://…", value_parser = target)]
     pub to: MatrixSource,
     /// A file with the private key that signs it (PEM, PKCS #8); - is stdin; needed where the matrix is signed
     #[arg(long, env = "VDO_SIGNING_KEY_FILE", value_name = "FILE")]
@@ -22,6 +22,9 @@ pub struct Publishing {
     /// Shows what would be written as a diff and writes nothing
     #[arg(long, env = "VDO_DRY_RUN", value_parser = FalseyValueParser::new())]
     pub dry_run: bool,
+    /// The registry.
+    #[command(flatten)]
+    pub registry: RegistryArgs,
     /// The format.
     #[command(flatten)]
     pub output: Output,
@@ -30,9 +33,9 @@ pub struct Publishing {
 /// Arguments of `matrix init`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Init {
-    /// The folder, which must not exist or be empty
-    #[arg(value_name = "DIR")]
-    pub folder: PathBuf,
+    /// A folder that does not exist or is empty, or oci://HOST/REPOSITORY:TAG with a tag that does not exist
+    #[arg(value_name = "DIR|oci://…", value_parser = target)]
+    pub to: MatrixSource,
     /// Begins with no driver, instead of with a copy of the matrix
     #[arg(long, env = "VDO_EMPTY", value_parser = FalseyValueParser::new(), conflicts_with = "matrix")]
     pub empty: bool,
@@ -42,6 +45,9 @@ pub struct Init {
     /// The matrix to copy.
     #[command(flatten)]
     pub index: MatrixFile,
+    /// The registry.
+    #[command(flatten)]
+    pub registry: RegistryArgs,
     /// The format.
     #[command(flatten)]
     pub output: Output,
@@ -142,7 +148,13 @@ fn range(text: &str) -> Result<VersionRange, String> {
 fn target(text: &str) -> Result<MatrixSource, String> {
     match text.parse()? {
         source @ MatrixSource::Local(_) => Ok(source),
-        _ => Err(format!("a matrix cannot be published to {text}; name a folder")),
+        MatrixSource::Registry(source) if source.reference().digest.is_some() => {
+            Err(format!("{text} names a digest, and what has a digest cannot change; name a tag"))
+        }
+        source @ MatrixSource::Registry(_) => Ok(source),
+        _ => Err(format!(
+            "a matrix cannot be published to {text}; name a folder, or oci://HOST/REPOSITORY:TAG"
+        )),
     }
 }
 

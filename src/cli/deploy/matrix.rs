@@ -5,7 +5,7 @@ use super::super::matrix::config_maps::{files, objects};
 use super::super::{CliError, Exit};
 use super::vcenter::private;
 use crate::api::MANAGED_BY_LABEL;
-use crate::fetch::{Access, ConfigMaps, KeyStore, MatrixSource};
+use crate::fetch::{ConfigMaps, KeyStore, MatrixSource, credentials};
 use crate::install::{MATRIX, MATRIX_CREDENTIALS, MATRIX_FILES, MATRIX_KEYS, MATRIX_SOURCE, Mounts, VDOCTL};
 use crate::manifest::{ManifestError, Object};
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ impl Matrix {
         }
         if let Some(folder) = &args.matrix_credentials {
             matrix.mounts.credentials = true;
-            let data = json!({"type": "Opaque", "data": credentials(folder)?});
+            let data = json!({"type": "Opaque", "data": secret(folder)?});
             matrix.add(namespace, "Secret", MATRIX_CREDENTIALS, data)?;
         }
         let source = match source {
@@ -103,13 +103,12 @@ fn public(keys: &Path) -> Result<String, CliError> {
 }
 
 /// The files as a Secret has them.
-fn credentials(folder: &Path) -> Result<Value, CliError> {
-    for secret in ["password", "bearerToken", "tls.key"] {
+fn secret(folder: &Path) -> Result<Value, CliError> {
+    for secret in ["password", "bearerToken", "tls.key", ".dockerconfigjson", "config.json"] {
         private(&folder.join(secret))?;
     }
-    let access = Access::of_folder(folder).map_err(|error| CliError::of(Exit::Usage, &error))?;
-    let data = access.data().map_err(|error| CliError::of(Exit::Usage, &error))?;
-    Ok(json!(data))
+    let data = credentials(folder).and_then(|access| Ok(access.data()?));
+    Ok(json!(data.map_err(|error| CliError::of(Exit::Usage, &error))?))
 }
 
 #[cfg(test)]

@@ -1,43 +1,48 @@
 //! `vdoctl matrix init`: the folder of a matrix, to publish into and to serve.
 
-use super::super::args::Init;
+use super::super::args::{Global, Init};
 use super::super::context::now;
 use super::super::output::document;
-use super::super::{Answer, CliError, Exit, style};
+use super::super::{Answer, CliError, Exit, chart, registry, style};
 use super::place::{Published, signed, signing_key};
 use crate::chart::Source;
+use crate::fetch::MatrixSource;
 use crate::publish::{Draft, Release};
+use crate::registry::push_matrix;
+use crate::signature::PrivateKey;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-pub(super) async fn run(args: &Init) -> Result<Answer, CliError> {
+pub(super) async fn run(args: &Init, global: &Global) -> Result<Answer, CliError> {
     let (key, warning) = signing_key(args.key_file.as_deref())?;
-    free(&args.folder)?;
+    if let MatrixSource::Local(folder) = &args.to {
+        free(folder)?;
+    }
     let release = if args.empty {
         let index = Draft::empty()
             .finish(now(), None)
             .map_err(|error| CliError::of(Exit::Refused, &error))?;
         signed(index, BTreeMap::new(), key.as_ref())?
     } else {
-        copy(args, key.as_ref()).await?
+        copy(args, key.as_ref(), global).await?
     };
-    let files = Source { files: release.files() };
-    super::super::chart::write_folder(&args.folder, &files).map_err(|error| {
-        CliError::new(
-            Exit::Refused,
-            format!("the folder {} cannot be written: {error}", args.folder.display()),
-            "Check that you may write there.",
-        )
-    })?;
+    match &args.to {
+        MatrixSource::Registry(source) => {
+            let registry = registry::open(&args.registry, source.reference()).await?;
+            let pushed = push_matrix(&registry, source.reference(), &release.files(), None).await;
+            pushed.map_err(|error| registry::failed(&error))?;
+        }
+        _ => write(&args.to.to_string(), release.files())?,
+    }
     let published = Published::new(&release, key.as_ref(), None, warning)?;
-    let place = args.folder.display().to_string();
+    let place = args.to.to_string();
     let answer = Answer::formatted(
         args.output.or_table(),
         || {
             document(
                 "MatrixInit",
-                json!({"folder": place, "matrix": published.json(), "charts": release.charts.len()}),
+                json!({"place": place, "matrix": published.json(), "charts": release.charts.len()}),
             )
         },
         || format!("{} {place}: {}", style::good("✓"), published.line()),
@@ -45,9 +50,19 @@ pub(super) async fn run(args: &Init) -> Result<Answer, CliError> {
     Ok(published.answer(answer))
 }
 
+fn write(folder: &str, files: BTreeMap<String, Vec<u8>>) -> Result<(), CliError> {
+    chart::write_folder(Path::new(folder), &Source { files }).map_err(|error| {
+        CliError::new(
+            Exit::Refused,
+            format!("the folder {folder} cannot be written: {error}"),
+            "Check that you may write there.",
+        )
+    })
+}
+
 /// The index of a source as it is, with every chart that it names.
-async fn copy(args: &Init, key: Option<&crate::signature::PrivateKey>) -> Result<Release, CliError> {
-    let (library, edition) = super::library(&args.index).await?;
+async fn copy(args: &Init, key: Option<&PrivateKey>, global: &Global) -> Result<Release, CliError> {
+    let (library, edition) = super::library(&args.index, global).await?;
     let mut charts = BTreeMap::new();
     let entries = edition.index.drivers.values().flat_map(|driver| &driver.versions);
     for chart in entries.map(|entry| &entry.chart).filter(|chart| !chart.urls.is_empty()) {

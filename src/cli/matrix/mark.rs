@@ -20,7 +20,7 @@ pub(super) async fn run(args: &Mark, state: &str) -> Result<Answer, CliError> {
         verdict["use"] = instead.to_string().into();
     }
     draft.mark(&name, &args.version, verdict).map_err(refused)?;
-    let published = place.publish(draft, BTreeMap::new(), &args.publishing)?;
+    let published = place.publish(draft, BTreeMap::new(), &args.publishing).await?;
     let answer = Answer::formatted(
         args.publishing.output.or_table(),
         || {

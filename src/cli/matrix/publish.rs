@@ -19,7 +19,7 @@ pub(super) async fn run(args: &Publish, global: &Global) -> Result<Answer, CliEr
     let mut all = Vec::new();
     let mut charts = BTreeMap::new();
     for candidate in candidate::read(args, draft.index())? {
-        let checked = candidate.check(&place.source, &draft, &facts).await?;
+        let checked = candidate.check(&place, &draft, &facts).await?;
         if let Some(entry) = &checked.entry {
             let role = candidate.chart.metadata.role;
             let added = draft.add(&candidate.chart.metadata.name, role, entry.clone());
@@ -44,7 +44,7 @@ pub(super) async fn run(args: &Publish, global: &Global) -> Result<Answer, CliEr
             args.publishing.to
         )));
     }
-    let published = place.publish(draft, charts, &args.publishing)?;
+    let published = place.publish(draft, charts, &args.publishing).await?;
     let answer = Answer::formatted(
         args.publishing.output.or_table(),
         || {

@@ -1,6 +1,6 @@
 //! Builds the parts once and finds them again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,8 @@ pub struct Binaries {
     go_env: Vec<(String, String)>,
     quiet: bool,
     minor: Option<(Minor, PathBuf)>,
+    /// The folders of programs that are built on demand, named by what they are built from.
+    on_demand: BTreeMap<Part, PathBuf>,
 }
 
 impl Binaries {
@@ -48,6 +50,7 @@ impl Binaries {
             go_env,
             quiet: false,
             minor: None,
+            on_demand: BTreeMap::new(),
         };
         binaries.with(parts)
     }
@@ -74,10 +77,15 @@ impl Binaries {
             go_env: Vec::new(),
             quiet,
             minor: None,
+            on_demand: BTreeMap::new(),
         })
     }
 
-    fn with(self, parts: &[Part]) -> Result<Self> {
+    fn with(mut self, parts: &[Part]) -> Result<Self> {
+        for part in parts.iter().filter(|part| part.is_on_demand()) {
+            let name = format!("{}-{}", part.module(), &hash_modules([part.module()])?[..12]);
+            self.on_demand.insert(*part, self.folder.with_file_name(name));
+        }
         let missing: Vec<Part> = parts.iter().copied().filter(|part| !self.path(*part).is_file()).collect();
         if missing.is_empty() {
             return Ok(self);
@@ -86,7 +94,7 @@ impl Binaries {
             let folder = self.folder_of(*part);
             fs::create_dir_all(folder).with_context(|| format!("folder {}", folder.display()))?;
         }
-        let lock = File::create(self.folder.join("lock")).context("build lock")?;
+        let lock = File::create(self.folder_of(missing[0]).join("lock")).context("build lock")?;
         lock.lock().context("build lock")?;
         for part in missing {
             self.ensure_one(part)?;
@@ -110,7 +118,8 @@ impl Binaries {
     }
 
     fn folder_of(&self, part: Part) -> &Path {
-        self.minor_of(part).map_or(&self.folder, |(_, folder)| folder)
+        let own = self.on_demand.get(&part).unwrap_or(&self.folder);
+        self.minor_of(part).map_or(own, |(_, folder)| folder)
     }
 
     fn module_of(&self, part: Part) -> &'static str {
@@ -171,7 +180,7 @@ impl Binaries {
         if file.is_file() {
             return Ok(());
         }
-        if self.minor_of(part).is_some() {
+        if self.minor_of(part).is_some() || part.is_on_demand() {
             // The folder's name says which module it is from.
             return self.build(part, self.kubernetes(), &file);
         }
@@ -198,6 +207,7 @@ impl Binaries {
                 go_env: Vec::new(),
                 quiet: true,
                 minor: None,
+                on_demand: BTreeMap::new(),
             };
             let same = fs::read_to_string(other.stamp(part)).is_ok_and(|text| text == stamp);
             if !same || !other.path(part).is_file() {
@@ -272,7 +282,11 @@ impl Binaries {
         let changed = source::changed(part).map(|changed| self.lay_down(changed, &module)).transpose()?;
         args.extend(changed.as_deref());
         args.push(part.package());
-        let env: &[_] = if part.is_contained() { &[("CGO_ENABLED", "0")] } else { &[] };
+        let env: &[_] = if part.is_contained() || part.is_on_demand() {
+            &[("CGO_ENABLED", "0")]
+        } else {
+            &[]
+        };
         self.go(&module, &log, env, &args)?;
         fs::rename(&unfinished, file).with_context(|| format!("file {}", file.display()))?;
         self.say(&format!("built {name} in {:.0} s", started.elapsed().as_secs_f32()));

@@ -7,6 +7,7 @@
 //! * [`AuditLog`]: what was asked of the API server.
 //! * [`WebServer`]: files behind TLS, and everything that a server can do wrong.
 //! * [`Proxy`]: numbers the writes of a client and makes its requests fail.
+//! * [`RegistryServer`]: real registries of images and charts.
 //! * [`Helm`]: the real one.
 //! * [`Binaries`]: builds all that from Go modules, once.
 //!
@@ -36,6 +37,7 @@ mod pki;
 mod ports;
 mod process;
 mod proxy;
+mod registry;
 pub mod soap;
 mod stages;
 mod vcenter;
@@ -60,6 +62,7 @@ pub use parts::{KUBERNETES_VERSION, MINORS, Minor, Part};
 pub use pki::{Authority, Leaf, Validity};
 pub use process::{Launch, Process};
 pub use proxy::{Act, Call, Cut, Handled, Proxy};
+pub use registry::{LOGIN, RegistryAuth, RegistryKind, RegistryServer, oras, run};
 pub use stages::{NO_NETWORK, NO_NETWORK_SAYS, TROUBLE};
 pub use vcenter::{Logins, Vcenter, VcenterOptions, Vm};
 pub use wait::{PATIENCE, Probe, until};

@@ -98,10 +98,16 @@ pub enum Part {
     OldCsiDriver,
     /// Its syncer.
     OldCsiSyncer,
+    /// A registry that lists referrers.
+    Olareg,
+    /// A registry that wants a login and is strict about uploads.
+    Distribution,
+    /// A client of registries, for comparisons.
+    Oras,
 }
 
 impl Part {
-    /// All parts, cheap ones first.
+    /// All parts but those that are built on demand, cheap ones first.
     pub const ALL: [Self; 20] = [
         Self::Gcfgcheck,
         Self::Vcsim,
@@ -128,6 +134,11 @@ impl Part {
     /// What a cluster needs.
     pub const CLUSTER: [Self; 5] = [Self::Etcd, Self::Apiserver, Self::ControllerManager, Self::Scheduler, Self::Kwok];
 
+    /// Whether it is built when a test asks for it, in a folder of its own.
+    pub(crate) fn is_on_demand(self) -> bool {
+        matches!(self, Self::Olareg | Self::Distribution | Self::Oras)
+    }
+
     /// The program's file name.
     pub fn file_name(self) -> &'static str {
         match self {
@@ -151,6 +162,9 @@ impl Part {
             Self::CsiLiveness => "livenessprobe",
             Self::OldCsiDriver => "vsphere-csi-3.3.1",
             Self::OldCsiSyncer => "vsphere-syncer-3.3.1",
+            Self::Olareg => "olareg",
+            Self::Distribution => "distribution",
+            Self::Oras => "oras",
         }
     }
 
@@ -190,6 +204,9 @@ impl Part {
             Self::CsiResizer => "github.com/kubernetes-csi/external-resizer/cmd/csi-resizer",
             Self::CsiSnapshotter => "github.com/kubernetes-csi/external-snapshotter/v8/cmd/csi-snapshotter",
             Self::SnapshotController => "github.com/kubernetes-csi/external-snapshotter/v8/cmd/snapshot-controller",
+            Self::Olareg => "github.com/olareg/olareg/cmd/olareg",
+            Self::Distribution => "github.com/distribution/distribution/v3/cmd/registry",
+            Self::Oras => "oras.land/oras/cmd/oras",
             Self::Vcsim | Self::Gcfgcheck | Self::CsiLiveness => ".",
         }
     }

@@ -3,8 +3,8 @@
 use super::super::super::args::Publish;
 use super::super::super::error::sentence;
 use super::super::super::{CliError, Exit, chart as files, style};
+use super::super::place::Place;
 use crate::chart::{self, Chart};
-use crate::fetch::{Access, MatrixSource};
 use crate::manifest::Object;
 use crate::matrix::{Image, Index};
 use crate::publish::{self, Comparison, Draft, Facts};
@@ -86,7 +86,7 @@ impl Candidate {
     }
 
     /// Looks at it from all sides. Reads the version before it from where that was published.
-    pub(super) async fn check(&self, source: &MatrixSource, draft: &Draft, facts: &Facts) -> Result<Checked, CliError> {
+    pub(super) async fn check(&self, place: &Place, draft: &Draft, facts: &Facts) -> Result<Checked, CliError> {
         let (driver, version) = (&self.chart.metadata.name, &self.chart.metadata.version);
         let mut checked = Checked::default();
         let listed = draft.index().drivers.get(driver);
@@ -108,9 +108,7 @@ impl Candidate {
             return Ok(checked);
         }
         if let Some(before) = before {
-            let old = source.chart(&Access::default(), &before.chart).await;
-            let old = old.map_err(|error| CliError::of(Exit::Refused, &error))?;
-            let old = chart::open(&old).map_err(|error| CliError::of(Exit::Refused, &error))?;
+            let old = chart::open(&place.chart(&before.chart).await?).map_err(|error| CliError::of(Exit::Refused, &error))?;
             let common = checked.minors.iter().rev();
             let common = common
                 .clone()

@@ -1,8 +1,5 @@
-//! How a web server knows us, and how we know it: the content of a Secret, as Flux names its keys.
+//! How a server knows us, and how we know it: the content of a Secret, as Flux names its keys.
 
-use super::FetchError;
-use super::directory::{SMALL_LIMIT, read};
-use super::keys::files;
 use crate::types::Secret;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,24 +9,40 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
-/// Credentials and authorities, by the keys of the Secret: `username` and `password`, `bearerToken`, `tls.crt` and `tls.key`, `ca.crt`.
-/// Printing it shows no value.
+/// Credentials and authorities, by the keys of the Secret: `username` and `password`, `bearerToken`, `tls.crt` and `tls.key`, `ca.crt`, and
+/// for registries `.dockerconfigjson` or `config.json`. Printing it shows no value.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Access(BTreeMap<String, Secret>);
 
 /// The keys that mean something.
-const FILES: [&str; 6] = ["username", "password", "bearerToken", "tls.crt", "tls.key", "ca.crt"];
+const FILES: [&str; 8] = [
+    "username",
+    "password",
+    "bearerToken",
+    "tls.crt",
+    "tls.key",
+    "ca.crt",
+    ".dockerconfigjson",
+    "config.json",
+];
 
 /// Credentials that cannot be used. No value is shown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct AccessError(String);
 
+impl AccessError {
+    /// Which key or file is wrong, and how.
+    #[must_use]
+    pub fn new(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
+}
+
 fn wrong(why: impl Into<String>) -> AccessError {
-    AccessError(why.into())
+    AccessError::new(why)
 }
 
 impl Access {
@@ -39,21 +52,22 @@ impl Access {
         Self(values.into_iter().map(|(key, value)| (key, Secret::new(value))).collect())
     }
 
-    /// The files of a folder: a Secret that is mounted.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub fn of_folder(folder: &Path) -> Result<Self, FetchError> {
-        let mut values = Vec::new();
-        for file in files(folder)? {
-            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let text = String::from_utf8(read(&file, SMALL_LIMIT)?).map_err(|_| wrong(format!("{name} is not text")))?;
-            values.push((name, text));
-        }
-        Ok(Self::new(values))
+    /// The authorities alone, for a server that the credentials are not for.
+    #[must_use]
+    pub fn authorities(&self) -> Self {
+        let ca = self.0.get_key_value("ca.crt");
+        Self(ca.map(|(key, value)| (key.clone(), value.clone())).into_iter().collect())
     }
 
-    fn line(&self, key: &str) -> Option<&str> {
+    /// The value of a key as it is.
+    #[must_use]
+    pub fn value(&self, key: &str) -> Option<&Secret> {
+        self.0.get(key)
+    }
+
+    /// The value of a key without the line end that editors add.
+    #[must_use]
+    pub fn line(&self, key: &str) -> Option<&str> {
         Some(self.0.get(key)?.expose().trim_end_matches(['\r', '\n']))
     }
 
@@ -61,7 +75,7 @@ impl Access {
     ///
     /// # Errors
     /// When they cannot be used, or there is none.
-    pub fn data(&self) -> Result<BTreeMap<String, String>, FetchError> {
+    pub fn data(&self) -> Result<BTreeMap<String, String>, AccessError> {
         self.authorization()?;
         if self.0.contains_key("ca.crt") {
             self.tls(true)?;
@@ -70,7 +84,7 @@ impl Access {
         // It is going to be a Secret in the cluster.
         let data: BTreeMap<String, String> = known.map(|(key, value)| (key.clone(), STANDARD.encode(value.expose()))).collect();
         match data.is_empty() {
-            true => Err(wrong(format!("there is none of the files {}", FILES.join(", "))).into()),
+            true => Err(wrong(format!("there is none of the files {}", FILES.join(", ")))),
             false => Ok(data),
         }
     }
@@ -79,7 +93,7 @@ impl Access {
     ///
     /// # Errors
     /// When the credentials contradict each other, or cannot be sent.
-    pub(super) fn authorization(&self) -> Result<Option<Secret>, AccessError> {
+    pub fn authorization(&self) -> Result<Option<Secret>, AccessError> {
         let value = match (self.line("username"), self.line("password"), self.line("bearerToken")) {
             (None, None, None) => return Ok(None),
             (Some(user), Some(password), None) => {
@@ -108,7 +122,7 @@ impl Access {
     ///
     /// # Errors
     /// When certificates or the key cannot be read.
-    pub(super) fn tls(&self, own: bool) -> Result<ClientConfig, AccessError> {
+    pub fn tls(&self, own: bool) -> Result<ClientConfig, AccessError> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()

@@ -1,0 +1,54 @@
+//! The publisher's key.
+
+use super::super::super::doctor::password::secret;
+use super::super::super::{CliError, Exit};
+use crate::publish::Release;
+use crate::signature::{Form, PrivateKey, PublicKeys};
+use crate::types::shell_word;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The key in a file, with a warning where others can read it.
+pub(in super::super) fn signing_key(file: Option<&Path>) -> Result<(Option<PrivateKey>, Option<String>), CliError> {
+    let Some(file) = file else {
+        return Ok((None, None));
+    };
+    let (text, warning) = secret(file, "the private key")?;
+    let key = PrivateKey::parse(&text).map_err(|error| CliError::of(Exit::Usage, &error))?;
+    Ok((Some(key), warning))
+}
+
+/// An index with its signatures in every form that the key has.
+pub(in super::super) fn signed(index: Vec<u8>, charts: BTreeMap<String, Vec<u8>>, key: Option<&PrivateKey>) -> Result<Release, CliError> {
+    let mut signatures = BTreeMap::new();
+    for form in Form::ALL {
+        let Some(key) = key.filter(|key| form == Form::Bare || key.has_bundles()) else {
+            continue;
+        };
+        let text = key.sign(&index, form).map_err(|error| CliError::of(Exit::Usage, &error))?;
+        signatures.insert(form, text);
+    }
+    Ok(Release { index, signatures, charts })
+}
+
+/// A matrix that is signed stays so, and a publisher builds on nothing that another key has signed.
+pub(super) fn signed_by(key: Option<&PrivateKey>, index: &[u8], signature: &[u8], place: &str) -> Result<(), CliError> {
+    let Some(key) = key else {
+        return Err(CliError::new(
+            Exit::Usage,
+            format!("the matrix in {place} is signed, and there is no key to sign the next version"),
+            "Name the file of the key with --key-file.",
+        ));
+    };
+    let keys = PublicKeys::parse(key.public().pem().as_bytes()).map_err(|error| CliError::of(Exit::Usage, &error))?;
+    keys.verify(index, Some(signature)).map(drop).map_err(|_| {
+        CliError::new(
+            Exit::Refused,
+            format!("the matrix in {place} is not signed by this key, or was changed after it was signed"),
+            format!(
+                "Look at it with vdoctl matrix diff; if it is right, sign it: vdoctl matrix sign {} --key-file FILE",
+                shell_word(place)
+            ),
+        )
+    })
+}

@@ -1,0 +1,163 @@
+//! Logins: what the registry asked for, and the tokens that it led to.
+
+use super::challenge::Challenge;
+use super::{Fault, Login, Need, Registry};
+use crate::types::Secret;
+use crate::web::{Clock, Follow, WebError, authorization, client, refused};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use reqwest::{Response, Url};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Bytes of an answer with a token.
+const TOKEN: usize = 256 << 10;
+/// How long a token is good for where its service does not say it, by the specification of Docker.
+const SHORT: u64 = 60;
+/// What a request takes.
+const MARGIN: Duration = Duration::from_secs(10);
+
+/// What is known of the registry's wishes.
+#[derive(Default)]
+pub(super) struct Session(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// It takes a name and a password.
+    basic: bool,
+    /// By scope, and until when.
+    tokens: BTreeMap<String, (Secret, Instant)>,
+}
+
+#[derive(Deserialize)]
+struct Token {
+    #[serde(default)]
+    token: String,
+    #[serde(default)]
+    access_token: String,
+    #[serde(default)]
+    expires_in: Option<u64>,
+}
+
+fn scope(repository: &str, need: Need) -> String {
+    let actions = match need {
+        Need::Pull => "pull",
+        Need::Push => "pull,push",
+    };
+    format!("repository:{repository}:{actions}")
+}
+
+fn basic(user: &str, password: &Secret) -> Secret {
+    Secret::new(format!("Basic {}", STANDARD.encode(format!("{user}:{}", password.expose()))))
+}
+
+impl Session {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a request is sent with.
+    pub(super) fn authorization(&self, login: &Login, repository: &str, need: Need) -> Result<Option<(HeaderName, HeaderValue)>, Fault> {
+        let state = self.state();
+        // A token for writing is one for reading as well.
+        let scopes = [scope(repository, need), scope(repository, Need::Push)];
+        let token = scopes.iter().find_map(|scope| state.tokens.get(scope));
+        let value = match (token, login) {
+            (Some((token, until)), _) if *until > Instant::now() => Some(Secret::new(format!("Bearer {}", token.expose()))),
+            (_, Login::Token(token)) => Some(Secret::new(format!("Bearer {}", token.expose()))),
+            (_, Login::Basic { user, password }) if state.basic => Some(basic(user, password)),
+            _ => None,
+        };
+        Ok(value.map(|value| authorization(&value)).transpose()?)
+    }
+}
+
+impl Registry {
+    /// Does what the registry asks its clients for; whether that changes anything.
+    pub(super) async fn log_in(&self, repository: &str, need: Need, asked: &Response) -> Result<bool, Fault> {
+        let headers = asked.headers().get_all(WWW_AUTHENTICATE);
+        let login = &self.0.options.login;
+        match Challenge::parse(headers.iter().filter_map(|value| value.to_str().ok())) {
+            Some(Challenge::Basic) => {
+                let mut state = self.0.session.state();
+                let news = matches!(login, Login::Basic { .. }) && !state.basic;
+                state.basic = true;
+                Ok(news)
+            }
+            Some(Challenge::Bearer { realm, service }) if !matches!(login, Login::Token(_)) => {
+                let scope = scope(repository, need);
+                let (token, seconds) = self.token(&realm, service.as_deref(), &scope).await?;
+                let until = Instant::now() + Duration::from_secs(seconds).saturating_sub(MARGIN);
+                self.0.session.state().tokens.insert(scope, (token, until));
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// A token, and for how many seconds it is good.
+    async fn token(&self, realm: &str, service: Option<&str>, scope: &str) -> Result<(Secret, u64), Fault> {
+        let plain = self.0.options.plain_http;
+        let mut url = Url::parse(realm).map_err(|_| Fault::NotRegistry(format!("it names {realm:?} as its service for tokens")))?;
+        if url.scheme() != "https" && !(plain && url.scheme() == "http") {
+            return Err(Fault::Realm(bare(&url)));
+        }
+        let shown = bare(&url);
+        let failed = |source: WebError| Fault::Token {
+            realm: shown.clone(),
+            source,
+        };
+        let own = url.origin() == self.0.base.origin() && self.0.options.own;
+        let tls = self.0.options.access.tls(own).map_err(|error| failed(error.into()))?;
+        let http = client(&url, tls, HeaderMap::new(), Follow::Nowhere { plain }).map_err(failed)?;
+        let wishes = [("service", service.unwrap_or_default()), ("scope", scope)];
+        let wishes = wishes.into_iter().filter(|(_, value)| !value.is_empty());
+        let request = match &self.0.options.login {
+            Login::Identity(token) => {
+                let mut form = Url::parse("form:").map_err(|error| failed(WebError::Asked(error.to_string())))?;
+                let fixed = [
+                    ("grant_type", "refresh_token"),
+                    ("client_id", "vdo"),
+                    ("refresh_token", token.expose()),
+                ];
+                form.query_pairs_mut().extend_pairs(fixed).extend_pairs(wishes);
+                let body = form.query().unwrap_or_default().to_owned();
+                http.post(url).header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(body)
+            }
+            login => {
+                url.query_pairs_mut().extend_pairs(wishes);
+                let request = http.get(url);
+                match login {
+                    Login::Basic { user, password } => {
+                        let (name, value) = authorization(&basic(user, password)).map_err(failed)?;
+                        request.header(name, value)
+                    }
+                    _ => request,
+                }
+            }
+        };
+        let mut clock = Clock::start();
+        let response = clock.within(request.send()).await.map_err(failed)?;
+        let response = response.map_err(|error| failed(error.into()))?;
+        if !response.status().is_success() {
+            return Err(failed(refused(clock, response, super::error::said).await));
+        }
+        let body = Secret::new(String::from_utf8_lossy(&clock.read(response, TOKEN).await.map_err(failed)?).into_owned());
+        let token: Token = serde_json::from_str(body.expose()).map_err(|_| failed(WebError::Asked("its answer holds none".into())))?;
+        let value = if token.token.is_empty() { token.access_token } else { token.token };
+        match value.is_empty() {
+            true => Err(failed(WebError::Asked("its answer holds none".into()))),
+            false => Ok((Secret::new(value), token.expires_in.unwrap_or(SHORT))),
+        }
+    }
+}
+
+/// An address without what may hold secrets.
+fn bare(url: &Url) -> String {
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path())
+}
