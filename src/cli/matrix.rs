@@ -44,11 +44,11 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         MatrixVerb::Sign(args) => sign::sign(args),
         MatrixVerb::Source(args) => source::run(args, global).await,
         MatrixVerb::Verify(args) => sign::verify(args).await,
-        MatrixVerb::Init(args) => init::run(args).await,
+        MatrixVerb::Init(args) => init::run(args, global).await,
         MatrixVerb::Publish(args) => publish::run(args, global).await,
         MatrixVerb::Withdraw(args) => mark::run(args, "withdrawn").await,
         MatrixVerb::Deprecate(args) => mark::run(args, "deprecated").await,
-        MatrixVerb::Diff(args) => diff::run(args).await,
+        MatrixVerb::Diff(args) => diff::run(args, global).await,
     }
 }
 

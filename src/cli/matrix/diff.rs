@@ -1,6 +1,6 @@
 //! `vdoctl matrix diff`: what an operator would do differently with another matrix.
 
-use super::super::args::{MatrixDiff, MatrixFile};
+use super::super::args::{Global, MatrixDiff, MatrixFile};
 use super::super::output::document;
 use super::super::{Answer, CliError, Exit, style};
 use super::Loaded;
@@ -10,14 +10,14 @@ use crate::types::{DriverVersion, KubernetesVersion, VcenterVersion, count};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) async fn run(args: &MatrixDiff) -> Result<Answer, CliError> {
+pub(super) async fn run(args: &MatrixDiff, global: &Global) -> Result<Answer, CliError> {
     let read = |source: &MatrixSource| {
         let named = MatrixFile {
             matrix: Some(source.clone()),
             matrix_keys: args.matrix_keys.clone(),
             matrix_credentials: args.matrix_credentials.clone(),
         };
-        async move { Loaded::read(&named).await }
+        async move { Loaded::read(&named, global).await }
     };
     let (old, new) = (read(&args.old).await?, read(&args.new).await?);
     let indexes = [&*old.index, &*new.index];

@@ -1,6 +1,6 @@
 //! `vdoctl matrix init`: the folder of a matrix, to publish into and to serve.
 
-use super::super::args::Init;
+use super::super::args::{Global, Init};
 use super::super::context::now;
 use super::super::output::document;
 use super::super::{Answer, CliError, Exit, style};
@@ -11,7 +11,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-pub(super) async fn run(args: &Init) -> Result<Answer, CliError> {
+pub(super) async fn run(args: &Init, global: &Global) -> Result<Answer, CliError> {
     let (key, warning) = signing_key(args.key_file.as_deref())?;
     free(&args.folder)?;
     let release = if args.empty {
@@ -20,7 +20,7 @@ pub(super) async fn run(args: &Init) -> Result<Answer, CliError> {
             .map_err(|error| CliError::of(Exit::Refused, &error))?;
         signed(index, BTreeMap::new(), key.as_ref())?
     } else {
-        copy(args, key.as_ref()).await?
+        copy(args, global, key.as_ref()).await?
     };
     let files = Source { files: release.files() };
     super::super::chart::write_folder(&args.folder, &files).map_err(|error| {
@@ -46,8 +46,8 @@ pub(super) async fn run(args: &Init) -> Result<Answer, CliError> {
 }
 
 /// The index of a source as it is, with every chart that it names.
-async fn copy(args: &Init, key: Option<&crate::signature::PrivateKey>) -> Result<Release, CliError> {
-    let (library, edition) = super::library(&args.index).await?;
+async fn copy(args: &Init, global: &Global, key: Option<&crate::signature::PrivateKey>) -> Result<Release, CliError> {
+    let (library, edition) = super::library(&args.index, global).await?;
     let mut charts = BTreeMap::new();
     let entries = edition.index.drivers.values().flat_map(|driver| &driver.versions);
     for chart in entries.map(|entry| &entry.chart).filter(|chart| !chart.urls.is_empty()) {
