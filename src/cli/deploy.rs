@@ -25,6 +25,7 @@ use super::progress::{Mark, Progress};
 use super::{Answer, CliError, Exit, prompt};
 use crate::api::VDOConfig;
 use crate::drivers::short;
+use crate::fetch::Library;
 use crate::install::{Change, HostNetwork, Mounts, Settings, objects};
 use crate::manifest::Object;
 use crate::types::count;
@@ -92,9 +93,12 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
     consent(args, &context, change)?;
 
     matrix.notes.iter().for_each(|note| progress.step(Mark::Note, note));
-    if args.matrix.matrix.is_some() {
-        context = deciding(args, &requests, context, progress).await?;
-    }
+    context = match (&args.matrix.matrix, installed.matrix()) {
+        (Some(_), _) => deciding(args, &requests, context, progress).await?,
+        // Nothing of it is asked here: what the operator uses is kept in the cluster.
+        (None, Some(source)) => context.with(Library::new(source)),
+        (None, None) => context,
+    };
     let configured = configured(args, global, Some(&installed), progress).await?;
     if let Some(configured) = &configured {
         checked(args, &mut context, configured, &operator, installed.config.as_ref(), progress).await?;

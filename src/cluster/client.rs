@@ -67,6 +67,9 @@ pub enum ClientError {
     /// The client cannot be made from the configuration.
     #[error("no client can be made from the kubeconfig")]
     Client(#[source] kube::Error),
+    /// The API server is said to be behind a proxy. Which one is not repeated: its address may hold a password.
+    #[error("the kubeconfig names a proxy for the cluster (proxy-url), and requests to an API server go through none")]
+    Proxy,
     /// A file or a command takes too long.
     #[error("{what} has not answered within {} s", after.as_secs_f64())]
     TimedOut {
@@ -85,7 +88,10 @@ impl Remedy for ClientError {
             Self::Kubeconfig(_) => Some("Name another with --kubeconfig or KUBECONFIG.".into()),
             Self::NotText { .. } => Some("Save it as UTF-8, or name another with --kubeconfig or KUBECONFIG.".into()),
             Self::Missing(_) => Some("Name a kubeconfig with --kubeconfig or KUBECONFIG.".into()),
-            Self::Client(_) => Some("Correct the certificates or the proxy that it names.".into()),
+            Self::Client(_) => Some("Correct the certificates that it names.".into()),
+            Self::Proxy => {
+                Some("Remove proxy-url where the API server can be reached without it, or run this inside of the cluster.".into())
+            }
             Self::TimedOut { remedy, .. } => Some((*remedy).into()),
         }
     }
@@ -141,8 +147,16 @@ impl KubeOptions {
             context: context.clone(),
             ..KubeConfigOptions::default()
         };
-        let config = Config::from_custom_kubeconfig(file, &named).await;
-        Ok((config.map_err(ClientError::Kubeconfig)?, context))
+        let proxy = proxy(&file, context.as_deref());
+        let mut config = Config::from_custom_kubeconfig(file, &named)
+            .await
+            .map_err(ClientError::Kubeconfig)?;
+        if proxy {
+            return Err(ClientError::Proxy);
+        }
+        // The one of the environment is for servers elsewhere.
+        config.proxy_url = None;
+        Ok((config, context))
     }
 
     /// The file that is named, else those that `KUBECONFIG` lists, else the one in the home directory.
@@ -161,6 +175,17 @@ impl KubeOptions {
             all.merge(read(path)?).map_err(ClientError::Kubeconfig)
         })
     }
+}
+
+/// Whether a kubeconfig names a proxy for the cluster of this context.
+fn proxy(file: &Kubeconfig, context: Option<&str>) -> bool {
+    let context = file.contexts.iter().find(|known| Some(known.name.as_str()) == context);
+    let cluster = context.and_then(|known| known.context.as_ref()).map(|context| &context.cluster);
+    let cluster = file.clusters.iter().find(|known| Some(&known.name) == cluster);
+    let proxy = cluster
+        .and_then(|known| known.cluster.as_ref())
+        .and_then(|cluster| cluster.proxy_url.as_ref());
+    proxy.is_some_and(|proxy| !proxy.is_empty())
 }
 
 /// Reads one file. kube's own reader takes paths in the file as being beside it, but it does not survive every content.
@@ -237,6 +262,16 @@ fn from_config(mut config: Config) -> Result<(Client, watch::Receiver<()>), Clie
 mod tests {
     use super::*;
     use crate::types::with_remedy;
+
+    #[test]
+    fn kubeconfig_proxy_counts_for_the_cluster_of_its_context() {
+        let text = "{clusters: [{name: a, cluster: {server: 'https://a.test', proxy-url: 'http://u:p@b.test'}}, {name: b, cluster: {server: 'https://b.test'}}], \
+                    contexts: [{name: one, context: {cluster: a, user: u}}, {name: two, context: {cluster: b, user: u}}]}";
+        let file = Kubeconfig::from_yaml(text).expect("a kubeconfig");
+        assert!(proxy(&file, Some("one")));
+        assert!(!proxy(&file, Some("two")) && !proxy(&file, None));
+        assert!(!ClientError::Proxy.to_string().contains("b.test"));
+    }
 
     #[test]
     fn kubeconfig_text_is_read_in_every_encoding_of_kubectl() {

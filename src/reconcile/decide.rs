@@ -368,7 +368,12 @@ fn reports(survey: &Survey, resolution: &Resolution, desired: &[Desired], failur
         .collect();
     reports.retain(|driver| !failures.names(&driver.name));
     let others = |driver: &DriverReport| !reports.iter().any(|known| known.name == driver.name);
-    let others: Vec<DriverReport> = survey.reports().into_iter().filter(others).collect();
+    let mut others: Vec<DriverReport> = survey.reports().into_iter().filter(others).collect();
+    // What keeps a version from being installed does not keep it from being known.
+    for driver in &mut others {
+        let newest = resolution.picks.get(&driver.name).and_then(|pick| pick.newest.as_ref());
+        driver.available = newest.map(ToString::to_string).unwrap_or_default();
+    }
     reports.extend(others);
     reports.sort_by(|one, other| one.name.cmp(&other.name));
     reports

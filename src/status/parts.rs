@@ -29,7 +29,10 @@ pub(super) fn driver(report: &DriverReport, all: &Report, old: &VDOConfigStatus)
     let same = old.drivers.iter().find(|d| d.name == report.name && d.version == report.version);
     // A report that ended before the choice does not know these; they belong to the version and are still true.
     let (available, chart, because) = match same.filter(|_| report.chart.is_empty() && report.because == INSTALLED) {
-        Some(old) => (&old.available, &old.chart, &old.because),
+        Some(old) => {
+            let newer = Some(&report.available).filter(|available| !available.is_empty());
+            (newer.unwrap_or(&old.available), &old.chart, &old.because)
+        }
         None => (&report.available, &report.chart, &report.because),
     };
     let works = report.health.as_ref().is_some_and(|health| health.ready);

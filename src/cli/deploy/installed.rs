@@ -4,6 +4,7 @@ use super::super::context::{Context, Deployed, id};
 use super::super::{CliError, Exit};
 use crate::api::{MANAGED_BY_LABEL, VDOConfig, VsphereCloudConfig};
 use crate::cluster::{ClusterError, Select, Watch, get, list};
+use crate::fetch::MatrixSource;
 use crate::install::{Change, HELM_RELEASE, OPERATOR, change, operator_version};
 use crate::manifest::Object;
 use kube::ResourceExt;
@@ -55,6 +56,12 @@ impl Installed {
     /// The operator's Deployment, where there is one.
     pub(super) fn operator(&self, context: &Context) -> Option<&Object> {
         self.operators.iter().find(|operator| operator.namespace() == context.namespace())
+    }
+
+    /// Where the operator has its matrix from, unless it is its own.
+    pub(super) fn matrix(&self) -> Option<MatrixSource> {
+        let matrix = self.config.as_ref()?.status.as_ref()?.matrix.as_ref()?;
+        matrix.source.parse().ok().filter(|source| *source != MatrixSource::Embedded)
     }
 
     /// What the deployment does to the operator that is there.

@@ -86,8 +86,19 @@ fn deploy_with_a_signed_folder_decides_with_it_and_later_deployments_keep_it() -
         );
         ensure!(arguments(&bed).await?.contains("--matrix-keys="), "keys were forgotten");
 
-        // Another source without keys.
-        let other = deploy.run(&bed, &["--no-wait", "--matrix", "embedded"])?;
+        // Another source without keys. It does not know what runs, which is found before anything is written.
+        let refused = deploy.run(&bed, &["--no-wait", "--matrix", "embedded"])?;
+        ensure!(
+            refused.status.code() == Some(1) && out(&refused).contains("older than the installed 3.7.4"),
+            "{}{}",
+            out(&refused),
+            err(&refused)
+        );
+        ensure!(
+            arguments(&bed).await?.contains("--matrix-keys="),
+            "a refused deployment was written"
+        );
+        let other = deploy.run(&bed, &["--no-wait", "--ignore-checks", "--matrix", "embedded"])?;
         ensure!(other.status.success(), "{}{}", out(&other), err(&other));
         ensure!(!arguments(&bed).await?.contains("--matrix-keys="), "keys are left");
         until("the operator's own matrix to be in use", PATIENCE, async || {

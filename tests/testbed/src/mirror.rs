@@ -69,6 +69,8 @@ impl Mirror {
             .arg(root.join("nginx.conf"));
         let squid = Launch::new("squid", program("squid")?, root.join("squid.log"))
             .arg("-N")
+            .arg("-n")
+            .arg(service(&proxy))
             .arg("-f")
             .arg(squid.join("squid.conf"));
         let programs = [nginx.spawn()?, squid.spawn()?];
@@ -142,6 +144,22 @@ impl Mirror {
     /// When its log cannot be read.
     pub fn passed(&self) -> Result<Vec<String>> {
         lines(&self.folder.path().join("squid/access.log"))
+    }
+}
+
+/// After what squid calls its shared memory, which another one on this machine must not have: it may be another user's.
+fn service(proxy: &Port) -> String {
+    format!("vdo{}x{}", std::process::id(), proxy.number())
+}
+
+impl Drop for Mirror {
+    fn drop(&mut self) {
+        // squid that is killed leaves it.
+        for file in std::fs::read_dir("/dev/shm").into_iter().flatten().flatten() {
+            if file.file_name().to_string_lossy().starts_with(&service(&self.proxy)) {
+                let _ = std::fs::remove_file(file.path());
+            }
+        }
     }
 }
 
