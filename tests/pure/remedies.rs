@@ -268,7 +268,6 @@ fn cluster() -> Vec<Box<dyn Remedy>> {
         immutable("Namespace"),
         immutable("DaemonSet"),
         Box::new(ClientError::NotText { path: PathBuf::new() }),
-        Box::new(ClientError::Proxy),
         Box::new(ClientError::TimedOut {
             what: text(),
             after: Duration::from_secs(1),
