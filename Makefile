@@ -56,8 +56,8 @@ operator-image: rust ## Build the operator's image that the test bed runs, where
 	@$(CARGO) build --workspace
 	@tests/operator-image.sh "$(TARGET)"
 
-test-all: ## The same with every kill point and every right instead of a sample (an hour)
-	@VDO_FAULTS=all VDO_RIGHTS=all $(MAKE) test
+test-all: ## The same with every kill point and every right instead of a sample, and a release that is built twice (two hours)
+	@VDO_FAULTS=all VDO_RIGHTS=all VDO_RELEASE=twice $(MAKE) test
 
 test-minors: rust go ## Run the whole installation on real control planes of Kubernetes 1.33 and 1.35 (the first time a quarter of an hour)
 	@$(CARGO) build --workspace

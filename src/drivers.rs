@@ -10,6 +10,7 @@ mod csi;
 mod request;
 mod setup;
 
+pub use crate::driverconfig::csi::reads_file_share_datastores;
 pub use cpi::CPI;
 pub use csi::{CSI, CSI_DRIVER, Material, SERVED, cluster_id, cluster_id_places};
 pub use request::{Request, Uses, requests};

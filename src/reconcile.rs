@@ -49,6 +49,7 @@ mod report;
 mod rights;
 mod rollback;
 mod select;
+mod served;
 pub mod snapshots;
 mod stopwatch;
 mod survey;
@@ -72,6 +73,7 @@ pub use rehearsals::{Refusal, Rehearsals};
 pub use report::{Next, due, publish};
 pub use rights::{Permitted, Rights, RightsError, more_rights, rights};
 pub use select::{Asked, Failure, Failures, asked};
+pub use served::unserved_kinds;
 pub use survey::{Survey, survey};
 pub use uninstall::uninstallation;
 pub use upgrade::hold_upgrades;
@@ -209,9 +211,10 @@ async fn advance(occasion: &Occasion<'_>, world: &World) -> Phase<()> {
         found.plan = approval::approve(config, &survey, &mut decision); // pure
         tried = Some(dry_run);
     }
-    let (look_again, troubles) = rollback::give_up(config, &survey, &mut decision, tried.as_ref(), occasion.now); // pure
+    let (mut given_up, look_again) = rollback::given_up(config, &survey, &decision, tried.as_ref(), occasion.now); // pure
     found.look_again = look_again;
-    found.troubles.extend(troubles);
+    found.check(served::check(world, &mut given_up).await)?; // effect: reads
+    found.troubles.extend(rollback::give_up(given_up, &mut decision)); // pure
     found.waiting.append(&mut decision.plan.waiting);
     found.fights = decision.plan.pause_contended(occasion.history, occasion.now); // pure
     found.troubles.extend(found.fights.iter().map(contended));

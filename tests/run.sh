@@ -71,6 +71,7 @@ if [[ ${1:-} != check ]]; then
     [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also charts --ignored of_upstream
     [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also cluster --ignored adoption_of_upstream
     [[ -z ${VDO_TEST_VCENTER:-} ]] || also vcenter --ignored real_vcenter
+    [[ -z ${VDO_RELEASE:-} ]] || also release --ignored release_built_twice
 fi
 
 echo

@@ -15,6 +15,7 @@ mod render;
 mod report;
 mod rest;
 mod scale;
+mod upgrade;
 
 use anyhow::Result;
 use install::{Ours, Theirs};
@@ -44,13 +45,17 @@ async fn main() -> Result<()> {
         };
         report.append(scale::measure(&plan).await?);
     }
+    if chosen("upgrade") {
+        report.append(upgrade::measure().await?);
+    }
     if chosen("many") {
         eprintln!("many VDOConfigs");
         report.append(many::measure().await?);
     }
     if chosen("render") {
-        eprintln!("rendering: in process, helm, vdoctl");
-        render::measure(&binaries.path(Part::Helm), &mut report)?;
+        eprintln!("rendering: in process, helm 3 and helm 4, vdoctl");
+        let four = tokio::task::spawn_blocking(|| Binaries::ensure(&[Part::Helm4])).await??;
+        render::measure([&binaries.path(Part::Helm), &four.path(Part::Helm4)], &mut report)?;
     }
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     println!(

@@ -17,7 +17,7 @@ const VERSION: &str = "3.7.3";
 const CALLS: usize = 100;
 const PROCESSES: usize = 15;
 
-pub fn measure(helm: &Path, report: &mut Report) -> Result<()> {
+pub fn measure([helm3, helm4]: [&Path; 2], report: &mut Report) -> Result<()> {
     let sources = embedded::sources();
     let package = chart::package(sources.get(CSI).context("the CSI chart")?, &VERSION.parse()?)?;
     let chart = chart::open(&package)?;
@@ -31,8 +31,8 @@ pub fn measure(helm: &Path, report: &mut Report) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let equivalent = folder.path().join(CSI);
     helm::write(&equivalent, &chart, &objects)?;
-    let helm = |args: &[&str]| {
-        let mut command = Command::new(helm);
+    let helm = |program: &Path, args: &[&str]| {
+        let mut command = Command::new(program);
         for (variable, name) in [
             ("HELM_CACHE_HOME", "cache"),
             ("HELM_CONFIG_HOME", "config"),
@@ -43,24 +43,32 @@ pub fn measure(helm: &Path, report: &mut Report) -> Result<()> {
         command.args(args).current_dir(folder.path());
         command
     };
-    let template = || helm(&["template", CSI, CSI]);
+    let template = |program: &Path| helm(program, &["template", CSI, CSI]);
     let vdoctl = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_vdoctl"));
         command.args(args);
         command
     };
     let ours = || vdoctl(&["chart", "render", CSI, "--version", VERSION, "--output", "yaml"]);
-    ensure!(same(&objects, &stdout(template())?)?, "helm renders other objects than we do");
+    for program in [helm3, helm4] {
+        ensure!(
+            same(&objects, &stdout(template(program))?)?,
+            "{} renders other objects than we do",
+            program.display()
+        );
+    }
     let ours_can = stdout(ours()).is_ok_and(|text| same(&objects, &text).unwrap_or(false));
 
     let call = timed(CALLS, || Ok(render()?))?;
     let whole = timed(CALLS, whole)?;
-    let mut times: [Vec<f64>; 4] = Default::default();
+    let mut times: [Vec<f64>; 6] = Default::default();
     // By turns, so that what else the machine does meets all alike.
     for _ in 0..PROCESSES {
         let commands = [
-            Some(template()),
-            Some(helm(&["version"])),
+            Some(template(helm3)),
+            Some(helm(helm3, &["version"])),
+            Some(template(helm4)),
+            Some(helm(helm4, &["version"])),
             ours_can.then(ours),
             ours_can.then(|| vdoctl(&["--version"])),
         ];
@@ -72,39 +80,41 @@ pub fn measure(helm: &Path, report: &mut Report) -> Result<()> {
             }
         }
     }
-    let [template, helm_start, vdoctl, vdoctl_start] = times.map(median);
+    let [template3, start3, template4, start4, vdoctl, vdoctl_start] = times.map(median);
+    let templates = || format!("helm template: 3 {}, 4 {}", seconds(template3), seconds(template4));
 
     report.section(&format!("Render of {} objects, {CSI} {VERSION}", objects.len()));
     report.row(
         "function call: check values, render, parse",
         seconds(call),
-        format!("helm template {}", seconds(template)),
-        format!("helm/vdo {:.0}; a call beside a whole process", template / call),
+        templates(),
+        format!("helm 4/vdo {:.0}; a call beside a whole process", template4 / call),
     );
     report.row(
         "function call: unpack and open the chart, render, write YAML",
         seconds(whole),
-        format!("helm template {}", seconds(template)),
-        format!("helm/vdo {:.0}; a call beside a whole process", template / whole),
+        templates(),
+        format!("helm 4/vdo {:.0}; a call beside a whole process", template4 / whole),
     );
     report.row(
         "the same, without the start of helm's process",
         seconds(whole),
-        format!("helm {}", seconds(template - helm_start)),
+        format!("helm 3 {}, helm 4 {}", seconds(template3 - start3), seconds(template4 - start4)),
         format!(
-            "helm/vdo {:.1}; helm version takes {}",
-            (template - helm_start) / whole,
-            seconds(helm_start)
+            "helm 4/vdo {:.1}; helm version takes {} and {}",
+            (template4 - start4) / whole,
+            seconds(start3),
+            seconds(start4)
         ),
     );
     if ours_can {
         report.row(
             "whole process: vdoctl chart render",
             seconds(vdoctl),
-            format!("helm template {}", seconds(template)),
+            templates(),
             format!(
-                "helm/vdo {:.1}; vdoctl --version takes {}",
-                template / vdoctl,
+                "helm 4/vdo {:.1}; vdoctl --version takes {}",
+                template4 / vdoctl,
                 seconds(vdoctl_start)
             ),
         );

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
-use vdo_testbed::{Helm, Mark, Probe, until};
+use vdo_testbed::{Helm, Mark, Part, Probe, until};
 
 /// How often a small installation is made.
 const ROUNDS: usize = 3;
@@ -95,20 +95,22 @@ async fn one(bed: &mut Bed, size: usize, base: usize, matrix: &Path, plan: &Plan
         bare.push(others::install(bed, &objects, Hand::Bare).await?);
     }
     bed.kill_operator();
-    eprintln!("{size} objects: kubectl and helm");
+    eprintln!("{size} objects: kubectl, helm 3 and helm 4");
     let kubectl = others::install(bed, &objects, Hand::Kubectl(plan.kubectl)).await?;
     let helm = Helm::of(&bed.cluster).await?;
-    let helm = others::install(bed, &objects, Hand::Helm(&helm)).await?;
+    let helm3 = others::install(bed, &objects, Hand::Helm(&helm)).await?;
+    let helm = Helm::from(&bed.cluster, Part::Helm4).await?;
+    let helm4 = others::install(bed, &objects, Hand::Helm(&helm)).await?;
     eprintln!("{size} objects: with a dry run of everything first");
     start(bed, matrix, true).await?;
     let rehearsed = by_operator(bed, size).await?;
-    compare(size, &ours, &rehearsed, &bare, [kubectl, helm], report);
+    compare(size, &ours, &rehearsed, &bare, [kubectl, helm3, helm4], report);
     Ok(())
 }
 
-fn compare(size: usize, ours: &[Ours], rehearsed: &Ours, bare: &[Taken], [kubectl, helm]: [Taken; 2], report: &mut Report) {
+fn compare(size: usize, ours: &[Ours], rehearsed: &Ours, bare: &[Taken], [kubectl, helm3, helm4]: [Taken; 3], report: &mut Report) {
     let asked = ours.iter().map(|o| o.requests).max().unwrap_or_default();
-    let beside = format!("kubectl {}, helm {}", kubectl.requests, helm.requests);
+    let beside = format!("kubectl {}, helm 3 {}, helm 4 {}", kubectl.requests, helm3.requests, helm4.requests);
     report.row("requests of the installation", asked, &beside, format!("aim {}", size + 10));
     report.row(
         "  with a dry run of everything first",
@@ -121,10 +123,11 @@ fn compare(size: usize, ours: &[Ours], rehearsed: &Ours, bare: &[Taken], [kubect
         "first object created to the last, without the longest pause",
         seconds(us),
         format!(
-            "bare client {}, kubectl {}, helm {}",
+            "bare client {}, kubectl {}, helm 3 {}, helm 4 {}",
             seconds(limit),
             seconds(kubectl.writing),
-            seconds(helm.writing)
+            seconds(helm3.writing),
+            seconds(helm4.writing)
         ),
         format!(
             "{:.0} % of the bare client's rate, aim 90; dry run first {}",
@@ -135,7 +138,12 @@ fn compare(size: usize, ours: &[Ours], rehearsed: &Ours, bare: &[Taken], [kubect
     report.row(
         "to Ready=True; the others: the whole process",
         seconds(median(ours.iter().map(|o| o.ready))),
-        format!("kubectl {}, helm {}", seconds(kubectl.whole), seconds(helm.whole)),
+        format!(
+            "kubectl {}, helm 3 {}, helm 4 {}",
+            seconds(kubectl.whole),
+            seconds(helm3.whole),
+            seconds(helm4.whole)
+        ),
         format!("dry run first {}", seconds(rehearsed.ready)),
     );
     let server = median(ours.iter().map(|o| o.server));
@@ -143,12 +151,17 @@ fn compare(size: usize, ours: &[Ours], rehearsed: &Ours, bare: &[Taken], [kubect
         "processor time of the API server",
         seconds(server),
         format!(
-            "bare client {}, kubectl {}, helm {}",
+            "bare client {}, kubectl {}, helm 3 {}, helm 4 {}",
             seconds(median(bare.iter().map(|t| t.server))),
             seconds(kubectl.server),
-            seconds(helm.server)
+            seconds(helm3.server),
+            seconds(helm4.server)
         ),
-        format!("vdo/helm {:.2}; dry run first {}", server / helm.server, seconds(rehearsed.server)),
+        format!(
+            "vdo/helm 4 {:.2}; dry run first {}",
+            server / helm4.server,
+            seconds(rehearsed.server)
+        ),
     );
 }
 

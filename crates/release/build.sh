@@ -45,8 +45,13 @@ prepare() { # architecture
         command -v musl-gcc >/dev/null || export "$variable=${!variable:-cc}"
     elif command -v cargo-zigbuild >/dev/null && { command -v zig || python3 -m ziglang version; } >/dev/null 2>&1; then
         build=("$CARGO" zigbuild)
+    elif echo '#include <stdlib.h>' | "${triple%%-*}-linux-gnu-gcc" -x c -fsyntax-only - 2>/dev/null; then
+        # Of this compiler, too, ring uses nothing that differs between the C libraries, and Rust's target brings the musl that is linked.
+        local gcc=${triple%%-*}-linux-gnu under=${triple//-/_}
+        export "CC_$under=$gcc-gcc" "AR_$under=$gcc-ar" "CARGO_TARGET_${under^^}_LINKER=$gcc-gcc"
     else
-        echo "a C compiler for $triple is missing: pip install cargo-zigbuild ziglang"
+        echo "a C compiler for $triple is missing: pip install cargo-zigbuild ziglang (Debian: gcc-${triple%%-*}-linux-gnu and" \
+            "libc6-dev-$1-cross)"
     fi
 }
 

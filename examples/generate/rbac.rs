@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::path::Path;
+use vdo::api::OPERATOR_NAMESPACE;
 use vdo::fetch::{Library, MatrixSource, Records};
 use vdo::reconcile::rights;
 use vdo::yaml;
@@ -24,7 +25,7 @@ pub fn files() -> Result<Vec<(&'static str, String)>, Failure> {
     let library = Library::new(MatrixSource::Embedded);
     let rights = tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
         let index = library.index(&Records::default()).await?.index;
-        rights(&library, &index, |_, _| true).await
+        rights(&library, &index, OPERATOR_NAMESPACE, |_, _| true).await
     })?;
     let files = [
         ("deploy/drivers-rbac.yaml", rights.drivers),

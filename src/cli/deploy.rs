@@ -232,9 +232,9 @@ fn planned(change: Change, version: Option<&str>) -> String {
     }
 }
 
-/// Asks a person before a cluster gets something that it does not have, and before a newer operator is replaced by an older one.
+/// Asks a person before a cluster gets something that it does not have, or another version of the operator.
 fn consent(args: &Args, context: &Context, change: Change) -> Result<(), CliError> {
-    let asks = matches!(change, Change::Install | Change::Downgrade) && args.dry_run == DryRun::None && !args.yes;
+    let asks = change != Change::Same && args.dry_run == DryRun::None && !args.yes;
     if !asks || !std::io::stdin().is_terminal() {
         return Ok(());
     }

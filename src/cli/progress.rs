@@ -171,19 +171,27 @@ fn drawn(mark: Mark, text: &str, columns: Option<usize>) -> String {
     lines.fold(first, |text, line| format!("{text}    {line}\n"))
 }
 
-/// A line that wraps would be two to the terminal and one to us, so it is cut.
+/// How many rows of the terminal one thing may take that is waited for.
+const ROWS: usize = 4;
+
+/// The rows are counted to be replaced, so none may be wider than the terminal: a line is broken at blanks, and cut where that is not enough.
 fn live(lines: &[String], frame: &str, elapsed: &str, columns: usize) -> String {
     let room = columns.saturating_sub(7 + elapsed.len()).max(10);
     let mut out = String::new();
     for (place, line) in lines.iter().enumerate() {
-        let line = line.replace(['\n', '\t'], " ");
-        let cut = match width(&line) > room {
-            true => line.chars().take(room - 1).chain(['…']).collect(),
-            false => line,
-        };
-        match place {
-            0 => out.push_str(&format!("  {} {cut}  {}\n", warn(frame), faint(elapsed))),
-            _ => out.push_str(&format!("    {cut}\n")),
+        let wrapped = wrap(&line.replace(['\n', '\t'], " "), 0, Some(room));
+        let rows: Vec<&str> = wrapped.lines().collect();
+        for (row, text) in rows.iter().take(ROWS).enumerate() {
+            let last = row + 1 == ROWS && rows.len() > ROWS;
+            let cut = match width(text) + usize::from(last) > room {
+                true => text.chars().take(room - 1).chain(['…']).collect(),
+                false if last => format!("{text}…"),
+                false => (*text).to_owned(),
+            };
+            match (place, row) {
+                (0, 0) => out.push_str(&format!("  {} {cut}  {}\n", warn(frame), faint(elapsed))),
+                _ => out.push_str(&format!("    {cut}\n")),
+            }
         }
     }
     out
@@ -215,6 +223,19 @@ mod tests {
         let text = plain(&live(&lines, "*", "12:05", 40));
         assert_eq!(text, format!("  * {}…  12:05\n    two lines\n", "a".repeat(27)));
         assert!(text.lines().all(|line| line.chars().count() < 40), "{text}");
+    }
+
+    #[test]
+    fn live_line_is_broken_at_blanks_into_few_rows() {
+        let words = |count: usize| vec!["reason".to_owned(); count].join(" ");
+        let text = plain(&live(&[words(15), "second".into()], "*", "0:05", 80));
+        assert_eq!(text, format!("  * {}  0:05\n    {}\n    second\n", words(10), words(5)));
+        let text = plain(&live(&[words(60)], "*", "0:05", 80));
+        assert_eq!(text.lines().count(), 4);
+        assert!(
+            text.ends_with("…\n") && text.lines().all(|line| line.chars().count() < 80),
+            "{text}"
+        );
     }
 
     #[test]

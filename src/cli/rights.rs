@@ -23,7 +23,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         let is_named = |(driver, pin): &(&str, Option<&_>)| *driver == name && pin.is_none_or(|pin| pin == version);
         taken.is_empty() || taken.iter().any(is_named)
     };
-    let found = rights(&library, &edition.index, takes)
+    let found = rights(&library, &edition.index, &global.namespace, takes)
         .await
         .map_err(|error| CliError::of(Exit::Refused, &error))?;
     let mut objects = [found.drivers, found.operator].concat();

@@ -5,10 +5,11 @@ use super::context::{Context, id};
 use super::history::{Histories, revision};
 use super::{Answer, CliError, Exit};
 use crate::api::REVISION_PREFIX;
-use crate::cluster::{Select, Watch, list, unserved};
+use crate::cluster::{Select, Watch, list};
 use crate::drivers::short;
 use crate::manifest::Object;
-use crate::plan::{Revision, images_on, needed_images, needed_kinds, unpullable, way_back};
+use crate::plan::{Revision, images_on, needed_images, unpullable, way_back};
+use crate::reconcile::unserved_kinds;
 use crate::types::ObjectId;
 use kube::ResourceExt;
 use serde_json::Value;
@@ -64,15 +65,9 @@ async fn checked(context: &Context, driver: &str, revisions: &[Revision], to: &R
         CliError::new(Exit::Refused, what, format!("Nothing was changed. {remedy}"))
     };
     let objects = to.objects.objects();
-    let kinds = needed_kinds(&objects);
-    let missing = unserved(client, kinds.keys()).await?;
-    if !missing.is_empty() {
-        let lost = missing.iter().map(|kind| format!("{} of {} ({})", kind.1, kind.0, kinds[kind]));
-        let lost: Vec<String> = lost.collect();
-        return Err(refused(
-            format!("the cluster does not serve {}", lost.join(", ")),
-            format!("Choose a revision without it, see vdoctl history {name}, or serve it again."),
-        ));
+    if let Some(problem) = unserved_kinds(client, to).await? {
+        let remedy = format!("Choose a revision without it, see vdoctl history {name}, or serve it again.");
+        return Err(refused(problem, remedy));
     }
     // What is installed needs the others, too.
     let installed = revisions.last().map(|newest| needed_images(&newest.objects.objects()));

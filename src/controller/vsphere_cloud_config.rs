@@ -253,7 +253,7 @@ fn is_answered(asking: &Asking, readings: &Readings) -> bool {
 fn requirements(config: Option<&VDOConfig>, namespace: &str, connection: &str, all: &[Arc<VsphereCloudConfig>]) -> Requirements {
     let existing = all.iter().map(|other| other.name_any()).collect();
     config.map_or_else(Requirements::default, |config| {
-        connection::requirements(&config.spec, namespace, &existing, connection)
+        connection::requirements(config, namespace, &existing, connection)
     })
 }
 

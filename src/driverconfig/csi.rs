@@ -135,6 +135,12 @@ pub struct Ignored {
     pub because: &'static str,
 }
 
+/// Whether this version reads which datastores file shares are put on; later ones choose for themselves.
+#[must_use]
+pub fn reads_file_share_datastores(version: &DriverVersion) -> bool {
+    !at_least(version, "3.2.0")
+}
+
 /// The options that are set and that this version of the driver would not honour. They are not an error, because a pinned
 /// old driver still works; they must be shown.
 #[must_use]
@@ -142,7 +148,7 @@ pub fn ignored(version: &DriverVersion, options: &CsiOptions) -> Vec<Ignored> {
     let before = |since| !at_least(version, since);
     let candidates = [
         (
-            !options.file_share_datastore_urls.is_empty() && at_least(version, "3.2.0"),
+            !options.file_share_datastore_urls.is_empty() && !reads_file_share_datastores(version),
             "fileVolumes.vsanDataStoreUrl",
             "CSI 3.2.0 and later choose file-share datastores by the clusters with file service",
         ),

@@ -13,7 +13,7 @@ use super::phase::{Collect, Phase};
 use super::record::{kept_matrix, record};
 use super::stopwatch::Stopwatch;
 use super::survey::{Survey, watches};
-use super::{Mode, Occasion, World, gather, preconditions, prerequisites, rights, rollback, select, snapshots, webhook};
+use super::{Mode, Occasion, World, gather, preconditions, prerequisites, rights, rollback, select, served, snapshots, webhook};
 use crate::api::{Approval, Class, ConflictRule, VsphereCloudConfig};
 use crate::drivers::{self, CLOUD_PROVIDER, STORAGE};
 use crate::manifest::{Object, is_owned, remember_configuration};
@@ -159,6 +159,7 @@ pub async fn decide(occasion: &Occasion<'_>, world: &World, survey: &Survey) -> 
     let basis = rollback::basis(config, found.matrix.as_ref(), occasion.kubernetes.raw(), &connections);
     let mut backs = rollback::backs(config, survey, &asked, basis.as_deref(), &mut failures);
     backs.retain(|driver, _| sound.contains(driver));
+    found.check(served::keep_served(world, survey, &mut backs, &mut failures).await)?;
     // What is brought back needs neither a matrix nor a chart.
     failures.forgive(|driver| backs.contains_key(driver));
     found.troubles.extend(rollback::left_to_people(config, survey));

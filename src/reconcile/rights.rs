@@ -3,6 +3,7 @@
 use super::error::ReconcileError;
 use super::select::Failures;
 use super::{World, definitions, foreign, prerequisites, snapshots};
+use crate::api::OPERATOR_NAMESPACE;
 use crate::certificate;
 use crate::chart::{self, Context, RenderError};
 use crate::cluster::{self, Select, Watch};
@@ -19,8 +20,6 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The namespace that the operator is installed in.
-const NAMESPACE: &str = "vmware-system-vdo";
 const ACCOUNT: &str = "vdo-operator";
 const KUBE_SYSTEM: &str = "kube-system";
 
@@ -66,11 +65,16 @@ pub struct Rights {
     pub policy: Vec<Value>,
 }
 
-/// What the drivers of an index, in the versions that are taken, and the operator that installs them need.
+/// What the drivers of an index, in the versions that are taken, and the operator that installs them from this namespace need.
 ///
 /// # Errors
 /// When a chart cannot be had, or no role serves all versions.
-pub async fn rights(library: &Library, index: &Index, takes: impl Fn(&str, &DriverVersion) -> bool) -> Result<Rights, RightsError> {
+pub async fn rights(
+    library: &Library,
+    index: &Index,
+    namespace: &str,
+    takes: impl Fn(&str, &DriverVersion) -> bool,
+) -> Result<Rights, RightsError> {
     let mut all = Vec::new();
     for (driver, versions) in &index.drivers {
         let driver: Arc<str> = driver.as_str().into();
@@ -86,16 +90,16 @@ pub async fn rights(library: &Library, index: &Index, takes: impl Fn(&str, &Driv
             }
         }
     }
-    Ok(granting(&all)?)
+    Ok(granting(&all, namespace)?)
 }
 
-/// What has to be granted for these objects.
-fn granting(all: &[Desired]) -> Result<Rights, Mismatch> {
-    let user = format!("system:serviceaccount:{NAMESPACE}:{ACCOUNT}");
+/// What has to be granted for these objects, to an operator in this namespace.
+fn granting(all: &[Desired], namespace: &str) -> Result<Rights, Mismatch> {
+    let user = format!("system:serviceaccount:{namespace}:{ACCOUNT}");
     let objects = || all.iter().map(|d| &d.object);
     Ok(Rights {
         drivers: rbac::union(objects())?,
-        operator: account(all),
+        operator: account(all, namespace),
         policy: rbac::policy(&user, objects()).into(),
     })
 }
@@ -111,7 +115,7 @@ pub fn more_rights(old: &[Object], new: &[Object]) -> Result<Vec<String>, Rights
             driver: "".into(),
             wave: 0,
         };
-        let rights = granting(&objects.iter().map(desired).collect::<Vec<_>>())?;
+        let rights = granting(&objects.iter().map(desired).collect::<Vec<_>>(), OPERATOR_NAMESPACE)?;
         let all = [rights.drivers, rights.operator].concat().into_iter().map(Object::new);
         Ok(all.collect::<Result<_, _>>()?)
     };
@@ -124,14 +128,14 @@ pub fn more_rights(old: &[Object], new: &[Object]) -> Result<Vec<String>, Rights
 type Places = BTreeMap<String, Rules>;
 
 /// The account of the operator and what it may do: read what it decides by, and write the objects of these charts, by name.
-fn account(all: &[Desired]) -> Vec<Value> {
+fn account(all: &[Desired], home: &str) -> Vec<Value> {
     let mut places = Places::new();
-    own(&mut places);
+    own(&mut places, home);
     manage(&mut places, all);
     configuration(&mut places);
     let mut documents = vec![json!({
         "apiVersion": "v1", "kind": "ServiceAccount",
-        "metadata": {"name": ACCOUNT, "namespace": NAMESPACE},
+        "metadata": {"name": ACCOUNT, "namespace": home},
     })];
     for (namespace, rules) in &places {
         let (kind, metadata) = if namespace.is_empty() {
@@ -144,7 +148,7 @@ fn account(all: &[Desired]) -> Vec<Value> {
         documents.push(json!({
             "apiVersion": version, "kind": format!("{kind}Binding"), "metadata": metadata,
             "roleRef": {"apiGroup": rbac::GROUP, "kind": kind, "name": ACCOUNT},
-            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}],
+            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": home}],
         }));
     }
     documents
@@ -224,7 +228,7 @@ pub(super) async fn permitted(world: &World, resolution: &Resolution, desired: &
 }
 
 /// What the operator needs for itself, whatever the charts contain.
-fn own(places: &mut Places) {
+fn own(places: &mut Places, home: &str) {
     let cluster = place(places, "");
     cluster.add("", "nodes", &[], &["list", "watch"]);
     cluster.add("storage.k8s.io", "csinodes", &[], &["list", "watch"]);
@@ -252,7 +256,7 @@ fn own(places: &mut Places) {
         &[],
         &["list", "watch", "create", "delete", "patch"],
     );
-    let home = place(places, NAMESPACE);
+    let home = place(places, home);
     home.add("vdo.vmware.com", "vdoconfigs", &[], &["list", "watch", "patch"]);
     home.add("vdo.vmware.com", "vspherecloudconfigs", &[], &["list", "watch"]);
     home.add("vdo.vmware.com", "compatibilityconfigs", &[], &["list", "watch"]);

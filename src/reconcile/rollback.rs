@@ -268,23 +268,32 @@ fn fresh(object: &Object, webhook: Option<&Material>) -> Result<Object, Manifest
     Object::new(value)
 }
 
-/// Gives up the changes that are not healthy in time, or that are refused halfway, where there is a way back. They are recorded as
-/// failed in this run, and brought back in the next.
-///
-/// Gives the time at which the next of them is given up if it is not healthy by then, and what there is to report of those that nothing
-/// leads back from.
-pub(super) fn give_up(
+/// A change that is not healthy in time, or that is refused halfway, with the way back.
+pub(super) struct GivenUp<'a> {
+    driver: DriverName,
+    /// What failed.
+    reason: Reason,
+    message: String,
+    /// Under which specification, matrix and platform.
+    basis: String,
+    /// The revision that comes back.
+    pub back: &'a Revision,
+    /// Why it cannot.
+    pub unusable: Option<String>,
+}
+
+/// The changes to be given up, and the time at which the next one is if it is not healthy by then.
+pub(super) fn given_up<'a>(
     config: &VDOConfig,
-    survey: &Survey,
-    decision: &mut Decision,
+    survey: &'a Survey,
+    decision: &Decision,
     dry_run: Option<&DryRun>,
     now: Timestamp,
-) -> (Option<Timestamp>, Vec<Trouble>) {
-    let mut troubles = Vec::new();
+) -> (Vec<GivenUp<'a>>, Option<Timestamp>) {
+    let (mut all, mut next): (Vec<GivenUp<'_>>, Option<Timestamp>) = (Vec::new(), None);
     if config.spec.rollback == RollbackPolicy::Disabled {
-        return (None, troubles);
+        return (all, next);
     }
-    let mut next: Option<Timestamp> = None;
     for (driver, revisions) in &survey.inventory.history {
         if decision.is_apart(driver) {
             continue;
@@ -320,36 +329,52 @@ pub(super) fn give_up(
             next = next.into_iter().chain(due).min();
             continue;
         };
-        if let Some(why) = decision.withdrawn.get(driver) {
-            let version = &back.about.version;
+        let withdrawn = decision.withdrawn.get(driver);
+        all.push(GivenUp {
+            driver: driver.clone(),
+            reason,
+            message,
+            basis: basis.clone(),
+            back,
+            unusable: withdrawn.map(|why| format!("the matrix has withdrawn {} {} ({why})", short(driver), back.about.version)),
+        });
+    }
+    (all, next)
+}
+
+/// Gives them up: they are recorded as failed in this run, and brought back in the next. Gives what there is to report of those that
+/// nothing leads back from.
+pub(super) fn give_up(all: Vec<GivenUp<'_>>, decision: &mut Decision) -> Vec<Trouble> {
+    let mut troubles = Vec::new();
+    for one in all {
+        if let Some(problem) = one.unusable {
             troubles.push(Trouble::from(&ReconcileError::RevisionUnusable {
-                driver: driver.clone(),
-                revision: back.number.to_string(),
-                problem: format!(
-                    "the matrix has withdrawn {} {version} ({why}); what runs failed: {message}",
-                    short(driver)
-                ),
+                driver: one.driver,
+                revision: one.back.number.to_string(),
+                problem: format!("{problem}; what runs failed: {}", one.message),
             }));
             continue;
         }
-        let failure = RevisionFailure {
-            reason: reason.to_string(),
-            message,
-            basis: basis.clone(),
-        };
+        let message = format!(
+            "{} is given up ({}): {}; revision {} is brought back next",
+            short(&one.driver),
+            one.reason,
+            one.message,
+            one.back.number
+        );
         let wait = Wait {
-            driver: driver.clone(),
+            driver: one.driver.clone(),
             reason: Reason::Progressing,
-            message: format!(
-                "{} is given up ({reason}): {}; revision {} is brought back next",
-                short(driver),
-                failure.message,
-                back.number
-            ),
+            message,
         };
-        decision.give_up(driver, failure, wait);
+        let failure = RevisionFailure {
+            reason: one.reason.to_string(),
+            message: one.message,
+            basis: one.basis,
+        };
+        decision.give_up(&one.driver, failure, wait);
     }
-    (next, troubles)
+    troubles
 }
 
 #[cfg(test)]

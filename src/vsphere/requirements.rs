@@ -1,6 +1,6 @@
 use crate::api::VDOConfigSpec;
-use crate::drivers::{CLOUD_PROVIDER, STORAGE};
-use crate::types::DriverName;
+use crate::drivers::{CLOUD_PROVIDER, STORAGE, reads_file_share_datastores};
+use crate::types::{DriverName, DriverVersion};
 use std::collections::BTreeSet;
 
 /// Something that the drivers do with a vCenter, each with privileges of its own.
@@ -87,9 +87,10 @@ pub struct WantedPolicy {
     pub named_in: String,
 }
 
-/// What a specification requires of one connection, given the drivers that use it and how many other connections the CSI driver uses.
+/// What a specification requires of one connection, given the drivers that use it, how many other connections the CSI driver uses, and the
+/// versions in which that driver is pinned or installed, as far as there are any.
 #[must_use]
-pub fn requirements(spec: &VDOConfigSpec, drivers: BTreeSet<DriverName>, others: usize) -> Requirements {
+pub fn requirements(spec: &VDOConfigSpec, drivers: BTreeSet<DriverName>, others: usize, storage: &[DriverVersion]) -> Requirements {
     let mut requirements = Requirements {
         drivers,
         ..Requirements::default()
@@ -102,7 +103,7 @@ pub fn requirements(spec: &VDOConfigSpec, drivers: BTreeSet<DriverName>, others:
     if requirements.drivers.contains(STORAGE.name) {
         requirements.others = others;
         requirements.features.insert(Feature::Block);
-        add_storage(&mut requirements, spec);
+        add_storage(&mut requirements, spec, storage);
     }
     if !requirements.all_categories().is_empty() {
         requirements.features.insert(Feature::Topology);
@@ -110,18 +111,19 @@ pub fn requirements(spec: &VDOConfigSpec, drivers: BTreeSet<DriverName>, others:
     requirements
 }
 
-fn add_storage(requirements: &mut Requirements, spec: &VDOConfigSpec) {
+fn add_storage(requirements: &mut Requirements, spec: &VDOConfigSpec, versions: &[DriverVersion]) {
     let Some(csi) = &spec.storage_provider else { return };
     requirements.categories.clone_from(&csi.topology_categories);
     if let Some(file) = &csi.file_volumes {
         requirements.features.insert(Feature::File);
-        requirements
-            .datastores
-            .extend(file.vsan_data_store_url.iter().map(|url| WantedDatastore {
-                url: url.clone(),
-                named_in: "spec.storageProvider.fileVolumes".into(),
-                vsan: true,
-            }));
+        // A version that does not read them is not kept from its vCenter by them; the condition OptionsSupported names them instead.
+        let urls = file.vsan_data_store_url.iter();
+        let urls = urls.filter(|_| versions.iter().any(reads_file_share_datastores));
+        requirements.datastores.extend(urls.map(|url| WantedDatastore {
+            url: url.clone(),
+            named_in: "spec.storageProvider.fileVolumes".into(),
+            vsan: true,
+        }));
     }
     for class in &csi.storage_classes {
         let named_in = format!("StorageClass {}", class.name);
@@ -151,7 +153,8 @@ mod tests {
 
     fn shown(spec: serde_json::Value, drivers: &[&str]) -> String {
         let spec: VDOConfigSpec = serde_json::from_value(spec).expect("a specification");
-        let requirements = requirements(&spec, drivers.iter().map(|driver| (*driver).to_owned()).collect(), 1);
+        let drivers = drivers.iter().map(|driver| (*driver).to_owned()).collect();
+        let requirements = requirements(&spec, drivers, 1, &["3.1.2".parse().expect("a version")]);
         let features: Vec<&str> = requirements.features.iter().map(|feature| feature.as_str()).collect();
         let datastores = requirements
             .datastores
@@ -193,6 +196,28 @@ mod tests {
             ),
         ] {
             assert_eq!(shown(spec, drivers), expected);
+        }
+    }
+
+    /// CSI 3.2.0 and later choose the datastores of file shares themselves.
+    #[test]
+    fn connection_requirements_datastores_of_file_shares_only_for_versions_that_read_them() {
+        let spec = json!({"storageProvider": {"fileVolumes": {"vsanDataStoreUrl": ["ds:///v/"]}}});
+        let spec: VDOConfigSpec = serde_json::from_value(spec).expect("a specification");
+        for (versions, expected) in [
+            (&[][..], 0),
+            (&["3.1.2"], 1),
+            (&["3.2.0"], 0),
+            (&["3.7.3"], 0),
+            (&["3.7.3", "3.0.0"], 1),
+        ] {
+            let versions: Vec<DriverVersion> = versions.iter().map(|text| text.parse().expect("a version")).collect();
+            let found = requirements(&spec, [CSI.to_owned()].into(), 0, &versions);
+            assert_eq!(found.datastores.len(), expected, "{versions:?}");
+            assert!(
+                found.features.contains(&Feature::File),
+                "file volumes need privileges in each version"
+            );
         }
     }
 }

@@ -4,6 +4,7 @@ mod api_server;
 mod chart;
 mod chart_sources;
 mod compare;
+mod deploy;
 mod explain;
 mod full_disk;
 mod kubeconfig;
@@ -12,6 +13,7 @@ mod own_process;
 mod process;
 mod publish;
 mod registry;
+mod rights;
 mod stopping;
 mod terminal;
 

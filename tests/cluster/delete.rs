@@ -1,6 +1,7 @@
 //! `vdoctl delete` on a real control plane: with an operator, without one, after the wrong uninstall, and interrupted.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
+mod asked;
 mod page;
 mod trap;
 mod whole;

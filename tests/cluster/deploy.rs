@@ -1,11 +1,17 @@
 //! `vdoctl deploy` into an empty cluster: what it refuses before it writes, what it writes, that it can be killed and run again.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod asked;
 mod bootstrap;
 mod image;
 mod killed;
 mod matrix;
+mod recording;
 mod refused;
+mod streams;
+mod upgrade;
+mod values;
+mod waiting;
 
 use crate::adoption::kubectl;
 use crate::bed::{Bed, NODES, NS, PATIENCE};

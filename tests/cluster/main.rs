@@ -49,6 +49,7 @@ mod recreate;
 mod rights;
 mod rollback;
 mod rotation;
+mod screen;
 mod secrets;
 mod storage_class;
 mod testbed_binaries;

@@ -2,7 +2,7 @@
 //! preconditions of upgrades.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use crate::bed::{Bed, PATIENCE};
+use crate::bed::{Bed, NS, PATIENCE, condition};
 use crate::fixture::INSTALLED;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -308,15 +308,21 @@ async fn register_again(bed: &Bed, node: &str) -> Result<()> {
 fn options_without_effect_are_named_and_those_of_the_cloud_provider_arrive() -> Result<()> {
     INSTALLED.run(async |bed| {
         let cpi = json!({"ipFamilies": ["IPv4", "IPv6"], "nodeNetworks": {"internal": {"subnets": ["10.0.0.0/8", "fd00::/64"]}}});
-        let csi = json!({"values": {"featureStates": {"csi-transaction-support": true}}});
+        // No vCenter has this datastore: a version that reads it would wait for it.
+        let files = json!({"vsanDataStoreUrl": ["ds:///vmfs/volumes/vsan:nowhere/"]});
+        let csi = json!({"values": {"featureStates": {"csi-transaction-support": true}}, "fileVolumes": files});
         bed.apply(&bed.config(json!({"cloudProvider": cpi, "storageProvider": csi})))
             .await?;
         let found = bed.until_reason("OptionsSupported", "OptionNotSupported").await?;
         ensure!(found["status"] == "False", "{found}");
         let message = found["message"].as_str().unwrap_or_default();
-        let start = "spec.storageProvider.values.featureStates[csi-transaction-support] has no effect with CSI 3.";
-        ensure!(message.starts_with(start), "{message}");
+        for option in ["fileVolumes.vsanDataStoreUrl", "values.featureStates[csi-transaction-support]"] {
+            let words = format!("spec.storageProvider.{option} has no effect with CSI 3.");
+            ensure!(message.contains(&words), "{words:?} is not in {message}");
+        }
         bed.until_ready().await?;
+        let connection = bed.get("vdo.vmware.com/v1alpha1", "VsphereCloudConfig", NS, "vc1").await?;
+        ensure!(condition(&connection, "Ready")["status"] == "True", "{}", connection["status"]);
 
         let config = bed.get("v1", "ConfigMap", "kube-system", "vsphere-cloud-config").await?;
         let conf = config["data"]["vsphere.conf"].as_str().unwrap_or_default();

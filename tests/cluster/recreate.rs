@@ -150,3 +150,83 @@ fn recreate_workloads_and_csi_driver_leaves_volumes_untouched() -> Result<()> {
         Ok(())
     })
 }
+
+/// A DaemonSet whose selector cannot be changed into the right one, which its pods match: it is recreated around them, and none is missing for
+/// a moment. Kubernetes takes pods of the same template generation for current ones, so they stay until the next change of the template.
+#[test]
+fn recreate_of_daemon_set_takes_over_its_pods_and_none_is_missing() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        let (kind, namespace, name) = ("DaemonSet", "vmware-system-csi", "vsphere-csi-node");
+        let get = async |bed: &crate::bed::Bed| bed.get("apps/v1", kind, namespace, name).await;
+        let number = |set: &Value, field: &str| set["status"][field].as_i64().unwrap_or_default();
+        let pods = async |bed: &crate::bed::Bed| -> Result<Vec<Value>> {
+            let all = bed.list("v1", "Pod", "app=vsphere-csi-node").await?;
+            Ok(all
+                .into_iter()
+                .filter(|pod| pod["metadata"]["deletionTimestamp"].is_null())
+                .collect())
+        };
+        bed.kill_operator();
+        let right = get(bed).await?;
+        let all = number(&right, "desiredNumberScheduled");
+        anyhow::ensure!(all > 2, "{all} pods are too few to show anything");
+        let mut spec = right["spec"].clone();
+        spec["selector"]["matchLabels"]["earlier"] = "true".into();
+        spec["template"]["metadata"]["labels"]["earlier"] = "true".into();
+        let metadata = json!({"name": name, "namespace": namespace, "labels": right["metadata"]["labels"],
+            "annotations": {"vdo.vmware.com/applied": "earlier"}});
+        bed.delete("apps/v1", kind, namespace, name).await?;
+        until("the DaemonSet and its pods to be gone", PATIENCE, async || {
+            let left = pods(bed).await?.len();
+            Ok(Probe::when(left == 0 && get(bed).await? == Value::Null, format!("{left} pods")))
+        })
+        .await?;
+        bed.apply(&json!({"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec}))
+            .await?;
+        until("the pods of before to be ready", PATIENCE, async || {
+            let ready = number(&get(bed).await?, "numberReady");
+            Ok(Probe::when(ready == all, format!("{ready} of {all}")))
+        })
+        .await?;
+        let earlier: Vec<Value> = pods(bed).await?.iter().map(|pod| pod["metadata"]["uid"].clone()).collect();
+        let map = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
+        let uid = |object: &Value| object["metadata"]["uid"].as_str().map(str::to_owned).context("a UID");
+        let objects = map["data"]["objects"].as_str().context("objects")?;
+        let objects = objects.replace(&uid(&right)?, &uid(&get(bed).await?)?);
+        bed.merge("v1", "ConfigMap", NS, "vdo-inventory", json!({"data": {"objects": objects}}))
+            .await?;
+
+        bed.start_operator().await?;
+        let mut least = usize::MAX;
+        until("the DaemonSet to be recreated and to own the pods", PATIENCE, async || {
+            let (now, set) = (pods(bed).await?, get(bed).await?);
+            let ready = now.iter().filter(|pod| crate::bed::condition(pod, "Ready")["status"] == "True");
+            least = least.min(ready.count());
+            let owned = |pod: &&Value| pod["metadata"]["ownerReferences"][0]["uid"] == set["metadata"]["uid"];
+            let old = |pod: &&Value| earlier.contains(&pod["metadata"]["uid"]);
+            let (owned, old) = (now.iter().filter(owned).count(), now.iter().filter(old).count());
+            let anew = set["spec"]["selector"] == right["spec"]["selector"];
+            let seen = format!(
+                "{owned} of {} pods are owned, {old} are of before, selector {}",
+                now.len(),
+                set["spec"]["selector"]
+            );
+            Ok(Probe::when(anew && owned == now.len() && number(&set, "numberReady") == all, seen))
+        })
+        .await?;
+        bed.until_ready().await?;
+        let now = pods(bed).await?;
+        let kept = now.iter().filter(|pod| earlier.contains(&pod["metadata"]["uid"])).count();
+        assert_eq!(
+            (least, kept),
+            (earlier.len(), earlier.len()),
+            "pods that were ready at the least, and that were taken over"
+        );
+        // Their template is still that of before: the next test begins with new ones.
+        for pod in now {
+            bed.delete("v1", "Pod", namespace, pod["metadata"]["name"].as_str().unwrap_or_default())
+                .await?;
+        }
+        bed.until_ready().await.map(drop)
+    })
+}

@@ -117,7 +117,7 @@ async fn examine(
     let index = known_index(&context.world.library).await;
     let looks = connections.into_iter().map(|object| async {
         let inputs = inputs(&context.world.reader, &object).await;
-        let requirements = requirements(&config.spec, namespace, &names, &object.name_any());
+        let requirements = requirements(config, namespace, &names, &object.name_any());
         let claim = context.claim(config, &requirements).await;
         let request = InspectionRequest {
             server: object.spec.vc_ip.clone(),

@@ -71,7 +71,7 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
     let index = known_index(&context.world.library).await;
     let inspected = join_all(chosen.iter().map(|object| async {
         let requirements = config
-            .map(|config| requirements(&config.spec, &global.namespace, &names, &object.name_any()))
+            .map(|config| requirements(config, &global.namespace, &names, &object.name_any()))
             .unwrap_or_default();
         let claim = match config {
             Some(config) => context.claim(config, &requirements).await,

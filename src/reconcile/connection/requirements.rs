@@ -1,18 +1,28 @@
-use crate::api::VDOConfigSpec;
+use crate::api::VDOConfig;
 use crate::drivers::STORAGE;
 use crate::reconcile::select::asked;
+use crate::types::DriverVersion;
 use crate::vsphere::{self, Requirements};
 use std::collections::BTreeSet;
 
-/// What a specification requires of one connection of its namespace. A specification that cannot be acted upon requires nothing.
+/// What a VDOConfig requires of one connection of its namespace. A specification that cannot be acted upon requires nothing.
 #[must_use]
-pub fn requirements(spec: &VDOConfigSpec, namespace: &str, existing: &BTreeSet<String>, connection: &str) -> Requirements {
-    let Ok(asked) = asked(spec, namespace, existing) else {
+pub fn requirements(config: &VDOConfig, namespace: &str, existing: &BTreeSet<String>, connection: &str) -> Requirements {
+    let Ok(asked) = asked(&config.spec, namespace, existing) else {
         return Requirements::default();
     };
     let drivers = asked.users(connection).into_iter().collect();
     let others = asked.connections.get(STORAGE.name).map_or(0, |all| all.len().saturating_sub(1));
-    vsphere::requirements(spec, drivers, others)
+    vsphere::requirements(&config.spec, drivers, others, &storage_versions(config))
+}
+
+/// The versions of the storage driver that are pinned, chosen or installed, as far as there are any.
+fn storage_versions(config: &VDOConfig) -> Vec<DriverVersion> {
+    let pin = config.spec.storage_provider.as_ref().and_then(|storage| storage.version.as_deref());
+    let drivers = config.status.iter().flat_map(|status| &status.drivers);
+    let known = drivers.filter(|driver| driver.name == STORAGE.name);
+    let known = known.flat_map(|driver| [driver.version.as_str(), driver.running.as_str()]);
+    pin.into_iter().chain(known).filter_map(|text| text.parse().ok()).collect()
 }
 
 #[cfg(test)]
@@ -34,9 +44,9 @@ mod tests {
             ),
             (json!({"storageProvider": {"vsphereCloudConfigs": ["none"]}}), "vc1", &[], 0),
         ] {
-            let spec: VDOConfigSpec = serde_json::from_value(spec).expect("a specification");
+            let config = VDOConfig::new("vdo", serde_json::from_value(spec).expect("a specification"));
             let existing = ["vc1", "vc2"].map(String::from).into();
-            let found = requirements(&spec, "ns", &existing, connection);
+            let found = requirements(&config, "ns", &existing, connection);
             assert_eq!(
                 (found.drivers.iter().map(String::as_str).collect::<Vec<_>>(), found.others),
                 (drivers.to_vec(), others)

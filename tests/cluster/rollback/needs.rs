@@ -1,8 +1,8 @@
 //! Revisions that need what is no longer there: kinds that the API server serves, and images.
 
-use super::{CSI, NOWHERE, VDO, history};
+use super::{CSI, NOWHERE, VDO, ensure_same, history, objects};
 use crate::bed::{Bed, NS, PATIENCE};
-use crate::fixture::INSTALLED;
+use crate::fixture::{INSTALLED, written};
 use crate::install::until_at_rest;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -15,36 +15,145 @@ const KEY: &str = "revision.vdo.vmware.com/vsphere-csi";
 /// An API version that Kubernetes 1.22 took away.
 const LOST: &str = "storage.k8s.io/v1beta1";
 
-/// Has the newest revision of the storage driver hold its CSIDriver in that version, as on an older cluster.
-async fn outdate(bed: &Bed) -> Result<u64> {
+/// Has a revision of the storage driver hold its CSIDriver in this API version: in [`LOST`], as on an older cluster, or as it was.
+async fn outdate(bed: &Bed, number: u64, api_version: &str) -> Result<()> {
     let map = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
     let stored = Stored {
         data: serde_json::from_value(map["data"].clone())?,
         binary: serde_json::from_value(map["binaryData"].clone())?,
     };
     let mut inventory = Inventory::parse("vdo-inventory", &stored)?;
-    let newest = inventory
-        .history
-        .get_mut(CSI)
-        .and_then(|all| all.last_mut())
+    let revisions = inventory.history.get_mut(CSI).context("a history")?;
+    let revision = revisions
+        .iter_mut()
+        .find(|revision| revision.number == number)
         .context("a revision")?;
-    let mut objects = newest.objects.objects();
+    let mut objects = revision.objects.objects();
     let old = objects
         .iter_mut()
         .find(|object| object.kind() == "CSIDriver")
         .context("a CSIDriver")?;
     let mut value = old.value().clone();
-    value["apiVersion"] = LOST.into();
+    value["apiVersion"] = api_version.into();
     *old = Object::new(value)?;
-    newest.objects = PackedObjects::of(objects.iter());
-    let number = newest.number;
+    revision.objects = PackedObjects::of(objects.iter());
     let Stored { data, binary } = inventory.stored();
     let mut changes = json!({"data": data, "binaryData": binary});
     for key in stored.binary.keys().filter(|key| !binary.contains_key(*key)) {
         changes["binaryData"][key] = Value::Null;
     }
-    bed.merge("v1", "ConfigMap", NS, "vdo-inventory", changes).await?;
-    Ok(number)
+    bed.merge("v1", "ConfigMap", NS, "vdo-inventory", changes).await
+}
+
+/// That nothing is written but what is reported, whatever wakes the operator.
+async fn ensure_quiet(bed: &Bed, token: &str) -> Result<()> {
+    let mark = bed.cluster.audit().mark().await?;
+    let before = bed.reconciles().await?;
+    let change = json!({"metadata": {"annotations": {"vdo.vmware.com/reconcile-at": token}}});
+    bed.merge(VDO, "VDOConfig", NS, "vdo", change).await?;
+    until("the resync to be made", PATIENCE, async || {
+        Ok(Probe::when(bed.reconciles().await? > before, "not yet"))
+    })
+    .await?;
+    let writes = written(bed, mark).await?;
+    ensure!(writes.is_empty(), "the operator wrote:\n{writes}");
+    Ok(())
+}
+
+/// A change fails, and the revision before it needs a kind that is served no more: it is reported, the change goes on, and nothing else is
+/// touched.
+#[test]
+fn rollback_of_a_change_to_kind_that_is_not_served_is_reported_and_not_made() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        until_at_rest(bed).await?;
+        let good = history(bed)?.last().context("a revision")?.0;
+        let cpi = bed
+            .get("apps/v1", "DaemonSet", "kube-system", "vsphere-cloud-controller-manager")
+            .await?;
+        bed.kill_operator();
+        outdate(bed, good, LOST).await?;
+        let broken = json!({"progressDeadline": "3s", "cloudProvider": {}, "storageProvider": {"version": "3.6.3",
+            "values": {"images": {"registry": NOWHERE}}}});
+        bed.apply(&bed.config(broken)).await?;
+        bed.start_operator().await?;
+        let ready = bed.until_reason("Ready", "RevisionUnusable").await?;
+        let message = ready["message"].as_str().unwrap_or_default();
+        println!("{message}");
+        let words = [
+            &format!("revision {good}"),
+            "does not serve CSIDriver of storage.k8s.io/v1beta1",
+            "what runs failed",
+            NOWHERE,
+        ];
+        for word in words {
+            ensure!(message.contains(word), "{word:?} is not in {message}");
+        }
+        let all = history(bed)?;
+        ensure!(
+            all.last().is_some_and(|newest| newest.1 == "3.6.3" && newest.2 == "Progressing"),
+            "{all:?}"
+        );
+        ensure_quiet(bed, "not served").await?;
+        let now = bed
+            .get("apps/v1", "DaemonSet", "kube-system", "vsphere-cloud-controller-manager")
+            .await?;
+        ensure!(
+            now["metadata"]["generation"] == cpi["metadata"]["generation"],
+            "the CPI was touched"
+        );
+
+        bed.kill_operator();
+        outdate(bed, good, "storage.k8s.io/v1").await?;
+        bed.apply(&bed.config(json!({"updatePolicy": "Latest"}))).await?;
+        bed.start_operator().await?;
+        bed.until_ready().await?;
+        bed.apply(&bed.config(json!({}))).await?;
+        bed.until_ready().await.map(drop)
+    })
+}
+
+/// The annotation can be set without the command. What runs stays, and is repaired.
+#[test]
+fn rollback_by_annotation_to_kind_that_is_not_served_touches_nothing() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        until_at_rest(bed).await?;
+        let good = history(bed)?.last().context("a revision")?.0;
+        let values = json!({"values": {"proxy": {"http": "http://proxy.example.com:3128"}}});
+        bed.apply(&bed.config(json!({"cloudProvider": {}, "storageProvider": values})))
+            .await?;
+        until("another revision", PATIENCE, async || {
+            let newest = history(bed)?.last().cloned().context("a revision")?;
+            Ok(Probe::when(newest.0 > good && newest.2 == "Deployed", format!("{newest:?}")))
+        })
+        .await?;
+        bed.until_ready().await?;
+        let before = objects(bed).await?;
+        bed.kill_operator();
+        outdate(bed, good, LOST).await?;
+        let pin = |value: Value| json!({"metadata": {"annotations": {KEY: value}}});
+        bed.merge(VDO, "VDOConfig", NS, "vdo", pin(good.to_string().into())).await?;
+        bed.start_operator().await?;
+        let ready = bed.until_reason("Ready", "RevisionUnusable").await?;
+        let message = ready["message"].as_str().unwrap_or_default();
+        println!("{message}");
+        ensure!(message.contains("does not serve CSIDriver of storage.k8s.io/v1beta1"), "{message}");
+        ensure_quiet(bed, "not served either").await?;
+        ensure_same(&before, &objects(bed).await?)?;
+        let (kind, namespace, name) = ("Service", "vmware-system-csi", "vsphere-csi-controller");
+        bed.delete("v1", kind, namespace, name).await?;
+        until("the Service to be back", PATIENCE, async || {
+            let found = bed.get("v1", kind, namespace, name).await?;
+            Ok(Probe::when(found != Value::Null, "it is gone"))
+        })
+        .await?;
+
+        bed.kill_operator();
+        outdate(bed, good, "storage.k8s.io/v1").await?;
+        bed.merge(VDO, "VDOConfig", NS, "vdo", pin(Value::Null)).await?;
+        bed.apply(&bed.config(json!({}))).await?;
+        bed.start_operator().await?;
+        bed.until_ready().await.map(drop)
+    })
 }
 
 /// The command asks the API server before anything is written. No operator runs, and the record is put back: nothing is left of it.
@@ -54,7 +163,8 @@ fn rollback_command_to_kind_that_is_not_served_is_refused_before_a_write() -> Re
         until_at_rest(bed).await?;
         bed.kill_operator();
         let map = bed.get("v1", "ConfigMap", NS, "vdo-inventory").await?;
-        let good = outdate(bed).await?;
+        let good = history(bed)?.last().context("a revision")?.0;
+        outdate(bed, good, LOST).await?;
         let (code, _, err) = bed.vdoctl(&["rollback", "csi", &good.to_string()])?;
         println!("{err}");
         let refused = err.contains("does not serve CSIDriver of storage.k8s.io/v1beta1") && err.contains("Nothing was changed");

@@ -21,9 +21,14 @@ pub struct Helm {
 impl Helm {
     /// The administrator's helm; it is built first if it is missing.
     pub async fn of(cluster: &Cluster) -> Result<Self> {
-        let binaries = tokio::task::spawn_blocking(|| Binaries::ensure(&[Part::Helm])).await??;
+        Self::from(cluster, Part::Helm).await
+    }
+
+    /// The same in this version: [`Part::Helm`] or [`Part::Helm4`].
+    pub async fn from(cluster: &Cluster, part: Part) -> Result<Self> {
+        let binaries = tokio::task::spawn_blocking(move || Binaries::ensure(&[part])).await??;
         Ok(Self {
-            program: binaries.path(Part::Helm),
+            program: binaries.path(part),
             kubeconfig: cluster.kubeconfig(),
             folder: tempfile::tempdir().context("temporary folder")?,
         })

@@ -72,8 +72,10 @@ pub enum Part {
     Kwok,
     /// vsphere-cloud-controller-manager, the real one.
     Cpi,
-    /// helm, for comparisons.
+    /// helm 3, for comparisons, and as users have it.
     Helm,
+    /// helm 4, for comparisons. It is built on demand.
+    Helm4,
     /// The simulated vCenter.
     Vcsim,
     /// The drivers' own configuration parsers.
@@ -150,6 +152,7 @@ impl Part {
             Self::Kwok => "kwok",
             Self::Cpi => "vsphere-cloud-controller-manager",
             Self::Helm => "helm",
+            Self::Helm4 => "helm-4",
             Self::Vcsim => "vcsim",
             Self::Gcfgcheck => "gcfgcheck",
             Self::CsiDriver => "vsphere-csi",
@@ -197,6 +200,7 @@ impl Part {
             Self::Kwok => "sigs.k8s.io/kwok/cmd/kwok",
             Self::Cpi => "k8s.io/cloud-provider-vsphere/cmd/vsphere-cloud-controller-manager",
             Self::Helm => "helm.sh/helm/v3/cmd/helm",
+            Self::Helm4 => "helm.sh/helm/v4/cmd/helm",
             Self::CsiDriver | Self::OldCsiDriver => "sigs.k8s.io/vsphere-csi-driver/v3/cmd/vsphere-csi",
             Self::CsiSyncer | Self::OldCsiSyncer => "sigs.k8s.io/vsphere-csi-driver/v3/cmd/syncer",
             Self::CsiAttacher => "github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher",

@@ -7,6 +7,7 @@ mod judges;
 mod matrix;
 mod program;
 mod signature;
+mod twice;
 
 use std::io::Write;
 use std::path::Path;

@@ -1,0 +1,62 @@
+//! Whether the API server still serves the kinds that a revision consists of (effect: asks).
+
+use super::rollback::{Back, GivenUp};
+use super::select::Failures;
+use super::survey::Survey;
+use super::{ReconcileError, World};
+use crate::cluster::{ClusterError, unserved};
+use crate::plan::{Revision, needed_kinds};
+use crate::types::DriverName;
+use kube::Client;
+use std::collections::BTreeMap;
+
+/// What the API server does not serve of a revision, as a sentence; `None` when it serves everything.
+///
+/// # Errors
+/// When it cannot be asked.
+pub async fn unserved_kinds(client: &Client, revision: &Revision) -> Result<Option<String>, ClusterError> {
+    let kinds = needed_kinds(&revision.objects.objects());
+    let missing = unserved(client, kinds.keys()).await?;
+    let lost: Vec<String> = missing
+        .iter()
+        .map(|kind| format!("{} of {} ({})", kind.1, kind.0, kinds[kind]))
+        .collect();
+    Ok((!lost.is_empty()).then(|| format!("the cluster does not serve {}", lost.join(", "))))
+}
+
+/// Takes out the revisions that cannot be brought back. Those that are applied already are not asked about.
+pub(super) async fn keep_served(
+    world: &World,
+    survey: &Survey,
+    backs: &mut BTreeMap<DriverName, Back>,
+    failures: &mut Failures,
+) -> Result<(), ReconcileError> {
+    let mut lost = BTreeMap::new();
+    for (driver, back) in backs.iter() {
+        let newest = survey.inventory.history.get(driver).and_then(|all| all.last());
+        if newest.is_some_and(|newest| newest.number == back.revision.number) {
+            continue;
+        }
+        if let Some(problem) = unserved_kinds(&world.client, &back.revision).await? {
+            lost.insert(driver.clone(), problem);
+        }
+    }
+    for (driver, problem) in lost {
+        let revision = backs.remove(&driver).map(|back| back.rollback.to.to_string()).unwrap_or_default();
+        let error = ReconcileError::RevisionUnusable {
+            driver: driver.clone(),
+            revision,
+            problem,
+        };
+        failures.of([driver], error);
+    }
+    Ok(())
+}
+
+/// Finds out, before a change is given up, that its way back is none.
+pub(super) async fn check(world: &World, all: &mut [GivenUp<'_>]) -> Result<(), ReconcileError> {
+    for one in all.iter_mut().filter(|one| one.unusable.is_none()) {
+        one.unusable = unserved_kinds(&world.client, one.back).await?;
+    }
+    Ok(())
+}

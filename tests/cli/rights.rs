@@ -1,0 +1,39 @@
+//! `vdoctl rights`: the objects that an administrator applies.
+
+use crate::vdoctl;
+use serde_json::Value;
+
+fn rights(arguments: &[&str]) -> Vec<Value> {
+    let output = vdoctl(&[&["rights", "--admission-policy"], arguments].concat())
+        .output()
+        .expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    vdo::yaml::load_all(&String::from_utf8(output.stdout).expect("text")).expect("YAML")
+}
+
+/// The account of the operator, its roles of that place and everything that names the account follow `-n`; the drivers' do not.
+#[test]
+fn rights_in_another_namespace_are_those_of_the_operator_there() {
+    const USUAL: &str = "vmware-system-vdo";
+    let text = |all: &[Value]| serde_json::to_string(all).expect("JSON");
+    let (usual, elsewhere) = (rights(&[]), rights(&["-n", "platform"]));
+    let account = |all: &[Value], namespace: &str| {
+        let is = |object: &&Value| object["kind"] == "ServiceAccount" && object["metadata"]["name"] == "vdo-operator";
+        all.iter().filter(is).all(|object| object["metadata"]["namespace"] == namespace)
+    };
+    assert!(account(&usual, USUAL) && account(&elsewhere, "platform"));
+    assert!(!text(&elsewhere).contains(USUAL), "{}", text(&elsewhere));
+    let renamed = text(&elsewhere)
+        .replace("\"platform\"", &format!("\"{USUAL}\""))
+        .replace(":platform:", &format!(":{USUAL}:"));
+    let sorted = |text: &str| {
+        let mut all: Vec<String> = serde_json::from_str::<Vec<Value>>(text)
+            .expect("JSON")
+            .iter()
+            .map(Value::to_string)
+            .collect();
+        all.sort();
+        all
+    };
+    assert_eq!(sorted(&renamed), sorted(&text(&usual)), "nothing else differs");
+}

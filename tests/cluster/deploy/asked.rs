@@ -1,0 +1,120 @@
+//! On a terminal a person is asked before a cluster gets something that it does not have.
+
+use super::{ADMIN, Deploy, bare, command};
+use crate::bed::{NS, PATIENCE};
+use crate::fixture::alone;
+use crate::screen::Screen;
+use anyhow::{Result, ensure};
+use serde_json::Value;
+use vdo_testbed::{Cluster, ClusterOptions, NodeOptions, Probe, until};
+
+/// The question names the context and the address. No is what Enter says. The cluster of last time, which has the operator, is not asked
+/// about again; another one is.
+#[test]
+fn deploy_on_a_terminal_asks_for_each_cluster_and_enter_says_no() -> Result<()> {
+    alone(async || {
+        let bed = bare().await?;
+        let deploy = Deploy::to(&bed)?;
+        let mark = bed.cluster.audit().mark().await?;
+        for answer in ["\n", "n\n", "nonsense\n"] {
+            let mut screen = Screen::start(deploy.command(&bed, &["--no-wait"]))?;
+            screen.until("[y/N]").await?;
+            let shown = screen.shown();
+            let question = format!("Deploy to cluster testbed at {}?", bed.cluster.server_url());
+            ensure!(shown.replace('\n', "").contains(&question), "{question:?} is not in\n{shown}");
+            screen.types(answer)?;
+            let (code, shown) = screen.ended().await?;
+            ensure!(
+                code == 4 && shown.contains("nothing was written to cluster testbed"),
+                "{code}\n{shown}"
+            );
+        }
+        let writes = bed.cluster.audit().since(mark).await?.of(ADMIN).writes();
+        ensure!(writes.is_empty(), "something was written: {writes}");
+
+        let mut screen = Screen::start(deploy.command(&bed, &["--no-wait"]))?;
+        screen.until("[y/N]").await?;
+        screen.types("y\n")?;
+        let (code, shown) = screen.ended().await?;
+        ensure!(code == 0, "{code}\n{shown}");
+        let (code, shown) = Screen::start(deploy.command(&bed, &["--no-wait"]))?.ended().await?;
+        ensure!(code == 0 && !shown.contains("[y/N]"), "the cluster of last time: {code}\n{shown}");
+
+        let other = Cluster::start(ClusterOptions::default()).await?;
+        other.add_node(NodeOptions::worker("w-1").uninitialized()).await?;
+        let kubeconfig = other.kubeconfig().display().to_string();
+        let mut screen = Screen::start(deploy.command(&bed, &["--no-wait", "--kubeconfig", &kubeconfig]))?;
+        screen.until("[y/N]").await?;
+        let shown = screen.shown();
+        ensure!(shown.replace('\n', "").contains(&other.server_url()), "{shown}");
+        screen.types("\n")?;
+        let (code, shown) = screen.ended().await?;
+        ensure!(code == 4, "{code}\n{shown}");
+        ensure!(
+            bed.get("v1", "Namespace", "", NS).await? != Value::Null,
+            "the first one lost its namespace"
+        );
+        let writes = other
+            .audit()
+            .requests(|entry| entry.user == ADMIN && entry.writes() && entry.namespace == NS)
+            .await?;
+        ensure!(writes.is_empty(), "something was written to the other cluster: {writes}");
+        Ok(())
+    })
+}
+
+/// The password is typed unseen, and the certificate is trusted by a person who compares its fingerprint. Interrupted in the middle, the
+/// terminal shows again what is typed, and nothing was sent or written.
+#[test]
+fn deploy_on_a_terminal_asks_for_password_and_certificate_and_restores_the_terminal() -> Result<()> {
+    alone(async || {
+        let bed = bare().await?;
+        let deploy = Deploy::to(&bed)?;
+        let mark = bed.cluster.audit().mark().await?;
+        let asked = deploy.without(&["--password-file", "--thumbprint"]);
+        let start = || Screen::start_controlled(&command(&bed, &asked, &["--no-wait", "--yes"]));
+        let until_asked = async |screen: &mut Screen| -> Result<()> {
+            screen.until(&format!("Password for {}:", bed.vcenter.user())).await?;
+            until("the terminal to hide what is typed", PATIENCE, async || {
+                Ok(Probe::when(!screen.echoes()?, screen.shown()))
+            })
+            .await
+        };
+        let mut screen = start()?;
+        until_asked(&mut screen).await?;
+        screen.types("\u{3}")?;
+        let code = screen.code().await?;
+        ensure!(
+            code == 130 && screen.echoes()?,
+            "{code}, echo {}\n{}",
+            screen.echoes()?,
+            screen.shown()
+        );
+
+        let question = "Is it the one that vCenter shows";
+        for (answer, expected) in [("n\n", 4), ("y\n", 0)] {
+            let mut screen = start()?;
+            until_asked(&mut screen).await?;
+            screen.types(&format!("{}\n", bed.vcenter.password()))?;
+            screen.until(question).await?;
+            ensure!(screen.echoes()?, "the answer is not shown");
+            let shown = screen.shown().replace("\n    ", "").replace('\n', "");
+            ensure!(shown.contains(&bed.vcenter.thumbprint_sha256()), "{shown}");
+            if expected != 0 {
+                let writes = bed.cluster.audit().since(mark).await?.of(ADMIN).writes();
+                ensure!(writes.is_empty(), "something was written: {writes}");
+            }
+            screen.types(answer)?;
+            let (code, shown) = screen.ended().await?;
+            ensure!(code == expected, "{code}\n{shown}");
+            ensure!(!shown.contains(bed.vcenter.password()), "the password is on the screen");
+        }
+        let connection = bed.get("vdo.vmware.com/v1alpha1", "VsphereCloudConfig", NS, "vc1").await?;
+        ensure!(
+            connection["spec"]["thumbprint"] == bed.vcenter.thumbprint_sha256().as_str(),
+            "{}",
+            connection["spec"]
+        );
+        Ok(())
+    })
+}
