@@ -211,3 +211,95 @@ async fn chart_that_cannot_be_pushed_or_pulled_is_refused_by_name() -> Result<()
     }
     Ok(())
 }
+
+#[tokio::test]
+async fn matrix_is_published_in_a_registry_and_two_publishers_do_not_overwrite_each_other() -> Result<()> {
+    let site = Site::start().await?;
+    let key = rcgen::KeyPair::generate()?;
+    std::fs::write(site.path("key"), key.serialize_pem())?;
+    std::fs::write(site.path("key.pub"), key.public_key_pem())?;
+    std::fs::create_dir(site.home().join("access"))?;
+    for (name, value) in [("username", LOGIN.0), ("password", LOGIN.1), ("ca.crt", &site.server.ca())] {
+        std::fs::write(site.home().join("access").join(name), value)?;
+    }
+    let place = site.place("vdo/matrix:stable");
+    let (file, public, folder) = (site.path("key"), site.path("key.pub"), site.path("access"));
+    let access = [
+        "--ca-file",
+        &site.ca,
+        "--username",
+        LOGIN.0,
+        "--password-stdin",
+        "--key-file",
+        &file,
+    ];
+    let publish = |verb: &[&str]| done(site.home(), &[verb, &access].concat(), LOGIN.1);
+
+    let early = publish(&["matrix", "withdraw", "csi", "3.7.3", "--reason", "bad", "--to", &place])?;
+    assert!(
+        early.code == 3 && early.err.contains("vdoctl matrix init"),
+        "{} {}",
+        early.code,
+        early.err
+    );
+    let begun = publish(&["matrix", "init", &place])?;
+    assert_eq!(begun.code, 0, "{}", begun.err);
+    let again = publish(&["matrix", "init", &place])?;
+    assert_eq!(again.code, 4, "a tag that is there is not overwritten: {}", again.out);
+    let withdrawn = publish(&[
+        "matrix",
+        "withdraw",
+        "csi",
+        "3.7.3",
+        "--reason",
+        "loses volumes",
+        "--use",
+        "3.7.2",
+        "--to",
+        &place,
+    ])?;
+    assert_eq!(withdrawn.code, 0, "{}", withdrawn.err);
+
+    // As an operator with the key reads it.
+    let read = [
+        "--matrix",
+        &place,
+        "--matrix-keys",
+        &public,
+        "--matrix-credentials",
+        &folder,
+        "-o",
+        "json",
+    ];
+    let choice = [&["matrix", "resolve", "--kubernetes", "1.34", "--vcenter", "8.0.3"][..], &read].concat();
+    let chosen = done(site.home(), &choice, "")?;
+    assert_eq!(chosen.code, 0, "{}", chosen.err);
+    let chosen: serde_json::Value = serde_json::from_str(&chosen.out)?;
+    let csi = chosen["drivers"]
+        .as_array()
+        .context("drivers")?
+        .iter()
+        .find(|driver| driver["name"] == "vsphere-csi");
+    assert_eq!(csi.context("csi")?["version"], "3.7.2");
+
+    // Both have read the same matrix; the second to write is refused.
+    let registry = vdo::registry::Registry::new(
+        &site.server.host(),
+        vdo::registry::Options {
+            access: vdo::web::Access::new([("ca.crt".to_owned(), site.server.ca())]),
+            own: true,
+            login: vdo::registry::Login::Basic {
+                user: LOGIN.0.into(),
+                password: vdo::types::Secret::new(LOGIN.1),
+            },
+            plain_http: false,
+        },
+    )?;
+    let reference = place.parse()?;
+    let (before, files) = vdo::registry::pull_matrix(&registry, &reference).await?.context("a matrix")?;
+    let first = publish(&["matrix", "deprecate", "csi", "3.7.2", "--reason", "old", "--to", &place])?;
+    assert_eq!(first.code, 0, "{}", first.err);
+    let second = vdo::registry::push_matrix(&registry, &reference, &files, Some(&before)).await;
+    assert!(second.is_err(), "the other publisher's work would be lost");
+    Ok(())
+}
