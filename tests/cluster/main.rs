@@ -31,6 +31,7 @@ mod matrix_config_maps;
 mod matrix_mirror;
 mod matrix_named;
 mod matrix_policy;
+mod matrix_registry;
 mod matrix_source;
 mod matrix_web;
 mod metrics_auth;
