@@ -70,7 +70,8 @@ fn entries(indexes: [&Index; 2]) -> impl Iterator<Item = &Entry> {
 /// Compares two indexes on these platforms.
 #[must_use]
 pub fn difference(old: &Index, new: &Index, kubernetes: &[KubernetesVersion], vcenters: &[VcenterVersion]) -> Difference {
-    let mut found: BTreeMap<(DriverName, Situation, Option<DriverVersion>, Option<DriverVersion>), Vec<_>> = BTreeMap::new();
+    type Change = (DriverName, Situation, Option<DriverVersion>, Option<DriverVersion>);
+    let mut found: BTreeMap<Change, Vec<(KubernetesVersion, VcenterVersion)>> = BTreeMap::new();
     for minor in kubernetes {
         for vcenter in vcenters {
             let none = BTreeMap::new();

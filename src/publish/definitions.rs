@@ -35,11 +35,11 @@ fn fields(path: &str, old: &Value, new: &Value, lost: &mut Vec<String>) {
         return;
     }
     let kind = |schema: &Value| schema["type"].as_str().map(str::to_owned);
-    if let (Some(before), Some(after)) = (kind(old), kind(new)) {
-        if before != after {
-            lost.push(format!("{path} was of type {before} and is of type {after}"));
-            return;
-        }
+    if let (Some(before), Some(after)) = (kind(old), kind(new))
+        && before != after
+    {
+        lost.push(format!("{path} was of type {before} and is of type {after}"));
+        return;
     }
     let required = |schema: &Value| schema["required"].as_array().cloned().unwrap_or_default();
     let before = required(old);

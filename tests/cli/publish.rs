@@ -14,7 +14,9 @@ fn json(arguments: &[&str]) -> Value {
     let arguments: Vec<&str> = arguments.iter().copied().chain(["-o", "json"]).collect();
     let output = vdoctl(&arguments).output().expect("it runs");
     let text = String::from_utf8_lossy(&output.stdout);
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {text}{}", String::from_utf8_lossy(&output.stderr)))
+    let parsed = serde_json::from_str(&text);
+    assert!(parsed.is_ok(), "{arguments:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
+    parsed.expect("JSON")
 }
 
 #[test]

@@ -51,7 +51,8 @@ fn publish_stopped_after_any_write_leaves_the_last_version_or_the_next() {
             serde_json::json!({"urls": ["charts/toy-1.0.1.tgz"], "sha256": vdo::types::Digest::of(&package).hex()}),
         );
         draft.add(&"toy".into(), vdo::types::DriverRole::Other, entry).expect("added");
-        let index = draft.finish(jiff::Timestamp::now(), None).expect("an index");
+        let later = draft.index().generated.expect("a time") + jiff::SignedDuration::from_secs(1);
+        let index = draft.finish(later, None).expect("an index");
         let signatures = Form::ALL.map(|form| (form, key.sign(&index, form).expect("signed"))).into();
         let release = Release {
             index,

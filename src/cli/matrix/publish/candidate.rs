@@ -116,14 +116,11 @@ impl Candidate {
                 .or(checked.minors.last());
             let at = common.map_or("", String::as_str);
             let render = |chart: &Chart| publish::rendered(chart, at, &chart::everything(chart));
-            match (render(&old), render(&self.chart)) {
-                (Ok(old), Ok(new)) => {
-                    let compared = publish::compare(&old, &new).map_err(|error| CliError::new(Exit::Refused, sentence(&error), ""))?;
-                    checked.rights = more_rights(&old, &new)?;
-                    checked.comparison = Some((before.version.clone(), compared));
-                }
-                // A version that does not render there has nothing to be compared with.
-                _ => {}
+            // A version that does not render there has nothing to be compared with.
+            if let (Ok(old), Ok(new)) = (render(&old), render(&self.chart)) {
+                let compared = publish::compare(&old, &new).map_err(|error| CliError::new(Exit::Refused, sentence(&error), ""))?;
+                checked.rights = more_rights(&old, &new)?;
+                checked.comparison = Some((before.version.clone(), compared));
             }
         }
         checked.entry = Some(entry);
