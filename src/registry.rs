@@ -87,11 +87,7 @@ impl Registry {
         let base = Url::parse(&format!("{scheme}://{server}/v2/"));
         let base = base.map_err(|error| wrong(WebError::Asked(format!("{host} is no host: {error}")).into()))?;
         let follow = if options.plain_http { Follow::Plain } else { Follow::Https };
-        let tls = options
-            .access
-            .tls(options.own)
-            .map_err(|error| wrong(WebError::from(error).into()))?;
-        let http = client(&base, tls, HeaderMap::new(), follow).map_err(|error| wrong(error.into()))?;
+        let http = client(&base, (&options.access, options.own), HeaderMap::new(), follow).map_err(|error| wrong(error.into()))?;
         Ok(Self(Arc::new(Inner {
             host: host.to_owned(),
             base,

@@ -18,7 +18,6 @@ use error::{REDIRECTS, chain};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::redirect::{Action, Attempt, Policy};
 use reqwest::{Client, Response, Url};
-use rustls::ClientConfig;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -42,17 +41,21 @@ pub enum Follow {
     },
 }
 
-/// A client for a server, with headers that every request to it has. Proxies come from the environment; none serves loopback addresses.
+/// A client for a server, with headers that every request to it has; `own` says whether it is the server that a client certificate is for. The
+/// proxy is the one in the credentials, or else one of the environment, which never serves loopback addresses.
 ///
 /// # Errors
-/// When the system cannot build one.
-pub fn client(server: &Url, tls: ClientConfig, headers: HeaderMap, to: Follow) -> Result<Client, WebError> {
-    let builder = Client::builder();
-    let builder = if is_loopback(server) { builder.no_proxy() } else { builder };
+/// When the authorities, the client certificate or the proxy cannot be used.
+pub fn client(server: &Url, (access, own): (&Access, bool), headers: HeaderMap, to: Follow) -> Result<Client, WebError> {
+    let builder = match access.proxy()? {
+        Some(proxy) => Client::builder().no_proxy().proxy(proxy),
+        None if is_loopback(server) => Client::builder().no_proxy(),
+        None => Client::builder(),
+    };
     builder
         .user_agent(concat!("vdo/", env!("CARGO_PKG_VERSION")))
         .default_headers(headers)
-        .tls_backend_preconfigured(tls)
+        .tls_backend_preconfigured(access.tls(own)?)
         .https_only(matches!(to, Follow::Https | Follow::Nowhere { plain: false }))
         .connect_timeout(CONNECT)
         .redirect(match to {

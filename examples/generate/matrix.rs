@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use vdo::chart::{self, Context, Source};
+use vdo::chart::{self, Source};
+use vdo::publish;
 use vdo::types::{Digest, DriverVersion};
 use vdo::yaml;
 
@@ -112,22 +113,9 @@ fn packed(source: &Source, version: &DriverVersion) -> Result<Option<Packed>, Fa
     }
     let package = chart::package(source, version)?;
     let opened = chart::open(&package)?;
-    let rendered = chart::images(&chart::render(&opened, &Value::Null, &Context::default())?);
-    let mut images = Vec::new();
-    for (name, image) in &opened.release.images {
-        let reference = image.reference();
-        if rendered.contains(&reference) {
-            images.push(json!({"name": name, "ref": reference, "digest": image.digest}));
-        }
-    }
-    let missing = rendered
-        .iter()
-        .find(|image| !images.iter().any(|known| known["ref"] == image.as_str()));
-    if let Some(image) = missing {
-        return Err(format!("{version} renders {image}, which its release does not list").into());
-    }
+    let images = publish::images(&opened)?.map_err(|problem| format!("{version} {problem}"))?;
     Ok(Some(Packed {
         sha256: Digest::of(&package).hex().to_owned(),
-        images,
+        images: images.iter().map(|image| json!(image)).collect(),
     }))
 }

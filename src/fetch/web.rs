@@ -165,7 +165,7 @@ impl<'a> Server<'a> {
         if let Some(value) = access.authorization()?.filter(|_| own) {
             headers.extend([authorization(&value)?]);
         }
-        let client = client(url, access.tls(own)?, headers, Follow::Https)?;
+        let client = client(url, (access, own), headers, Follow::Https)?;
         Ok(Self { web, client })
     }
 

@@ -112,8 +112,8 @@ impl Registry {
             source,
         };
         let own = url.origin() == self.0.base.origin() && self.0.options.own;
-        let tls = self.0.options.access.tls(own).map_err(|error| failed(error.into()))?;
-        let http = client(&url, tls, HeaderMap::new(), Follow::Nowhere { plain }).map_err(failed)?;
+        let access = (&self.0.options.access, own);
+        let http = client(&url, access, HeaderMap::new(), Follow::Nowhere { plain }).map_err(failed)?;
         let wishes = [("service", service.unwrap_or_default()), ("scope", scope)];
         let wishes = wishes.into_iter().filter(|(_, value)| !value.is_empty());
         let request = match &self.0.options.login {

@@ -6,6 +6,7 @@ use super::public::{Algorithm, PublicKey};
 use crate::types::Secret;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair};
+use std::collections::BTreeMap;
 
 enum Pair {
     P256(EcdsaKeyPair),
@@ -64,6 +65,15 @@ impl PrivateKey {
     #[must_use]
     pub fn has_bundles(&self) -> bool {
         matches!(self.0, Pair::P256(_))
+    }
+
+    /// Signs these bytes in every form that cosign verifies.
+    ///
+    /// # Errors
+    /// When the system has no randomness.
+    pub fn signatures(&self, bytes: &[u8]) -> Result<BTreeMap<Form, String>, SignatureError> {
+        let forms = Form::ALL.into_iter().filter(|form| *form == Form::Bare || self.has_bundles());
+        forms.map(|form| Ok((form, self.sign(bytes, form)?))).collect()
     }
 
     /// Signs these bytes.

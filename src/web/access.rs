@@ -3,6 +3,7 @@
 use crate::types::Secret;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use reqwest::{Proxy, Url};
 use rustls::client::WantsClientCert;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 pub struct Access(BTreeMap<String, Secret>);
 
 /// The keys that mean something.
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     "username",
     "password",
     "bearerToken",
@@ -26,6 +27,7 @@ const FILES: [&str; 8] = [
     "ca.crt",
     ".dockerconfigjson",
     "config.json",
+    "proxy",
 ];
 
 /// Credentials that cannot be used. No value is shown.
@@ -52,11 +54,26 @@ impl Access {
         Self(values.into_iter().map(|(key, value)| (key, Secret::new(value))).collect())
     }
 
-    /// The authorities alone, for a server that the credentials are not for.
+    /// The authorities and the proxy alone, for a server that the credentials are not for.
     #[must_use]
     pub fn authorities(&self) -> Self {
-        let ca = self.0.get_key_value("ca.crt");
-        Self(ca.map(|(key, value)| (key.clone(), value.clone())).into_iter().collect())
+        let kept = ["ca.crt", "proxy"].into_iter().filter_map(|key| self.0.get_key_value(key));
+        Self(kept.map(|(key, value)| (key.clone(), value.clone())).collect())
+    }
+
+    /// The proxy for every request, if one is named: `http://HOST:PORT`, perhaps with `USER:PASSWORD@` before it.
+    ///
+    /// # Errors
+    /// When it is no address of a proxy.
+    pub fn proxy(&self) -> Result<Option<Proxy>, AccessError> {
+        let Some(text) = self.line("proxy") else { return Ok(None) };
+        let url = Url::parse(text)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.host_str().is_some());
+        let proxy = url.and_then(|url| Proxy::all(url).ok());
+        proxy
+            .map(Some)
+            .ok_or_else(|| wrong("proxy is no address of a proxy; write http://HOST:PORT, or http://USER:PASSWORD@HOST:PORT"))
     }
 
     /// The value of a key as it is.
@@ -77,6 +94,7 @@ impl Access {
     /// When they cannot be used, or there is none.
     pub fn data(&self) -> Result<BTreeMap<String, String>, AccessError> {
         self.authorization()?;
+        self.proxy()?;
         if self.0.contains_key("ca.crt") {
             self.tls(true)?;
         }

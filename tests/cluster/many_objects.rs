@@ -33,7 +33,8 @@ async fn create(bed: &Bed, kind: &str, objects: Vec<Value>) -> Result<()> {
 
 /// Waits until all objects of the kind say something of themselves.
 async fn until_answered(bed: &Bed, kind: &str) -> Result<()> {
-    until(&format!("every {kind} to have a status"), PATIENCE, async || {
+    // Beside the whole suite it takes as long as that leaves it.
+    until(&format!("every {kind} to have a status"), 3 * PATIENCE, async || {
         let all = bed.list(VDO, kind, "").await?;
         let silent = all.iter().filter(|object| condition(object, "Ready").is_null()).count();
         Ok(Probe::when(silent == 0, format!("{silent} of {} have none", all.len())))

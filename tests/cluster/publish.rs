@@ -41,7 +41,7 @@ fn publish_version_that_the_api_server_refuses_is_not_published() -> Result<()> 
             .audit()
             .since(mark)
             .await?
-            .only(|entry| entry.user_agent.starts_with("vdoctl"));
+            .only(|entry| entry.uri.contains("fieldManager=vdoctl"));
         let tries = mine.clone().only(|entry| entry.tries());
         ensure!(tries.len() > 10, "the API server was asked to try everything: {mine}");
         let writes = mine.writes();

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use vdo::fetch::embedded;
 use vdo::matrix::Index;
 use vdo::publish::Release;
-use vdo::signature::Form;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -32,9 +31,7 @@ pub fn run(args: &Args) -> Result<()> {
     match sign::key()? {
         None => output::line("  NOT signed: VDO_SIGNING_KEY names no key")?,
         Some(key) => {
-            for form in Form::ALL.into_iter().filter(|form| *form == Form::Bare || key.has_bundles()) {
-                release.signatures.insert(form, key.sign(&release.index, form)?);
-            }
+            release.signatures = key.signatures(&release.index)?;
             output::line(&format!("  signed by {}", key.public()))?;
         }
     }

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-pub(super) use signing::{signed, signing_key};
+pub(super) use signing::{private_key, signed, signing_key};
 
 /// A matrix that is being replaced.
 pub(super) struct Place {

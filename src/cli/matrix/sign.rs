@@ -1,33 +1,20 @@
 //! `vdoctl matrix sign` and `verify`: who answers for an index.
 
 use super::super::args::{Sign, Verify};
-use super::super::doctor::password::secret;
 use super::super::output::document;
 use super::super::{Answer, CliError, Exit, save, style};
 use super::bytes;
+use super::place::private_key;
 use crate::fetch::{Access, KeyStore, MatrixSource, index_file};
-use crate::signature::{Form, PrivateKey};
 use crate::types::{Digest, shell_word};
 use serde_json::json;
 
 pub(super) fn sign(args: &Sign) -> Result<Answer, CliError> {
-    let (text, warning) = secret(&args.key_file, "the private key")?;
-    let refused = |error| CliError::of(Exit::Usage, &error);
-    let key = PrivateKey::parse(&text).map_err(refused)?;
+    let (key, warning) = private_key(&args.key_file)?;
     let signed = index_file(&args.file);
-    let content = bytes(&signed)?;
-    let mut answer = Answer::text(format!(
-        "{} {} is signed with the key {}\n",
-        style::good("✓"),
-        signed.display(),
-        key.public().fingerprint()
-    ));
-    for form in Form::ALL {
-        if form == Form::Bundle && !key.has_bundles() {
-            continue;
-        }
+    let signatures = key.signatures(&bytes(&signed)?);
+    for (form, text) in signatures.map_err(|error| CliError::of(Exit::Usage, &error))? {
         let path = form.file_of(&signed);
-        let text = key.sign(&content, form).map_err(refused)?;
         save::write(&path, text.as_bytes()).map_err(|error| {
             CliError::new(
                 Exit::Usage,
@@ -36,6 +23,12 @@ pub(super) fn sign(args: &Sign) -> Result<Answer, CliError> {
             )
         })?;
     }
+    let mut answer = Answer::text(format!(
+        "{} {} is signed with the key {}\n",
+        style::good("✓"),
+        signed.display(),
+        key.public().fingerprint()
+    ));
     if let Some(warning) = warning {
         answer = answer.say(warning);
     }

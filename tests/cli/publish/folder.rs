@@ -4,7 +4,6 @@ use super::super::vdoctl;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use vdo::chart::Source;
 
 /// A driver of two objects: a Deployment with this API version and selector, and a ConfigMap with more data.
@@ -97,23 +96,6 @@ impl Publisher {
     /// Every file of the matrix.
     pub fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         files(Path::new(&self.matrix()))
-    }
-
-    /// Whether openssl accepts the bare signature of the index.
-    pub fn openssl_accepts(&self) -> bool {
-        use base64::Engine as _;
-        let index = Path::new(&self.matrix()).join("index.yaml");
-        let text = fs::read_to_string(index.with_extension("yaml.sig")).expect("a signature");
-        let raw = base64::engine::general_purpose::STANDARD.decode(text.trim()).expect("base64");
-        fs::write(self.path("raw"), raw).expect("written");
-        let mut openssl = Command::new("openssl");
-        openssl
-            .args(["dgst", "-sha256", "-verify"])
-            .arg(self.path("key.pub"))
-            .arg("-signature")
-            .arg(self.path("raw"))
-            .arg(index);
-        openssl.output().expect("openssl runs").status.success()
     }
 
     /// CSI 3.7.4: 3.7.3 with other images and one more object.

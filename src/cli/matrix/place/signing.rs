@@ -3,31 +3,30 @@
 use super::super::super::doctor::password::secret;
 use super::super::super::{CliError, Exit};
 use crate::publish::Release;
-use crate::signature::{Form, PrivateKey, PublicKeys};
+use crate::signature::{PrivateKey, PublicKeys};
 use crate::types::shell_word;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The key in a file, with a warning where others can read it.
+/// The key in a file, if one is named, with a warning where others can read it.
 pub(in super::super) fn signing_key(file: Option<&Path>) -> Result<(Option<PrivateKey>, Option<String>), CliError> {
-    let Some(file) = file else {
+    let Some((key, warning)) = file.map(private_key).transpose()? else {
         return Ok((None, None));
     };
+    Ok((Some(key), warning))
+}
+
+/// The key in a file.
+pub(in super::super) fn private_key(file: &Path) -> Result<(PrivateKey, Option<String>), CliError> {
     let (text, warning) = secret(file, "the private key")?;
     let key = PrivateKey::parse(&text).map_err(|error| CliError::of(Exit::Usage, &error))?;
-    Ok((Some(key), warning))
+    Ok((key, warning))
 }
 
 /// An index with its signatures in every form that the key has.
 pub(in super::super) fn signed(index: Vec<u8>, charts: BTreeMap<String, Vec<u8>>, key: Option<&PrivateKey>) -> Result<Release, CliError> {
-    let mut signatures = BTreeMap::new();
-    for form in Form::ALL {
-        let Some(key) = key.filter(|key| form == Form::Bare || key.has_bundles()) else {
-            continue;
-        };
-        let text = key.sign(&index, form).map_err(|error| CliError::of(Exit::Usage, &error))?;
-        signatures.insert(form, text);
-    }
+    let signatures = key.map(|key| key.signatures(&index)).transpose();
+    let signatures = signatures.map_err(|error| CliError::of(Exit::Usage, &error))?.unwrap_or_default();
     Ok(Release { index, signatures, charts })
 }
 
