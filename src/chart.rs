@@ -37,7 +37,7 @@ pub mod values;
 
 pub use archive::{ArchiveError, open};
 pub use context::{Cluster, Connection, Context, ControlPlane};
-pub use document::{DocumentError, images, object_id};
+pub use document::{DocumentError, for_each_image, images, object_id};
 pub use image::{Unavailable, unavailable};
 pub use lint::lint;
 pub use metadata::{Configuration, Metadata};

@@ -26,6 +26,7 @@ mod explain;
 mod foreign;
 mod history;
 mod matrix;
+mod mirror;
 mod operator;
 mod output;
 mod plan;
@@ -137,6 +138,8 @@ async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
         Verb::Render(args) => within(global, render::run(args, global)).await,
         Verb::Rights(args) => within(global, rights::run(args, global)).await,
         Verb::Matrix(args) => within(global, matrix::run(args, global)).await,
+        // How long it takes depends on the images.
+        Verb::Mirror(args) => mirror::run(args, global, printer).await,
         Verb::Chart(args) => chart::run(args, global).await,
         // Its own deadlines are those of each vCenter; --timeout is the cluster's.
         Verb::Doctor(args) => doctor::run(args, global).await,

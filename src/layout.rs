@@ -1,33 +1,51 @@
-//! A folder with OCI images and artifacts: `oci-layout`, `index.json` and one file for each blob, named by its digest.
+//! A folder with OCI images and artifacts: `oci-layout`, `index.json` and one file for each blob, named by its digest; or a tar archive of it.
 //!
 //! # Guarantees
 //! A blob is in its place whole or not at all. Bytes are given out only when size and digest are those of their descriptor.
 
+mod archive;
 mod blob;
 mod error;
+mod reader;
+mod store;
+mod sweep;
 
 pub use blob::BlobWriter;
 pub use error::LayoutError;
+pub use reader::BlobFile;
+pub use sweep::Swept;
 
-use crate::oci::{Descriptor, Index, Manifest, media};
+use crate::oci::{Descriptor, Index, Kind, REF_NAME, children};
+use crate::types::Digest;
 use error::io;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use store::Store;
 
 /// What the file `oci-layout` holds.
 const MARK: &str = r#"{"imageLayoutVersion":"1.0.0"}"#;
 
+/// Where the blobs are.
+const BLOBS: &str = "blobs/sha256";
+
 /// The largest manifest, index or configuration that is read, as registries limit them: 4 MiB.
 const DOCUMENT_LIMIT: u64 = 4 << 20;
 
-/// An image layout in a folder.
+/// The largest `index.json`: a hundred thousand images.
+const INDEX_LIMIT: u64 = 32 << 20;
+
+/// An image layout.
 #[derive(Debug)]
 pub struct Layout {
-    root: PathBuf,
+    store: Store,
+}
+
+fn blob_name(digest: &Digest) -> String {
+    format!("{BLOBS}/{}", digest.hex())
 }
 
 impl Layout {
@@ -40,30 +58,54 @@ impl Layout {
         if mark.exists() {
             return Err(LayoutError::Exists { root: root.to_owned() });
         }
-        let blobs = root.join("blobs").join("sha256");
+        let blobs = root.join(BLOBS);
         fs::create_dir_all(&blobs).map_err(io(&blobs))?;
-        let layout = Self { root: root.to_owned() };
+        let layout = Self {
+            store: Store::Folder(root.to_owned()),
+        };
         layout.set_index(&Index::new(Vec::new()))?;
         // Last: what has the mark is a layout.
         fs::write(&mark, MARK).map_err(io(&mark))?;
         Ok(layout)
     }
 
-    /// Opens an existing layout.
+    /// Opens an existing layout: a folder, or a tar archive, which is only read.
     ///
     /// # Errors
-    /// When the folder holds none.
+    /// When there is none.
     pub fn open(root: &Path) -> Result<Self, LayoutError> {
-        let mark = root.join("oci-layout");
-        let text = fs::read(&mark).map_err(|source| LayoutError::None {
-            root: root.to_owned(),
-            source,
-        })?;
+        let store = match root.is_file() {
+            true => Store::tar(root)?,
+            false => Store::Folder(root.to_owned()),
+        };
+        let mut text = Vec::new();
+        let read = store.open("oci-layout").and_then(|file| {
+            let read = file.take(DOCUMENT_LIMIT).read_to_end(&mut text);
+            read.map_err(io(&store.name("oci-layout")))
+        });
+        match read {
+            Ok(_) => {}
+            Err(LayoutError::Io { source, .. }) => {
+                return Err(LayoutError::None {
+                    root: root.to_owned(),
+                    source,
+                });
+            }
+            Err(other) => return Err(other),
+        }
         let version: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
         if version.get("imageLayoutVersion").and_then(|version| version.as_str()) != Some("1.0.0") {
-            return Err(LayoutError::Version { path: mark });
+            return Err(LayoutError::Version {
+                path: store.name("oci-layout"),
+            });
         }
-        Ok(Self { root: root.to_owned() })
+        Ok(Self { store })
+    }
+
+    /// The folder or the archive.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.store.path()
     }
 
     /// Begins a blob that is too large to be held in memory.
@@ -71,7 +113,7 @@ impl Layout {
     /// # Errors
     /// When its file cannot be created.
     pub fn blob(&self) -> Result<BlobWriter, LayoutError> {
-        BlobWriter::new(&self.root)
+        BlobWriter::new(self.store.folder()?)
     }
 
     /// Stores a blob.
@@ -80,7 +122,7 @@ impl Layout {
     /// When it cannot be written.
     pub fn write(&self, media_type: &str, bytes: &[u8]) -> Result<Descriptor, LayoutError> {
         let mut blob = self.blob()?;
-        blob.write_all(bytes).map_err(io(&self.root))?;
+        blob.write_all(bytes).map_err(io(self.path()))?;
         blob.finish(media_type)
     }
 
@@ -96,18 +138,31 @@ impl Layout {
         self.write(media_type, &bytes)
     }
 
-    /// A blob, when it is the one described.
+    /// A blob, when it is the one described. For what fits into memory.
     ///
     /// # Errors
     /// When it is missing, or its size or digest differ.
     pub fn read(&self, descriptor: &Descriptor) -> Result<Vec<u8>, LayoutError> {
-        let path = self.path(descriptor);
-        let file = fs::File::open(&path).map_err(io(&path))?;
-        let mut bytes = Vec::new();
-        let limit = descriptor.size.saturating_add(1);
-        file.take(limit).read_to_end(&mut bytes).map_err(io(&path))?;
-        descriptor.check(&bytes)?;
+        let mut blob = self.open_blob(descriptor)?;
+        let (mut bytes, mut piece) = (Vec::new(), Vec::new());
+        while blob.next(&mut piece)? {
+            bytes.extend_from_slice(&piece);
+        }
         Ok(bytes)
+    }
+
+    /// A manifest or an index, as it is.
+    ///
+    /// # Errors
+    /// As [`Layout::read`], and when it is larger than any registry accepts.
+    pub fn document(&self, descriptor: &Descriptor) -> Result<Vec<u8>, LayoutError> {
+        if descriptor.size > DOCUMENT_LIMIT {
+            return Err(LayoutError::TooLarge {
+                what: format!("{} {}", descriptor.media_type, descriptor.digest),
+                limit: DOCUMENT_LIMIT,
+            });
+        }
+        self.read(descriptor)
     }
 
     /// A manifest, an index or a configuration.
@@ -115,14 +170,7 @@ impl Layout {
     /// # Errors
     /// As [`Layout::read`], and when it is not JSON of that type or larger than any registry accepts.
     pub fn read_json<T: DeserializeOwned>(&self, descriptor: &Descriptor) -> Result<T, LayoutError> {
-        let what = || format!("{} {}", descriptor.media_type, descriptor.digest);
-        if descriptor.size > DOCUMENT_LIMIT {
-            return Err(LayoutError::TooLarge {
-                what: what(),
-                limit: DOCUMENT_LIMIT,
-            });
-        }
-        serde_json::from_slice(&self.read(descriptor)?).map_err(|source| LayoutError::Json { what: what(), source })
+        serde_json::from_slice(&self.document(descriptor)?).map_err(json(descriptor))
     }
 
     /// What the layout holds.
@@ -130,12 +178,15 @@ impl Layout {
     /// # Errors
     /// When `index.json` cannot be read.
     pub fn index(&self) -> Result<Index, LayoutError> {
-        let path = self.root.join("index.json");
-        let bytes = fs::read(&path).map_err(io(&path))?;
-        serde_json::from_slice(&bytes).map_err(|source| LayoutError::Json {
-            what: path.display().to_string(),
-            source,
-        })
+        let path = self.store.name("index.json");
+        let mut bytes = Vec::new();
+        let file = self.store.open("index.json")?;
+        file.take(INDEX_LIMIT + 1).read_to_end(&mut bytes).map_err(io(&path))?;
+        let what = path.display().to_string();
+        if bytes.len() as u64 > INDEX_LIMIT {
+            return Err(LayoutError::TooLarge { what, limit: INDEX_LIMIT });
+        }
+        serde_json::from_slice(&bytes).map_err(|source| LayoutError::Json { what, source })
     }
 
     /// Says what the layout holds. The blobs have to be there already.
@@ -143,12 +194,12 @@ impl Layout {
     /// # Errors
     /// When it cannot be written.
     pub fn set_index(&self, index: &Index) -> Result<(), LayoutError> {
-        let path = self.root.join("index.json");
+        let root = self.store.folder()?;
         let bytes = serde_json::to_vec(index).map_err(|source| LayoutError::Json {
             what: "index.json".to_owned(),
             source,
         })?;
-        blob::replace(&self.root, &path, &bytes)
+        blob::replace(root, &root.join("index.json"), &bytes)
     }
 
     /// Reads everything that `index.json` leads to, each blob once. Returns their number.
@@ -156,34 +207,91 @@ impl Layout {
     /// # Errors
     /// With the first blob that is missing or changed.
     pub fn verify(&self) -> Result<usize, LayoutError> {
-        let mut open = self.index()?.manifests;
-        let mut seen = BTreeSet::new();
-        while let Some(descriptor) = open.pop() {
-            if !seen.insert(descriptor.digest.clone()) {
-                continue;
-            }
-            match descriptor.media_type.as_str() {
-                media::INDEX => open.extend(self.read_json::<Index>(&descriptor)?.manifests),
-                media::MANIFEST => {
-                    let manifest: Manifest = self.read_json(&descriptor)?;
-                    open.push(manifest.config);
-                    open.extend(manifest.layers);
-                }
-                _ => drop(self.read(&descriptor)?),
+        let mut sound = BTreeSet::new();
+        for root in self.index()?.manifests {
+            if let Some((_, fault)) = self.faults(&root, &mut sound).into_iter().next() {
+                return Err(fault);
             }
         }
-        Ok(seen.len())
+        Ok(sound.len())
     }
 
-    fn path(&self, descriptor: &Descriptor) -> PathBuf {
-        self.root.join("blobs").join("sha256").join(descriptor.digest.hex())
+    /// Everything below a manifest that is missing or changed, with what is wrong. Blobs that are `sound` are not read again; those that turn out
+    /// to be so are added to them.
+    pub fn faults(&self, root: &Descriptor, sound: &mut BTreeSet<Digest>) -> Vec<(Descriptor, LayoutError)> {
+        let (mut faults, mut seen) = (Vec::new(), BTreeSet::new());
+        let mut open = vec![root.clone()];
+        while let Some(descriptor) = open.pop() {
+            let is_blob = Kind::of(&descriptor.media_type) == Kind::Blob;
+            if !seen.insert(descriptor.digest.clone()) || (is_blob && sound.contains(&descriptor.digest)) {
+                continue;
+            }
+            match self.below(&descriptor) {
+                Ok(below) => {
+                    open.extend(below);
+                    sound.insert(descriptor.digest);
+                }
+                Err(error) => faults.push((descriptor, error)),
+            }
+        }
+        faults
     }
+
+    /// Bytes of these blobs together.
+    #[must_use]
+    pub fn bytes(&self, blobs: &BTreeSet<Digest>) -> u64 {
+        blobs.iter().filter_map(|digest| self.store.size(&blob_name(digest))).sum()
+    }
+
+    /// What belongs to a manifest: signatures, bills of materials. They are listed without a name.
+    ///
+    /// # Errors
+    /// When a manifest cannot be read.
+    pub fn referrers(&self, subject: &Digest) -> Result<Vec<Descriptor>, LayoutError> {
+        let mut found = self.index()?.manifests;
+        found.retain(|entry| !entry.annotations.contains_key(REF_NAME) && Kind::of(&entry.media_type) != Kind::Blob);
+        let mut referrers = Vec::new();
+        for entry in found {
+            if self.subject(&entry)?.as_ref() == Some(subject) {
+                referrers.push(entry);
+            }
+        }
+        Ok(referrers)
+    }
+
+    /// The manifest to which another one belongs.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn subject(&self, entry: &Descriptor) -> Result<Option<Digest>, LayoutError> {
+        let about: About = self.read_json(entry)?;
+        Ok(about.subject.map(|subject| subject.digest))
+    }
+
+    /// What a manifest or a list names, each of which is read as a whole before.
+    fn below(&self, descriptor: &Descriptor) -> Result<Vec<Descriptor>, LayoutError> {
+        match Kind::of(&descriptor.media_type) {
+            Kind::Blob => self.check(descriptor).map(|()| Vec::new()),
+            _ => children(&descriptor.media_type, &self.document(descriptor)?).map_err(json(descriptor)),
+        }
+    }
+}
+
+/// What a manifest says of itself to those who list it.
+#[derive(Deserialize)]
+struct About {
+    subject: Option<Descriptor>,
+}
+
+fn json(descriptor: &Descriptor) -> impl FnOnce(serde_json::Error) -> LayoutError {
+    let what = format!("{} {}", descriptor.media_type, descriptor.digest);
+    move |source| LayoutError::Json { what, source }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::oci::BlobError;
+    use crate::oci::{BlobError, Manifest, media};
 
     fn layout() -> (tempfile::TempDir, Layout, Descriptor) {
         let folder = tempfile::tempdir().expect("a folder");
@@ -208,8 +316,8 @@ mod tests {
 
     #[test]
     fn layout_changed_or_cut_or_missing_blob_is_rejected() {
-        let (_folder, layout, layer) = layout();
-        let path = layout.path(&layer);
+        let (folder, layout, layer) = layout();
+        let path = folder.path().join(blob_name(&layer.digest));
         let flipped = |error| matches!(error, LayoutError::Blob(BlobError::Digest { .. }));
         let sized = |error| matches!(error, LayoutError::Blob(BlobError::Size { .. }));
         fs::write(&path, b"b layer").expect("a file");

@@ -35,6 +35,7 @@ pub mod install;
 pub mod layout;
 pub mod manifest;
 pub mod matrix;
+pub mod mirror;
 pub mod oci;
 pub mod plan;
 pub mod publish;
@@ -47,6 +48,8 @@ pub mod registry;
 pub mod runtime;
 pub mod signature;
 pub mod status;
+#[cfg(feature = "io")]
+pub mod transfer;
 pub mod types;
 #[cfg(feature = "io")]
 pub mod vcenter;

@@ -4,11 +4,13 @@
 mod config;
 mod descriptor;
 mod manifest;
+mod tree;
 pub mod media;
 
 pub use config::{ContainerConfig, History, ImageConfig, RootFs};
 pub use descriptor::{BlobError, Descriptor, ParsePlatformError, Platform};
 pub use manifest::{Index, Manifest};
+pub use tree::{Kind, children, is_foreign};
 
 use std::collections::BTreeMap;
 

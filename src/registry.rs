@@ -24,7 +24,7 @@ pub use error::{Fault, RegistryError};
 pub use files::{Artifact, File, layers, pull_files, push_files};
 pub use helper::ask as ask_helper;
 pub use keychain::{Keychain, Login};
-pub use matrix::{pull_matrix, push_matrix};
+pub use matrix::{matrix_artifact, pull_matrix, push_matrix};
 pub use pull::{BlobReader, Fetched, Seen};
 pub use reference::{ParseReferenceError, Reference};
 pub use upload::Upload;

@@ -36,6 +36,8 @@ pub fn object_id(object: &Value) -> Result<ObjectId, DocumentError> {
     Ok(ObjectId::new(group, kind, text("/metadata/namespace").unwrap_or_default(), name))
 }
 
+const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
+
 /// Every container image the objects name, sorted, each once.
 #[must_use]
 pub fn images(objects: &[Value]) -> Vec<String> {
@@ -44,10 +46,33 @@ pub fn images(objects: &[Value]) -> Vec<String> {
     found.into_iter().collect()
 }
 
+/// Changes container images of the objects in place.
+pub fn for_each_image(objects: &mut [Value], change: &mut impl FnMut(&mut String)) {
+    objects.iter_mut().for_each(|object| each(object, change));
+}
+
+fn each(value: &mut Value, change: &mut impl FnMut(&mut String)) {
+    match value {
+        Value::Object(fields) => {
+            for key in CONTAINERS {
+                let containers = fields.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten();
+                for image in containers.filter_map(|container| container.get_mut("image")) {
+                    if let Value::String(image) = image {
+                        change(image);
+                    }
+                }
+            }
+            fields.values_mut().for_each(|value| each(value, change));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|value| each(value, change)),
+        _ => {}
+    }
+}
+
 fn collect(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
-            for key in ["containers", "initContainers", "ephemeralContainers"] {
+            for key in CONTAINERS {
                 let containers = fields.get(key).and_then(Value::as_array).into_iter().flatten();
                 found.extend(containers.filter_map(|c| c.get("image")?.as_str()).map(str::to_owned));
             }

@@ -7,6 +7,7 @@ mod doctor;
 mod explain;
 mod history;
 mod matrix;
+mod mirror;
 mod parse;
 mod publish;
 mod registry;
@@ -30,6 +31,7 @@ pub use history::{History, Rollback, Upgrade, UpgradeVerb};
 pub use matrix::{
     Explain, Lint, List, Matrix, MatrixFile, MatrixLoad, MatrixSourceArgs, MatrixVerb, Platform, Resolve, Show, Sign, Verify, WhyNot,
 };
+pub use mirror::{Mirror, MirrorCopy, MirrorPrune, MirrorPull, MirrorPush, MirrorVerb, MirrorVerify, Registries, Selecting, Taking};
 pub use parse::{Ask, Setting, Vcenter};
 pub use publish::{Init, Mark, MatrixDiff, Publish, Publishing};
 pub use registry::RegistryArgs;
@@ -199,6 +201,9 @@ pub enum Verb {
     /// Asks the compatibility matrix
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Matrix(Matrix),
+    /// Copies a part of the matrix with all its images, for sites without internet
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Mirror(Mirror),
     /// Looks into charts; needs no cluster
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Chart(Chart),

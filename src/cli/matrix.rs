@@ -17,7 +17,7 @@ mod sign;
 mod source;
 mod what_if;
 
-use super::args::{Format, Global, List, Matrix as Args, MatrixFile, MatrixVerb};
+use super::args::{Format, Global, List, Matrix as Args, MatrixFile, MatrixVerb, Platform};
 use super::context::{Context, now};
 use super::error::unknown;
 use super::output::document;
@@ -27,6 +27,7 @@ use crate::fetch::{Edition, FetchError, Library, LibraryError, MatrixSource, Rec
 use crate::matrix::{Confidence, Driver, Entry, Index, State, Support};
 use crate::reconcile::{ReconcileError, supply};
 use crate::types::{Digest, VersionRange, shell_word};
+use query::{Question, question};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -85,6 +86,12 @@ pub(super) async fn library(named: &MatrixFile, global: &Global) -> Result<(Libr
         _ => CliError::from(ReconcileError::from(error)),
     })?;
     Ok((library, edition))
+}
+
+/// What a cluster asks of a matrix.
+pub(super) async fn question_of(named: &MatrixFile, global: &Global) -> Result<Question, CliError> {
+    let loaded = Loaded::read(named, global).await?;
+    question(&Platform::default(), global, &loaded).await
 }
 
 /// Asks the source once, as often as a command does.

@@ -9,19 +9,28 @@ use crate::web::{Access, AccessError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The registry of this reference. A program that keeps logins is asked when a configuration names one.
+/// The registry of this reference.
 pub(super) async fn open(args: &RegistryArgs, reference: &Reference) -> Result<Registry, CliError> {
-    let authorities = args.ca_file.as_deref().map(text).transpose()?;
-    let login = match &args.username {
+    with(args, reference, login(args, reference).await?)
+}
+
+/// As whom the registry of this reference is asked. A program that keeps logins is asked when a configuration names one.
+pub(super) async fn login(args: &RegistryArgs, reference: &Reference) -> Result<Login, CliError> {
+    match &args.username {
         Some(user) => {
             let (password, _) = password(Some(Path::new("-")), user)?;
-            Login::Basic {
+            Ok(Login::Basic {
                 user: user.clone(),
                 password,
-            }
+            })
         }
-        None => kept(args, reference).await?.unwrap_or_default(),
-    };
+        None => Ok(kept(args, reference).await?.unwrap_or_default()),
+    }
+}
+
+/// The registry of this reference, with a login.
+pub(super) fn with(args: &RegistryArgs, reference: &Reference, login: Login) -> Result<Registry, CliError> {
+    let authorities = args.ca_file.as_deref().map(text).transpose()?;
     let options = Options {
         access: Access::new(authorities.map(|authorities| ("ca.crt".to_owned(), authorities))),
         own: true,

@@ -1,9 +1,10 @@
 //! An index and charts in ConfigMaps. Who has the cluster reads them and hands over what they hold; here it is understood.
 
-use super::directory::{INDEX_LIMIT, SMALL_LIMIT, stays_inside};
+use super::directory::{INDEX_LIMIT, LOCK_LIMIT, SMALL_LIMIT, stays_inside};
 use super::{FetchError, Look, Signed, embedded, verified};
 use crate::chart::archive::PACKED_LIMIT;
 use crate::matrix::{PartsError, Shelf};
+use crate::mirror;
 use crate::signature::Form;
 use crate::types::{ChartRef, Remedy};
 use std::borrow::Cow;
@@ -96,7 +97,11 @@ impl ConfigMaps {
         }
         Ok(Stock {
             place: self.clone(),
-            look: Look::at(Signed { index, signature }),
+            look: Look::at(Signed {
+                index,
+                signature,
+                lock: file(mirror::FILE, LOCK_LIMIT)?,
+            }),
             shelf,
         })
     }

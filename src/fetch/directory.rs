@@ -2,6 +2,7 @@
 
 use super::{FetchError, embedded, verified};
 use crate::chart::archive::PACKED_LIMIT;
+use crate::mirror;
 use crate::signature::Form;
 use crate::types::ChartRef;
 use std::fs::File;
@@ -10,6 +11,9 @@ use std::path::{Component, Path, PathBuf};
 
 /// Bytes of an index: 100,000 versions as JSON have 24 MiB.
 pub(super) const INDEX_LIMIT: usize = 32 << 20;
+
+/// Bytes of what a mirror has: ten thousand images have 3 MiB.
+pub(super) const LOCK_LIMIT: usize = 4 << 20;
 
 /// Bytes of a signature, or of all trusted keys.
 pub(super) const SMALL_LIMIT: usize = 64 << 10;
@@ -29,6 +33,12 @@ pub(super) fn signature(path: &Path) -> Result<Option<Vec<u8>>, FetchError> {
     let files = Form::ALL.map(|form| form.file_of(&index));
     let found = files.iter().find(|file| file.exists());
     found.map(|file| read(file, SMALL_LIMIT)).transpose()
+}
+
+/// What a mirror has of the index beside it.
+pub(super) fn lock(path: &Path) -> Result<Option<Vec<u8>>, FetchError> {
+    let file = folder(path).join(mirror::FILE);
+    file.exists().then(|| read(&file, LOCK_LIMIT)).transpose()
 }
 
 fn folder(path: &Path) -> &Path {

@@ -7,6 +7,7 @@ use super::{
 use crate::api::chain;
 use crate::chart::{self, Chart};
 use crate::matrix::{Index, IndexError, Kept};
+use crate::mirror::Lock;
 use crate::signature::{PublicKey, PublicKeys, SignatureError};
 use crate::types::{ChartRef, Digest};
 use std::collections::BTreeMap;
@@ -29,6 +30,8 @@ pub struct Edition {
     pub index: Arc<Index>,
     /// The fingerprint of the key that has signed it, where keys are trusted.
     pub signer: Option<Digest>,
+    /// What a mirror has of it, where it is one: the index is narrowed to that.
+    pub lock: Option<Arc<Lock>>,
     /// What keeps the index that is in the source now from being used, where this is the last good one before it.
     pub problem: Option<Problem>,
 }
@@ -277,6 +280,7 @@ impl Library {
             let signed = Signed {
                 index: kept?.index()?,
                 signature: kept?.signature.clone(),
+                lock: kept?.lock.clone(),
             };
             self.accept(&signed.into(), &Records::default(), None).ok()
         });
@@ -329,9 +333,14 @@ impl Library {
         let (source, keys) = (self.to_string(), self.keys()?);
         let signer = signer(keys.as_ref(), signed)?;
         let digest = Digest::of(&signed.index);
-        let index = match known.filter(|known| known.digest == digest) {
-            Some(known) => known.index.clone(),
-            None => Arc::new(parse(&signed.index)?),
+        let (index, lock) = match known.filter(|known| known.digest == digest && known.signed.lock == signed.lock) {
+            Some(known) => (known.index.clone(), known.lock.clone()),
+            None => {
+                let lock = signed.lock.as_deref().map(|lock| Lock::parse(lock, &digest)).transpose()?;
+                let index = parse(&signed.index)?;
+                let index = lock.as_ref().map(|lock| lock.narrow(&index)).unwrap_or(index);
+                (Arc::new(index), lock.map(Arc::new))
+            }
         };
         if !self.is_embedded() {
             let is_trusted = |key: &str| {
@@ -356,6 +365,7 @@ impl Library {
             digest,
             index,
             signer,
+            lock,
             problem: None,
         })
     }

@@ -4,6 +4,7 @@ use super::{FetchError, RolledBack, SettingsError};
 use crate::api::{Reason, chain};
 use crate::chart::ArchiveError;
 use crate::matrix::IndexError;
+use crate::mirror::LockError;
 use crate::signature::SignatureError;
 use crate::types::Remedy;
 use std::borrow::Cow;
@@ -36,6 +37,9 @@ pub enum LibraryError {
     /// The index is invalid.
     #[error(transparent)]
     Index(#[from] IndexError),
+    /// What a mirror has of it cannot be read, or belongs to another index.
+    #[error(transparent)]
+    Lock(#[from] LockError),
     /// The chart cannot be opened.
     #[error(transparent)]
     Chart(#[from] ArchiveError),
@@ -65,7 +69,7 @@ impl LibraryError {
     pub fn reason(&self) -> Reason {
         match self {
             Self::Fetch(error) => error.reason(),
-            Self::Index(_) | Self::Misnamed(_) => Reason::MatrixInvalid,
+            Self::Index(_) | Self::Lock(_) | Self::Misnamed(_) => Reason::MatrixInvalid,
             Self::Chart(_) => Reason::ChartUnavailable,
             Self::Signature(_) => Reason::MatrixNotTrusted,
             Self::RolledBack(_) => Reason::MatrixRolledBack,
@@ -79,6 +83,7 @@ impl Remedy for LibraryError {
         match self {
             Self::Fetch(error) => error.remedy(),
             Self::Index(error) => error.remedy(),
+            Self::Lock(error) => error.remedy(),
             Self::Chart(error) => error.remedy(),
             Self::Signature(error) => error.remedy(),
             Self::RolledBack(RolledBack { found, .. }) => Some(

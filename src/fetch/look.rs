@@ -9,6 +9,8 @@ pub struct Signed {
     pub index: Vec<u8>,
     /// Its signature, if there is one.
     pub signature: Option<Vec<u8>>,
+    /// What a mirror has of it, where it is one.
+    pub lock: Option<Vec<u8>>,
 }
 
 /// What a source has now, and what it says of the next look.

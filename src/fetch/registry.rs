@@ -1,9 +1,10 @@
 //! An index and charts in a registry: one artifact, whose files are as in a folder (effects).
 
-use super::directory::{INDEX_LIMIT, SMALL_LIMIT};
+use super::directory::{INDEX_LIMIT, LOCK_LIMIT, SMALL_LIMIT};
 use super::web::Web;
 use super::{Access, AccessError, FetchError, Look, Signed, Validators};
 use crate::chart::archive::PACKED_LIMIT;
+use crate::mirror;
 use crate::oci::{Descriptor, media};
 use crate::registry::{Fault, Fetched, Keychain, Login, Options, Reference, Registry, RegistryError, layers};
 use crate::signature::{Form, attached};
@@ -79,8 +80,12 @@ impl RegistrySource {
             Some(layer) => Some(read(layer, SMALL_LIMIT).await?),
             None => self.attached(&registry, &found).await?,
         };
+        let lock = match file(mirror::FILE) {
+            Some(layer) => Some(read(layer, LOCK_LIMIT).await?),
+            None => None,
+        };
         Ok(Look {
-            signed: Signed { index, signature }.into(),
+            signed: Signed { index, signature, lock }.into(),
             validators: Validators {
                 etag: Some(found.descriptor.digest.to_string()),
                 modified: None,

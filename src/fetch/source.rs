@@ -84,10 +84,12 @@ impl MatrixSource {
             Self::Embedded => Signed {
                 index: embedded::index().to_vec(),
                 signature: None,
+                lock: None,
             },
             Self::Local(path) => Signed {
                 index: directory::index(path)?,
                 signature: directory::signature(path)?,
+                lock: directory::lock(path)?,
             },
             Self::ConfigMaps(place) => return Err(FetchError::Index(Box::new(place.not_read()))),
             Self::Web(web) => {

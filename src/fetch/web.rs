@@ -84,6 +84,7 @@ impl Web {
             signed: Arc::new(Signed {
                 index,
                 signature: self.signature(&server).await?,
+                lock: None,
             }),
             validators,
             good_for,

@@ -36,6 +36,14 @@ pub static FILES: &[(&str, &str)] = &[
     ("network-policy.yaml", include_str!("../../deploy/network-policy.yaml")),
 ];
 
+/// The image of the operator that belongs to this build.
+#[must_use]
+pub fn released_image() -> String {
+    let deployment = objects(&Settings::default()).unwrap_or_default();
+    let mut images = deployment.iter().map(|object| object.text("/spec/template/spec/containers/0/image"));
+    images.find(|image| !image.is_empty()).unwrap_or_default().to_owned()
+}
+
 /// What an installation may have otherwise than deploy/ has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {

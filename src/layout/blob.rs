@@ -13,14 +13,14 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// A file beside the others of a layout, until it has its name. Dropped before, it is removed.
 #[derive(Debug)]
-struct Unnamed {
+pub(super) struct Unnamed {
     path: PathBuf,
-    file: File,
+    pub(super) file: File,
     named: bool,
 }
 
 impl Unnamed {
-    fn new(root: &Path) -> Result<Self, LayoutError> {
+    pub(super) fn new(root: &Path) -> Result<Self, LayoutError> {
         // Unique among processes and threads that write into the same layout.
         let name = format!(".{}-{}.part", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let path = root.join(name);
@@ -34,7 +34,7 @@ impl Unnamed {
         Ok(Self { path, file, named: false })
     }
 
-    fn name(mut self, place: &Path) -> Result<(), LayoutError> {
+    pub(super) fn name(mut self, place: &Path) -> Result<(), LayoutError> {
         self.file.sync_all().map_err(io_error(&self.path))?;
         fs::rename(&self.path, place).map_err(io_error(place))?;
         self.named = true;
@@ -71,7 +71,7 @@ impl BlobWriter {
     pub(super) fn new(root: &Path) -> Result<Self, LayoutError> {
         Ok(Self {
             unnamed: Unnamed::new(root)?,
-            blobs: root.join("blobs").join("sha256"),
+            blobs: root.join(super::BLOBS),
             hasher: Hasher::default(),
             size: 0,
         })
@@ -85,6 +85,14 @@ impl BlobWriter {
         let digest: Digest = self.hasher.finish();
         self.unnamed.name(&self.blobs.join(digest.hex()))?;
         Ok(Descriptor::new(media_type, digest, self.size))
+    }
+
+    /// Writes the next bytes.
+    ///
+    /// # Errors
+    /// When there is no room for them.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), LayoutError> {
+        self.write_all(bytes).map_err(io_error(&self.blobs))
     }
 }
 

@@ -53,6 +53,20 @@ pub enum LayoutError {
         /// In bytes.
         limit: u64,
     },
+    /// An archive cannot be used.
+    #[error("{} cannot be used: {problem}", path.display())]
+    Archive {
+        /// The archive.
+        path: PathBuf,
+        /// Why.
+        problem: String,
+    },
+    /// Another program writes into it.
+    #[error("another vdoctl writes into {} right now", root.display())]
+    Busy {
+        /// The folder.
+        root: PathBuf,
+    },
     /// A blob is not the one described.
     #[error(transparent)]
     Blob(#[from] BlobError),
@@ -63,8 +77,17 @@ impl Remedy for LayoutError {
         match self {
             Self::Exists { .. } => Some("Name an empty folder, or remove this one.".into()),
             Self::None { .. } | Self::Version { .. } => Some("Name a folder that holds oci-layout, index.json and blobs.".into()),
-            Self::Io { .. } => None,
-            Self::Json { .. } | Self::TooLarge { .. } => Some("Build or copy the layout again.".into()),
+            Self::Io { source, .. } => Some(match source.kind() {
+                std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                    "Free some space, and run the command again: what is complete stays.".into()
+                }
+                std::io::ErrorKind::ReadOnlyFilesystem | std::io::ErrorKind::PermissionDenied => {
+                    "Check that you may read and write there, or name another folder.".into()
+                }
+                _ => "Copy or pull what is missing again.".into(),
+            }),
+            Self::Json { .. } | Self::TooLarge { .. } | Self::Archive { .. } => Some("Build or copy the layout again.".into()),
+            Self::Busy { .. } => Some("Run the command again when the other one is through.".into()),
             Self::Blob(error) => error.remedy(),
         }
     }

@@ -149,6 +149,7 @@ pub(super) enum Exclusion {
     Downgrade,
     Unmet,
     NoPath,
+    NotMirrored,
 }
 
 /// Every version of a driver, newest first, with what excludes it.
@@ -176,6 +177,7 @@ pub(super) fn judge<'a>(
     });
     let exclusion = |entry: &Entry| match installed {
         _ if misfit(entry, query, &constraints).is_some() => Some(Exclusion::Misfit),
+        _ if !entry.is_here && installed != Some(&entry.version) => Some(Exclusion::NotMirrored),
         _ if entry.version.is_prerelease() && installed != Some(&entry.version) => Some(Exclusion::Prerelease),
         Some(installed) if stays && *installed > entry.version => Some(Exclusion::Downgrade),
         Some(installed) if *installed < entry.version && unmet(entry, &constraints).is_some() => Some(Exclusion::Unmet),
@@ -214,6 +216,7 @@ impl<'a> Verdicts<'a> {
         match exclusion {
             Exclusion::Misfit => misfit(entry, &self.query, &self.constraints),
             Exclusion::Prerelease => Some(Rejection::Prerelease),
+            Exclusion::NotMirrored => Some(Rejection::NotMirrored),
             Exclusion::Downgrade => Some(Rejection::Downgrade { installed: installed()? }),
             Exclusion::Unmet => unmet(entry, &self.constraints),
             Exclusion::NoPath => Some(Rejection::NoPath {

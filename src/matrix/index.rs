@@ -41,6 +41,18 @@ impl Index {
         self.generated.is_some_and(|generated| generated.duration_since(now) > day)
     }
 
+    /// The same index in a mirror that holds only some of its versions.
+    #[must_use]
+    pub fn mirrored(&self, is_here: impl Fn(&DriverName, &DriverVersion) -> bool) -> Self {
+        let mut index = self.clone();
+        for (name, driver) in &mut index.drivers {
+            for entry in &mut driver.versions {
+                entry.is_here = is_here(name, &entry.version);
+            }
+        }
+        index
+    }
+
     /// How far an index may change what is installed: one that is past its date changes nothing, because a newer one may say otherwise.
     #[must_use]
     pub fn policy(&self, asked: UpdatePolicy, now: jiff::Timestamp) -> UpdatePolicy {
@@ -140,6 +152,8 @@ pub struct Entry {
     pub chart: ChartRef,
     /// The container images of its chart with default values.
     pub images: Vec<Image>,
+    /// Whether chart and images are where this index is read: a mirror may hold a part of its versions.
+    pub is_here: bool,
     /// What many versions have in common, so they share it.
     pub facts: Arc<Facts>,
 }

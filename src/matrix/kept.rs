@@ -23,6 +23,8 @@ pub struct Kept {
     pub signer: Option<String>,
     /// The signature.
     pub signature: Option<Vec<u8>>,
+    /// What a mirror has of it, where it came from one.
+    pub lock: Option<Vec<u8>>,
     /// The index, compressed; `None` for one that is too large to be kept.
     packed: Option<Vec<u8>>,
     /// Packed charts, by their digest.
@@ -60,6 +62,8 @@ struct Stored {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signature: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    lock: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     index: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     charts: BTreeMap<String, String>,
@@ -70,12 +74,10 @@ impl Kept {
     #[must_use]
     pub fn of(
         (source, version, signer): (String, u64, Option<String>),
-        (index, signature): (&[u8], Option<&[u8]>),
+        (index, signature, lock): (&[u8], Option<&[u8]>, Option<&[u8]>),
         charts: BTreeMap<Digest, Vec<u8>>,
     ) -> Self {
-        let mut packer = GzEncoder::new(Vec::new(), Compression::best());
-        // Writing into memory does not fail.
-        let packed = packer.write_all(index).and_then(|()| packer.finish()).unwrap_or_default();
+        let packed = pack(index);
         let mut room = CHARTS;
         let fits = |(_, bytes): &(Digest, Vec<u8>)| {
             let fits = bytes.len() <= room;
@@ -88,6 +90,7 @@ impl Kept {
             digest: Digest::of(index),
             signer,
             signature: signature.map(<[u8]>::to_vec),
+            lock: lock.map(<[u8]>::to_vec),
             packed: Some(packed).filter(|packed| packed.len() <= PACKED),
             charts: charts.into_iter().filter(fits).collect(),
         }
@@ -96,8 +99,7 @@ impl Kept {
     /// The bytes of the index, if they are kept and are what was used.
     #[must_use]
     pub fn index(&self) -> Option<Vec<u8>> {
-        let mut index = Vec::new();
-        GzDecoder::new(self.packed.as_deref()?).take(INDEX).read_to_end(&mut index).ok()?;
+        let index = unpack(self.packed.as_deref()?)?;
         (Digest::of(&index) == self.digest).then_some(index)
     }
 
@@ -111,6 +113,7 @@ impl Kept {
             digest: self.digest.to_string(),
             signer: self.signer.clone(),
             signature: self.signature.as_ref().map(text),
+            lock: self.lock.as_ref().map(|lock| text(&pack(lock))),
             index: self.packed.as_ref().map(text),
             charts: self
                 .charts
@@ -136,10 +139,23 @@ impl Kept {
             digest: stored.digest.parse().ok()?,
             signer: stored.signer,
             signature: stored.signature.and_then(bytes),
+            lock: stored.lock.and_then(bytes).and_then(|lock| unpack(&lock)),
             packed: stored.index.and_then(bytes),
             charts: charts.filter(|(digest, bytes)| Digest::of(bytes) == *digest).collect(),
         })
     }
+}
+
+fn pack(bytes: &[u8]) -> Vec<u8> {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::best());
+    // Writing into memory does not fail.
+    packer.write_all(bytes).and_then(|()| packer.finish()).unwrap_or_default()
+}
+
+fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    GzDecoder::new(packed).take(INDEX).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 #[cfg(test)]
@@ -150,7 +166,7 @@ mod tests {
         let charts = charts.iter().map(|bytes| (Digest::of(bytes), bytes.clone())).collect();
         Kept::of(
             ("https://a.test/index.yaml".into(), 7, Some("sha256:0".into())),
-            (index, Some(b"signature")),
+            (index, Some(b"signature"), Some(b"lock")),
             charts,
         )
     }

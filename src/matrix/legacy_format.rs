@@ -123,6 +123,7 @@ fn entry(version: DriverVersion, raw: Version) -> Result<Entry, String> {
             digest: Digest::of(b""),
         },
         images: Vec::new(),
+        is_here: true,
         facts: Arc::new(Facts {
             kubernetes: support(&raw.k8s, "k8s")?,
             vsphere: support(&raw.vsphere, "vSphere")?,

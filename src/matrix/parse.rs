@@ -240,6 +240,7 @@ pub(super) fn entry(raw: RawEntry) -> Result<Entry, String> {
             digest,
         },
         images: raw.images,
+        is_here: true,
         facts: Arc::new(Facts {
             manifests: Vec::new(),
             kubernetes: support(raw.kubernetes, "kubernetes")?,

@@ -82,6 +82,9 @@ pub enum Rejection {
     /// There is no chart of it.
     #[error("has no chart, only manifests, which are never applied")]
     NoChart,
+    /// The mirror that the matrix is read from was pulled without it.
+    #[error("is not in the mirror")]
+    NotMirrored,
     /// No supported steps lead to it from what is installed.
     #[error("upgrades only from {from} and newer; {installed} is installed, and no version in between fits")]
     NoPath {
@@ -222,6 +225,7 @@ impl Rejection {
             | Self::OneVcenter { .. }
             | Self::FeatureVsphere { .. }
             | Self::NoPath { .. }
+            | Self::NotMirrored
             | Self::Unmet { .. }
             | Self::Vsphere { .. } => 0,
             Self::Kubernetes { supported, actual } => {

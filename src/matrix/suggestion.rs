@@ -75,7 +75,9 @@ impl Kind {
             Rejection::Feature { .. } | Rejection::FeatureVsphere { .. } | Rejection::OneVcenter { .. } => Some(Self::Asked),
             Rejection::Vsphere { .. } => Some(Self::Vcenter),
             Rejection::Requires { .. } | Rejection::RequiresVersion { .. } => Some(Self::Driver),
-            Rejection::Downgrade { .. } | Rejection::Unmet { .. } | Rejection::NoPath { .. } => Some(Self::Decision),
+            Rejection::Downgrade { .. } | Rejection::Unmet { .. } | Rejection::NoPath { .. } | Rejection::NotMirrored => {
+                Some(Self::Decision)
+            }
             Rejection::Kubernetes { .. } | Rejection::Withdrawn { .. } | Rejection::NoChart | Rejection::Prerelease | Rejection::Apart => {
                 None
             }
@@ -98,6 +100,7 @@ fn change(driver: &Driver, entry: &Entry, reason: &Rejection, constraints: &Cons
         Rejection::RequiresVersion { needs, .. } => format!("With {needs} {version} could be installed"),
         Rejection::Downgrade { .. } => format!("Pin {version} to go back to it"),
         Rejection::Unmet { what, .. } => format!("{version} can be installed when this is seen to: {what}"),
+        Rejection::NotMirrored => format!("{version} can be installed when the mirror has it: vdoctl mirror pull"),
         Rejection::NoPath { installed, from } => {
             let between = between(driver, installed, from, entry)?;
             format!("{version} can be reached through {between}, pinned with allowIncompatible")
@@ -133,6 +136,7 @@ impl Rejection {
             }
             Self::NoPath { from, .. } => Some(format!("installing {from} or a newer version first")),
             Self::Prerelease | Self::Downgrade { .. } => Some("a pin".to_owned()),
+            Self::NotMirrored => Some("a mirror that has it".to_owned()),
             Self::Withdrawn { .. } | Self::NoChart | Self::Apart | Self::Unmet { .. } => None,
         }
     }

@@ -1,7 +1,8 @@
 //! Manifests of images and artifacts, and lists of them.
 
-use super::{Annotations, Descriptor, media};
+use super::{Annotations, Descriptor, TITLE, media};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// An image (configuration and layers) or an artifact (blobs of any kind).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +51,37 @@ impl Manifest {
             subject: Some(subject),
             ..Self::image(Descriptor::of(media::EMPTY, b"{}"), vec![blob])
         }
+    }
+}
+
+impl Manifest {
+    /// Which kind of artifact it is. Before artifacts had a type of their own, that of the configuration was it.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        self.artifact_type.as_deref().unwrap_or(&self.config.media_type)
+    }
+
+    /// The files of an artifact by their paths: the layers that have a title.
+    ///
+    /// # Errors
+    /// In words, when one is outside of the folder, or is named twice.
+    pub fn files(&self) -> Result<Vec<(String, Descriptor)>, String> {
+        let mut paths = BTreeSet::new();
+        let mut all = Vec::new();
+        for layer in &self.layers {
+            let Some(path) = layer.annotations.get(TITLE).cloned() else {
+                continue;
+            };
+            let inside = !path.contains('\\') && path.split('/').all(|part| !matches!(part, "" | "." | ".."));
+            if !inside {
+                return Err(format!("the file {path:?}, which is outside of its folder"));
+            }
+            if !paths.insert(path.clone()) {
+                return Err(format!("two files {path:?}"));
+            }
+            all.push((path, layer.clone()));
+        }
+        Ok(all)
     }
 }
 

@@ -4,6 +4,10 @@
 pub const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 /// The manifest of an image or of an artifact.
 pub const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+/// A list of manifests, as Docker calls it.
+pub const DOCKER_LIST: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
+/// The manifest of an image, as Docker calls it.
+pub const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
 /// The configuration of an image.
 pub const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 /// A layer: a tar archive, compressed by gzip.

@@ -45,10 +45,12 @@ pub(super) async fn basis(
                 signed: Arc::new(Signed {
                     index: embedded::index().to_vec(),
                     signature: None,
+                    lock: None,
                 }),
                 digest: Digest::of(embedded::index()),
                 index: Arc::new(index),
                 signer: None,
+                lock: None,
                 problem: Some(Problem::from(&error)),
             },
             narrowed: true,

@@ -348,10 +348,12 @@ mod tests {
                 signed: Arc::new(crate::fetch::Signed {
                     index: Vec::new(),
                     signature: None,
+                    lock: None,
                 }),
                 digest: Digest::of(b""),
                 index: index.into(),
                 signer: None,
+                lock: None,
                 problem: problem.map(|reason| Problem {
                     reason,
                     message: "line 7".into(),

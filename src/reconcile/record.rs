@@ -22,7 +22,7 @@ pub(super) fn kept_matrix(library: &Library, chosen: &Chosen, inventory: &Invent
     let source = edition.source.clone();
     let signer = edition.signer.as_ref().map(ToString::to_string);
     let is_same = |kept: &&Arc<Kept>| {
-        let signed = (kept.signer == signer) && kept.signature == edition.signed.signature;
+        let signed = kept.signer == signer && kept.signature == edition.signed.signature && kept.lock == edition.signed.lock;
         signed && kept.source == source && kept.digest == edition.digest && kept.charts.keys().eq(charts.keys())
     };
     if let Some(kept) = inventory.matrix.as_ref().filter(is_same) {
@@ -30,7 +30,7 @@ pub(super) fn kept_matrix(library: &Library, chosen: &Chosen, inventory: &Invent
     }
     let signed = &edition.signed;
     let identity = (source, edition.index.version, signer);
-    Some(Kept::of(identity, (&signed.index, signed.signature.as_deref()), charts).into())
+    Some(Kept::of(identity, (&signed.index, signed.signature.as_deref(), signed.lock.as_deref()), charts).into())
 }
 
 /// Of the drivers whose wanted objects are known: those with a chart, and those that are brought back.

@@ -102,6 +102,12 @@ impl RegistryError {
         matches!(&*self.fault, Fault::Blob(_) | Fault::NotRegistry(_) | Fault::Kind { .. })
     }
 
+    /// Whether it is worth to ask again: the registry is busy, or the connection broke off.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        may_pass(&self.fault)
+    }
+
     /// How long the registry asks to be left alone.
     #[must_use]
     pub fn wait(&self) -> Option<Duration> {
@@ -151,6 +157,18 @@ impl Remedy for RegistryError {
             Fault::Moved { .. } => "Read what is there now, and publish again on top of it.",
             Fault::Upload { .. } => "Try again.",
         }))
+    }
+}
+
+/// Whether it is worth to ask again.
+pub(super) fn may_pass(fault: &Fault) -> bool {
+    match fault {
+        Fault::Web(error) | Fault::Token { source: error, .. } => match error {
+            WebError::Status { code, .. } => code.is_server_error() || *code == StatusCode::TOO_MANY_REQUESTS,
+            WebError::Asked(_) | WebError::TooSlow { .. } => true,
+            _ => false,
+        },
+        _ => false,
     }
 }
 

@@ -3,7 +3,6 @@
 use super::{Fault, Fetched, Reference, Registry, RegistryError};
 use crate::oci::{Descriptor, Manifest, TITLE, media};
 use crate::types::Digest;
-use std::collections::BTreeSet;
 
 /// A file of an artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +24,25 @@ pub struct Artifact {
     pub files: Vec<File>,
 }
 
+impl Artifact {
+    /// The manifest of these files. The empty configuration that it names has to be stored with them.
+    #[must_use]
+    pub fn manifest(&self) -> Manifest {
+        let layer = |file: &File| {
+            let mut layer = Descriptor::of(&file.media_type, &file.bytes);
+            layer.annotations.insert(TITLE.into(), file.path.clone());
+            layer
+        };
+        Manifest {
+            artifact_type: Some(self.artifact_type.clone()),
+            ..Manifest::image(
+                Descriptor::of(media::EMPTY, media::EMPTY_JSON),
+                self.files.iter().map(layer).collect(),
+            )
+        }
+    }
+}
+
 /// Publishes files under the tag of the reference; gives the manifest. The tag is written last, so a reader sees all files or the ones before.
 ///
 /// `before` is the manifest to which the tag led when the publisher began, and `None` where it led nowhere. It is compared right before
@@ -39,16 +57,7 @@ pub async fn push_files(
     artifact: &Artifact,
     before: Option<&Digest>,
 ) -> Result<Descriptor, RegistryError> {
-    let mut layers = Vec::new();
-    for file in &artifact.files {
-        let mut layer = Descriptor::of(&file.media_type, &file.bytes);
-        layer.annotations.insert(TITLE.into(), file.path.clone());
-        layers.push(layer);
-    }
-    let manifest = Manifest {
-        artifact_type: Some(artifact.artifact_type.clone()),
-        ..Manifest::image(Descriptor::of(media::EMPTY, media::EMPTY_JSON), layers)
-    };
+    let manifest = artifact.manifest();
     let moved = |found: Option<Digest>| {
         let fault = Fault::Moved {
             before: before.cloned(),
@@ -131,25 +140,8 @@ pub fn layers(from: &Reference, fetched: &Fetched, artifact_type: &'static str) 
         RegistryError::new(format!("{from} cannot be used"), fault)
     };
     let manifest = fetched.manifest()?;
-    // Before artifacts had a type of their own, that of the configuration was it.
-    let found = manifest.artifact_type.as_deref().unwrap_or(&manifest.config.media_type);
-    if found != artifact_type {
-        return Err(wrong(format!("of the type {found:?}")));
+    if manifest.kind() != artifact_type {
+        return Err(wrong(format!("of the type {:?}", manifest.kind())));
     }
-    let mut paths = BTreeSet::new();
-    let mut all = Vec::new();
-    for layer in manifest.layers {
-        let Some(path) = layer.annotations.get(TITLE).cloned() else {
-            continue;
-        };
-        let inside = !path.contains('\\') && path.split('/').all(|part| !matches!(part, "" | "." | ".."));
-        if !inside {
-            return Err(wrong(format!("one with the file {path:?}, which is outside of its folder")));
-        }
-        if !paths.insert(path.clone()) {
-            return Err(wrong(format!("one with two files {path:?}")));
-        }
-        all.push((path, layer));
-    }
-    Ok(all)
+    manifest.files().map_err(|problem| wrong(format!("one with {problem}")))
 }

@@ -21,16 +21,21 @@ pub async fn push_matrix(
     files: &BTreeMap<String, Vec<u8>>,
     before: Option<&Digest>,
 ) -> Result<Digest, RegistryError> {
+    Ok(push_files(registry, to, &matrix_artifact(files), before).await?.digest)
+}
+
+/// The files of a matrix as an artifact.
+#[must_use]
+pub fn matrix_artifact(files: &BTreeMap<String, Vec<u8>>) -> Artifact {
     let file = |(path, bytes): (&String, &Vec<u8>)| File {
         path: path.clone(),
         media_type: media_type(path).to_owned(),
         bytes: bytes.clone(),
     };
-    let artifact = Artifact {
+    Artifact {
         artifact_type: media::MATRIX.to_owned(),
         files: files.iter().map(file).collect(),
-    };
-    Ok(push_files(registry, to, &artifact, before).await?.digest)
+    }
 }
 
 /// The files of a published matrix by their paths, with the digest of the artifact; `None` where the reference leads nowhere.

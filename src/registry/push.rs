@@ -2,17 +2,28 @@
 
 use super::pull::DIGEST;
 use super::{Fault, Need, Reference, Registry, RegistryError};
-use crate::oci::{BlobError, Descriptor, Manifest};
+use crate::oci::{Annotations, BlobError, Descriptor, Manifest};
 use crate::types::Digest;
 use crate::web::{Clock, header};
 use hyper::body::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderName};
 use reqwest::{Method, StatusCode};
+use serde::Deserialize;
 
 /// What a registry that lists referrers answers to a manifest with a subject.
 const SUBJECT: HeaderName = HeaderName::from_static("oci-subject");
 /// Bytes that are sent at once.
 const PIECE: usize = 16 << 20;
+
+/// What a manifest says of itself to those who list it.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct About {
+    artifact_type: Option<String>,
+    subject: Option<Descriptor>,
+    config: Option<Descriptor>,
+    annotations: Annotations,
+}
 
 impl Registry {
     /// Writes a blob that is in memory, unless the repository has it.
@@ -38,14 +49,28 @@ impl Registry {
     /// # Errors
     /// When the registry does not take it.
     pub async fn put_manifest(&self, reference: &Reference, manifest: &Manifest) -> Result<Descriptor, RegistryError> {
-        let failed = |fault: Fault| RegistryError::new(format!("{reference} cannot be written"), fault);
-        let bytes = serde_json::to_vec(manifest).map_err(|error| failed(Fault::NotRegistry(error.to_string())))?;
-        let mut descriptor = Descriptor::of(&manifest.media_type, &bytes);
-        let lists = self.put_document(reference, &manifest.media_type, bytes).await?;
-        descriptor.artifact_type.clone_from(&manifest.artifact_type);
-        if let (Some(subject), false) = (&manifest.subject, lists) {
+        let failed = |error: serde_json::Error| {
+            let fault = Fault::NotRegistry(error.to_string());
+            RegistryError::new(format!("{reference} cannot be written"), fault)
+        };
+        let bytes = serde_json::to_vec(manifest).map_err(failed)?;
+        self.put_bytes(reference, &manifest.media_type, bytes).await
+    }
+
+    /// Writes a manifest or an index as it is, and lists it with what it is about where the registry does not.
+    ///
+    /// # Errors
+    /// When the registry does not take it.
+    pub async fn put_bytes(&self, reference: &Reference, media_type: &str, bytes: Vec<u8>) -> Result<Descriptor, RegistryError> {
+        let about: About = serde_json::from_slice(&bytes).unwrap_or_default();
+        let mut descriptor = Descriptor::of(media_type, &bytes);
+        let lists = self.put_document(reference, media_type, bytes).await?;
+        descriptor.artifact_type = about.artifact_type;
+        if let (Some(subject), false) = (about.subject, lists) {
             let mut listed = descriptor.clone();
-            listed.annotations.clone_from(&manifest.annotations);
+            // What has no type of its own is of that of its configuration.
+            listed.artifact_type = listed.artifact_type.or(about.config.map(|config| config.media_type));
+            listed.annotations = about.annotations;
             self.list_by_tag(reference, &subject.digest, listed).await?;
         }
         Ok(descriptor)

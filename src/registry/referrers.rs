@@ -36,6 +36,21 @@ impl Registry {
     /// # Errors
     /// When it cannot be had. That there is none is no error.
     pub async fn referrers(&self, subject: &Reference, digest: &Digest, artifact_type: &str) -> Result<Vec<Descriptor>, RegistryError> {
+        let mut all = self.list_referrers(subject, digest, Some(artifact_type)).await?;
+        // A registry may leave the choice to its clients.
+        all.retain(|entry| entry.artifact_type.as_deref() == Some(artifact_type));
+        Ok(all)
+    }
+
+    /// Everything that belongs to a manifest.
+    ///
+    /// # Errors
+    /// When it cannot be had. That there is nothing is no error.
+    pub async fn all_referrers(&self, subject: &Reference, digest: &Digest) -> Result<Vec<Descriptor>, RegistryError> {
+        self.list_referrers(subject, digest, None).await
+    }
+
+    async fn list_referrers(&self, subject: &Reference, digest: &Digest, kind: Option<&str>) -> Result<Vec<Descriptor>, RegistryError> {
         let repository = subject.repository.as_str();
         let failed = |fault| {
             RegistryError::new(
@@ -44,7 +59,9 @@ impl Registry {
             )
         };
         let url = self.url(repository, &format!("referrers/{digest}")).map(|mut url| {
-            url.query_pairs_mut().append_pair("artifactType", artifact_type);
+            if let Some(kind) = kind {
+                url.query_pairs_mut().append_pair("artifactType", kind);
+            }
             url
         });
         let listed: Result<Vec<List>, Fault> = match url {
@@ -62,9 +79,7 @@ impl Registry {
             }
             Err(fault) => return Err(failed(fault)),
         };
-        // A registry may leave the choice to its clients.
-        let all = lists.into_iter().flat_map(List::entries);
-        Ok(all.filter(|entry| entry.artifact_type.as_deref() == Some(artifact_type)).collect())
+        Ok(lists.into_iter().flat_map(List::entries).collect())
     }
 
     /// Lists a manifest under the tag of its subject, because the registry does not.

@@ -1,5 +1,6 @@
 //! Uploads that go on after a connection broke off.
 
+use super::error::may_pass;
 use super::{Fault, Need, Registry, RegistryError};
 use crate::types::Digest;
 use crate::web::{Clock, WebError, header};
@@ -87,7 +88,7 @@ impl Upload {
         let mut tries = 1;
         while self.sent < end {
             let Err(fault) = self.send(start, &bytes).await else { continue };
-            if tries == TRIES || !may_pass(&fault) {
+            if tries == TRIES || !goes_on(&fault) {
                 return Err(self.failed(fault));
             }
             tries += 1;
@@ -166,10 +167,7 @@ impl Upload {
 }
 
 /// Whether it is worth to go on: the connection broke off, or the registry counts otherwise than we do.
-fn may_pass(fault: &Fault) -> bool {
-    match fault {
-        Fault::Web(WebError::Status { code, .. }) => code.is_server_error() || *code == StatusCode::RANGE_NOT_SATISFIABLE,
-        Fault::Web(WebError::Asked(_) | WebError::TooSlow { .. }) => true,
-        _ => false,
-    }
+fn goes_on(fault: &Fault) -> bool {
+    let counts = |fault: &Fault| matches!(fault, Fault::Web(WebError::Status { code, .. }) if *code == StatusCode::RANGE_NOT_SATISFIABLE);
+    may_pass(fault) || counts(fault)
 }

@@ -130,6 +130,12 @@ impl DriverVersion {
         !self.0.pre.is_empty()
     }
 
+    /// Major, minor and patch, as ranges compare them.
+    #[must_use]
+    pub fn numbers(&self) -> [u64; 3] {
+        [self.0.major, self.0.minor, self.0.patch]
+    }
+
     /// Major and minor, for example `3.7`.
     #[must_use]
     pub fn minor(&self) -> String {
@@ -231,6 +237,17 @@ impl VersionRange {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         matches!((&self.min, &self.max), (Some(min), Some(max)) if max.compare(&min.parts).is_gt())
+    }
+
+    /// Whether a version can lie inside of both.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let between = |min: &Option<Bound>, max: &Option<Bound>| Self {
+            min: min.clone(),
+            max: max.clone(),
+        };
+        let ranges = [self.clone(), other.clone(), between(&self.min, &other.max), between(&other.min, &self.max)];
+        !ranges.iter().any(Self::is_empty)
     }
 
     /// The lower bound as written.

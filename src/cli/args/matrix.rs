@@ -145,7 +145,7 @@ impl MatrixFile {
 }
 
 /// What a choice is made for.
-#[derive(Debug, Clone, PartialEq, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct Platform {
     /// The Kubernetes version, for example 1.34
     #[arg(long, env = "VDO_KUBERNETES", value_name = "VERSION")]

@@ -135,7 +135,7 @@ fn days(text: &str) -> Result<i64, String> {
 }
 
 /// `1.33..1.35`, `7.0..` or `..8.0`.
-fn range(text: &str) -> Result<VersionRange, String> {
+pub(super) fn range(text: &str) -> Result<VersionRange, String> {
     let wrong = || format!("{text:?} is no range; write for example 1.33..1.35, or 7.0.. for 7.0 and newer");
     let (min, max) = text.split_once("..").ok_or_else(wrong)?;
     let some = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());

@@ -9,8 +9,10 @@ use crate::fetch::{Access, ConfigMaps, INDEX_FILE, MatrixSource, chart_file, emb
 use crate::install::VDOCTL;
 use crate::manifest::Object;
 use crate::matrix::{Index, Parts};
+use crate::mirror::{self, Lock};
 use crate::reconcile::{CONTENTS, PART};
 use crate::signature::Form;
+use crate::types::Digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -33,6 +35,14 @@ pub(in crate::cli) async fn files(path: &Path) -> Result<Files, CliError> {
         refused(told.what, told.remedy)
     })?;
     let mut files = Files::from([(INDEX_FILE.to_owned(), signed.index.clone())]);
+    let index = match &signed.lock {
+        None => index,
+        Some(bytes) => {
+            files.insert(mirror::FILE.to_owned(), bytes.clone());
+            let lock = Lock::parse(bytes, &Digest::of(&signed.index)).map_err(|error| CliError::of(Exit::Refused, &error))?;
+            lock.narrow(&index)
+        }
+    };
     for form in Form::ALL {
         let signature = form.file_of(&index_file(path));
         if signature.exists() {
@@ -45,7 +55,7 @@ pub(in crate::cli) async fn files(path: &Path) -> Result<Files, CliError> {
         .flat_map(|(name, driver)| driver.versions.iter().map(move |entry| (name, entry)))
     {
         // A file of the original operator names none.
-        if entry.chart.urls.is_empty() {
+        if entry.chart.urls.is_empty() || !entry.is_here {
             continue;
         }
         match chart_file(path, &entry.chart) {

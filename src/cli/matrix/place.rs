@@ -161,7 +161,14 @@ async fn in_registry(args: &Publishing, reference: &Reference) -> Result<(Target
         before,
         files,
     };
-    Ok((target, Signed { index, signature }))
+    Ok((
+        target,
+        Signed {
+            index,
+            signature,
+            lock: None,
+        },
+    ))
 }
 
 impl Published {

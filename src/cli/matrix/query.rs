@@ -13,7 +13,7 @@ use kube::ResourceExt;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything that is asked, whether it was typed or found.
-pub(super) struct Question {
+pub(in crate::cli) struct Question {
     pub kubernetes: KubernetesVersion,
     pub vcenters: Vec<(String, VcenterVersion)>,
     pub drivers: BTreeMap<DriverName, DriverRequest>,
@@ -37,7 +37,7 @@ impl Question {
     }
 
     /// The same for the resolver.
-    pub(super) fn query(&self) -> Query<'_> {
+    pub(in crate::cli) fn query(&self) -> Query<'_> {
         Query {
             kubernetes: &self.kubernetes,
             vcenters: &self.vcenters,

@@ -1,0 +1,110 @@
+//! What a cluster needs of a mirror, whether it finds it there, and how it is made to use it.
+
+use super::super::args::{Global, MatrixFile, MirrorVerify, RegistryArgs};
+use super::super::context::{Context, Deployed};
+use super::super::matrix::question_of;
+use super::super::{CliError, Exit, registry as login};
+use super::registries::Substitutes;
+use super::verify::{Fault, Report, missing};
+use super::Prefix;
+use crate::api::{API_VERSION, MANAGED_BY_LABEL};
+use crate::chart;
+use crate::install::{MATRIX, MATRIX_SOURCE, VDOCTL};
+use crate::manifest::Object;
+use crate::matrix::{self, Index, Query, UpdatePolicy};
+use crate::mirror::Versions;
+use crate::reconcile;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// What runs, what would be chosen, and what lies on the way there: now, and with the next minor of Kubernetes.
+pub(super) async fn versions(named: &MatrixFile, global: &Global, index: &Index) -> Result<Versions, CliError> {
+    let question = question_of(named, global).await?;
+    let mut versions = Versions::new();
+    let mut add = |driver: &crate::types::DriverName, version: &crate::types::DriverVersion| {
+        versions.entry(driver.clone()).or_default().insert(version.clone());
+    };
+    question.installed.iter().for_each(|(driver, version)| add(driver, version));
+    for policy in [UpdatePolicy::Compatible, UpdatePolicy::Latest] {
+        let query = Query {
+            policy,
+            ..question.query()
+        };
+        if let Ok(resolution) = matrix::resolve(index, &query) {
+            for (driver, pick) in &resolution.picks {
+                add(driver, &pick.version);
+                add(driver, &pick.target);
+                pick.path.iter().for_each(|step| add(driver, &step.version));
+            }
+        }
+        let next = matrix::next_minor(query.kubernetes);
+        for stage in matrix::outlook(index, &query, Some(&next), &[]).stages {
+            stage.runs.iter().for_each(|(driver, version)| add(driver, version));
+            for change in &stage.changes {
+                change.path.iter().for_each(|step| add(&change.driver, &step.version));
+            }
+        }
+    }
+    Ok(versions)
+}
+
+/// Looks up every image of the drivers that run and of those that are wanted, where their pods take it from.
+pub(super) async fn verify(args: &MirrorVerify, global: &Global) -> Result<Report, CliError> {
+    let context = Context::open(global).await?;
+    let deployed = context.deployed().await?;
+    if !matches!(deployed, Deployed::Config(_)) {
+        return Err(context.missing(&deployed));
+    }
+    let decided = context.decide().await?;
+    let mut images: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut add = |object: &Object, driver: &str| {
+        for image in chart::images(std::slice::from_ref(object.value())) {
+            let needed = images.entry(image).or_default();
+            if !needed.iter().any(|known| known == driver) {
+                needed.push(driver.to_owned());
+            }
+        }
+    };
+    decided.decision.desired.iter().for_each(|desired| add(&desired.object, &desired.driver));
+    decided.survey.live.values().for_each(|object| add(object, "what runs"));
+    let mut report = Report {
+        place: format!("cluster {}", context.name),
+        versions: decided.survey.installed.iter().map(|(driver, version)| format!("{driver} {version}")).collect(),
+        images: images.len(),
+        ..Report::default()
+    };
+    let registry_args: RegistryArgs = args.registry.clone();
+    for (image, needed) in images {
+        let at = Substitutes::default().source(&image)?;
+        let registry = login::open(&registry_args, &at).await?;
+        if let Err(problem) = missing(&registry, &at).await {
+            report.faults.push(Fault {
+                what: image,
+                problem,
+                versions: needed,
+            });
+        }
+    }
+    Ok(report)
+}
+
+/// Makes the cluster use a mirror: first its matrix, then its images.
+pub(super) async fn adopt(prefix: &Prefix, global: &Global) -> Result<String, CliError> {
+    let context = Context::open(global).await?;
+    let config = context.acting().await?;
+    let source = format!("oci://{}", prefix.matrix()?);
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": MATRIX, "namespace": global.namespace, "labels": {MANAGED_BY_LABEL: VDOCTL}},
+        "data": {MATRIX_SOURCE: source},
+    });
+    let map = Object::new(map).map_err(|error| CliError::of(Exit::Refused, &error))?;
+    let writer = context.world.writer.clone().named(VDOCTL);
+    writer.apply(&map, true).await?;
+    let change: Value = json!({"spec": {"images": {"registry": prefix.0}}});
+    writer.merge(API_VERSION, &reconcile::id(&config), &change, false).await?;
+    Ok(format!(
+        "cluster {}: ConfigMap {MATRIX} names {source}, and spec.images.registry is {}",
+        context.name, prefix.0
+    ))
+}

@@ -1,0 +1,61 @@
+//! `vdoctl mirror copy`: from where images are into a registry, without a bundle.
+
+use super::super::args::{Global, MatrixFile, MirrorCopy as Args, RegistryArgs};
+use super::super::progress::{Mark, Progress};
+use super::super::{Answer, CliError, Exit, registry as login};
+use super::bundle::all_of;
+use super::collect::Stock;
+use super::push::{Sent, deliver, news};
+use super::registries::Registries;
+use super::{Prefix, find, watched};
+use crate::mirror::places;
+use crate::registry::{pull_matrix, push_matrix};
+use crate::transfer::{Delivery, Meter};
+use crate::types::count;
+
+pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
+    let prefix = Prefix::parse(&args.to)?;
+    let matrix = MatrixFile {
+        matrix: Some(args.source.clone()),
+        matrix_keys: args.matrix_keys.clone(),
+        matrix_credentials: args.matrix_credentials.clone(),
+    };
+    let stock = Stock::read(&matrix, &args.select, &args.take, global).await?;
+    progress.step(Mark::Done, &format!("{}, {}: {}", stock.title(), stock.signer(), count(stock.versions.len(), "version")));
+    let registries = Registries::new(&args.registries);
+    let finding = find::all(&stock, &registries, &args.take.platform, None);
+    let ready = watched(progress, &Meter::default(), "looking the images up", finding).await?;
+    let mut lock = stock.lock();
+    lock.platforms = find::names(&args.take.platform);
+    lock.images = ready.iter().map(|ready| ready.image.clone()).collect();
+    let places = places(&lock).map_err(|error| CliError::of(Exit::Refused, &error))?;
+    let mut deliveries = Vec::new();
+    for ready in ready {
+        let path = places.iter().find(|(_, image)| image.digest == ready.image.digest && image.reference == ready.image.reference);
+        // The same image under two names is in one place once.
+        if let Some((path, _)) = path {
+            deliveries.push(Delivery {
+                found: ready.found,
+                to: prefix.at(path)?,
+            });
+        }
+    }
+    let at = prefix.matrix()?;
+    let args_of_target: RegistryArgs = args.registries.clone().into();
+    let registry = login::open(&args_of_target, &at).await?;
+    let all = deliveries.len() + 1;
+    let (deliveries, known) = news(&registry, deliveries).await?;
+    let bytes = all_of(deliveries.iter().flat_map(|delivery| delivery.found.trees())).values().sum();
+    deliver(&registry, &deliveries, None, progress).await?;
+    let before = pull_matrix(&registry, &at).await.map_err(|error| login::failed(&error))?;
+    let before = before.map(|(digest, _)| digest);
+    let pushed = push_matrix(&registry, &at, &stock.files(&lock)?, before.as_ref()).await;
+    pushed.map_err(|error| login::failed(&error))?;
+    let sent = Sent {
+        to: &args.to,
+        images: all,
+        known,
+        dry_run: false,
+    };
+    sent.answer(progress, bytes, Some(&lock))
+}

@@ -1,0 +1,146 @@
+//! `vdoctl mirror prune`: what a bundle does not need.
+
+use super::super::args::MirrorPrune as Args;
+use super::super::output::document;
+use super::super::{Answer, CliError, Exit, style};
+use super::bundle::{Bundle, Matrix, opened};
+use super::collect::{selection, wanted};
+use super::{size, unreadable};
+use crate::layout::Layout;
+use crate::mirror::{FILE, Lock, MATRIX, Versions};
+use crate::oci::{Descriptor, Index, Kind, Manifest, REF_NAME, children};
+use crate::registry::matrix_artifact;
+use crate::types::{Digest, count};
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
+    let bundle = Bundle::open(&args.bundle)?;
+    let layout = &bundle.layout;
+    let _turn = layout.lock().map_err(|error| unreadable(&error))?;
+    let matrix = bundle.matrix()?.ok_or_else(|| {
+        CliError::new(
+            Exit::Refused,
+            format!("{} holds no matrix, so it is not known what is needed", args.bundle.display()),
+            "Name a bundle as vdoctl mirror pull writes it.",
+        )
+    })?;
+    let names = match kept(args, &matrix)? {
+        Some(versions) => narrowed(&bundle, &matrix, versions, args.dry_run)?,
+        None => bundle.names.clone(),
+    };
+    let mut entries: Vec<Descriptor> = names.into_values().collect();
+    let mut keep = BTreeSet::new();
+    for entry in &entries {
+        reach(layout, entry, &mut keep).map_err(|error| unreadable(&error))?;
+    }
+    // What belongs to an image stays with it.
+    for entry in &bundle.unnamed {
+        let belongs = layout.subject(entry).map_err(|error| unreadable(&error))?.is_some_and(|subject| keep.contains(&subject));
+        if belongs {
+            reach(layout, entry, &mut keep).map_err(|error| unreadable(&error))?;
+            entries.push(entry.clone());
+        }
+    }
+    let swept = match args.dry_run {
+        true => layout.unneeded(&keep),
+        false => layout.set_index(&Index::new(entries)).and_then(|()| layout.sweep(&keep)),
+    };
+    let swept = swept.map_err(|error| unreadable(&error))?;
+    let done = if args.dry_run { "would be removed" } else { "removed" };
+    Answer::formatted(
+        args.output.or_table(),
+        || {
+            let removed = json!({"dryRun": args.dry_run, "removedBlobs": swept.blobs, "removedBytes": swept.bytes});
+            document("MirrorPrune", removed)
+        },
+        || format!("{} {done}: {}, {}\n", style::good("✓"), count(swept.blobs, "blob"), size(swept.bytes)),
+    )
+}
+
+/// The versions that stay, where not all do.
+fn kept(args: &Args, matrix: &Matrix) -> Result<Option<Versions>, CliError> {
+    if args.select == super::super::args::Selecting::default() {
+        return Ok(None);
+    }
+    let index = matrix.lock.narrow(&matrix.index);
+    let chosen = selection(&args.select, &index)?.choose(&index).map_err(|error| CliError::of(Exit::Usage, &error))?;
+    let mut versions = matrix.lock.versions.clone();
+    for (driver, versions) in &mut versions {
+        versions.retain(|version| chosen.get(driver).is_some_and(|chosen| chosen.contains(version)));
+    }
+    versions.retain(|_, versions| !versions.is_empty());
+    match versions.is_empty() {
+        true => Err(CliError::new(
+            Exit::Usage,
+            "none of the versions of the bundle is selected",
+            "Look at what it has: vdoctl mirror verify.",
+        )),
+        false => Ok(Some(versions)),
+    }
+}
+
+/// Writes the matrix of a bundle with fewer versions; gives what the bundle is going to name.
+fn narrowed(bundle: &Bundle, matrix: &Matrix, versions: Versions, dry_run: bool) -> Result<BTreeMap<String, Descriptor>, CliError> {
+    let needed = |versions: &Versions| {
+        let mut needed = BTreeSet::new();
+        for (driver, versions) in versions {
+            for version in versions {
+                let entry = matrix.index.drivers.get(driver).and_then(|driver| driver.entry(version));
+                let Some(package) = entry.and_then(|entry| matrix.package(&entry.chart)) else { continue };
+                let package = bundle.layout.read(package).map_err(|error| unreadable(&error))?;
+                let images = wanted(&opened(&package)?, version, driver, &matrix.index)?;
+                needed.extend(images.into_iter().map(|image| image.reference));
+            }
+        }
+        Ok::<_, CliError>(needed)
+    };
+    // What no version needs, such as the operator, was asked for by itself.
+    let (before, now) = (needed(&matrix.lock.versions)?, needed(&versions)?);
+    let stays = |reference: &str| now.contains(reference) || !before.contains(reference);
+    let mut lock: Lock = matrix.lock.clone();
+    lock.images.retain(|image| stays(&image.reference));
+    lock.versions = versions;
+    let charts = lock.versions.iter().flat_map(|(driver, versions)| versions.iter().map(move |version| (driver, version)));
+    let charts: BTreeSet<&Digest> = charts
+        .filter_map(|(driver, version)| Some(&matrix.index.drivers.get(driver)?.entry(version)?.chart.digest))
+        .collect();
+    let mut files = BTreeMap::new();
+    for (path, blob) in &matrix.files {
+        if !path.ends_with(".tgz") || charts.contains(&blob.digest) {
+            files.insert(path.clone(), bundle.layout.read(blob).map_err(|error| unreadable(&error))?);
+        }
+    }
+    let text = lock.text().map_err(|error| CliError::of(Exit::Refused, &error))?;
+    files.insert(FILE.to_owned(), text.into_bytes());
+    let removed: BTreeSet<&str> = matrix.lock.images.iter().map(|image| image.reference.as_str()).filter(|name| !stays(name)).collect();
+    let mut names = bundle.names.clone();
+    names.retain(|name, _| !removed.contains(name.as_str()) && !removed.iter().any(|removed| signs(name, removed)));
+    if !dry_run {
+        let artifact = matrix_artifact(&files);
+        let manifest: Manifest = artifact.manifest();
+        let written = artifact.files.iter().try_for_each(|file| bundle.layout.write(&file.media_type, &file.bytes).map(drop));
+        let written = written.and_then(|()| bundle.layout.write_json(&manifest.media_type, &manifest));
+        let mut written = written.map_err(|error| unreadable(&error))?;
+        written.annotations.insert(REF_NAME.to_owned(), MATRIX.to_owned());
+        names.insert(MATRIX.to_owned(), written);
+    }
+    Ok(names)
+}
+
+/// Whether a name is that of a signature of another one.
+fn signs(name: &str, image: &str) -> bool {
+    super::find::repository(name) == super::find::repository(image) && name.ends_with(".sig")
+}
+
+/// Everything below a manifest.
+fn reach(layout: &Layout, root: &Descriptor, keep: &mut BTreeSet<Digest>) -> Result<(), crate::layout::LayoutError> {
+    let mut open = vec![root.clone()];
+    while let Some(descriptor) = open.pop() {
+        if keep.insert(descriptor.digest.clone()) && Kind::of(&descriptor.media_type) != Kind::Blob {
+            let bytes = layout.document(&descriptor)?;
+            open.extend(children(&descriptor.media_type, &bytes).unwrap_or_default());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! One writer at a time, and the removal of what nothing leads to.
+
+use super::error::io;
+use super::{Layout, LayoutError};
+use crate::types::Digest;
+use std::collections::BTreeSet;
+use std::fs::{self, File, TryLockError};
+
+/// What was removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Swept {
+    /// How many blobs.
+    pub blobs: usize,
+    /// How many bytes they had.
+    pub bytes: u64,
+}
+
+impl Layout {
+    /// Keeps other writers out for as long as the file is open.
+    ///
+    /// # Errors
+    /// When another one is at work.
+    pub fn lock(&self) -> Result<File, LayoutError> {
+        let root = self.store.folder()?;
+        let open = File::open(root).map_err(io(root))?;
+        match open.try_lock() {
+            Ok(()) => Ok(open),
+            Err(TryLockError::WouldBlock) => Err(LayoutError::Busy { root: root.to_owned() }),
+            Err(TryLockError::Error(source)) => Err(io(root)(source)),
+        }
+    }
+
+    /// Removes what writers that were killed have left, and every blob that is not to be kept. The caller holds the lock.
+    ///
+    /// # Errors
+    /// When a file cannot be removed.
+    pub fn sweep(&self, keep: &BTreeSet<Digest>) -> Result<Swept, LayoutError> {
+        self.tidy()?;
+        let (root, swept) = (self.store.folder()?, self.unneeded(keep)?);
+        for name in self.others(keep)? {
+            let path = root.join(name);
+            fs::remove_file(&path).map_err(io(&path))?;
+        }
+        Ok(swept)
+    }
+
+    /// What [`Layout::sweep`] would remove.
+    ///
+    /// # Errors
+    /// When the blobs cannot be listed.
+    pub fn unneeded(&self, keep: &BTreeSet<Digest>) -> Result<Swept, LayoutError> {
+        let others = self.others(keep)?;
+        Ok(Swept {
+            blobs: others.len(),
+            bytes: others.iter().filter_map(|name| self.store.size(name)).sum(),
+        })
+    }
+
+    fn others(&self, keep: &BTreeSet<Digest>) -> Result<Vec<String>, LayoutError> {
+        let keep: BTreeSet<String> = keep.iter().map(Digest::hex).collect();
+        let mut blobs = self.store.blobs()?;
+        blobs.retain(|name| !keep.contains(name));
+        Ok(blobs.into_iter().map(|name| format!("{}/{name}", super::BLOBS)).collect())
+    }
+
+    /// Removes what writers that were killed have left. The caller holds the lock.
+    ///
+    /// # Errors
+    /// When a file cannot be removed.
+    pub fn tidy(&self) -> Result<(), LayoutError> {
+        let root = self.store.folder()?;
+        for entry in fs::read_dir(root).map_err(io(root))? {
+            let entry = entry.map_err(io(root))?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.starts_with('.') && name.ends_with(".part") {
+                fs::remove_file(entry.path()).map_err(io(&entry.path()))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,63 @@
+//! Images and artifacts on their way: from a registry into a layout, from a layout into a registry, and from one registry into another.
+//!
+//! ```text
+//!   Origin --tree--> Tree (documents, blobs) --fetch--> Layout
+//!                                            --send---> Registry: blobs, then manifests below, then the tag
+//! ```
+//!
+//! # Guarantees
+//! Bytes go on only when size and digest are those of their descriptor. A tag is written when everything below it is there. What is there
+//! already is not moved again. No blob is held in memory.
+
+mod error;
+mod fetch;
+mod find;
+mod origin;
+mod retry;
+mod send;
+mod tree;
+
+pub use error::TransferError;
+pub use fetch::fetch;
+pub use find::{Found, find, find_in};
+pub use origin::Origin;
+pub use retry::patiently;
+pub use send::{Delivery, send};
+pub use tree::{Tree, tree};
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How many blobs move at the same time: more do not fill a line better, and each needs memory.
+pub const AT_ONCE: usize = 4;
+
+/// Counts what has moved, for people who wait.
+#[derive(Debug, Default)]
+pub struct Meter {
+    blobs: AtomicU64,
+    bytes: AtomicU64,
+    total: AtomicU64,
+}
+
+impl Meter {
+    /// So many bytes more are to be moved.
+    pub fn expect(&self, bytes: u64) {
+        self.total.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// So many bytes have moved.
+    pub fn moved(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// A blob is complete.
+    pub fn complete(&self) {
+        self.blobs.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Blobs that are complete, bytes that have moved, and bytes that are to be moved.
+    #[must_use]
+    pub fn read(&self) -> (u64, u64, u64) {
+        let [blobs, bytes, total] = [&self.blobs, &self.bytes, &self.total].map(|count| count.load(Ordering::Relaxed));
+        (blobs, bytes, total.max(bytes))
+    }
+}

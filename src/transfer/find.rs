@@ -1,0 +1,94 @@
+use super::retry::patiently;
+use super::{Origin, TransferError, Tree, tree};
+use crate::layout::Layout;
+use crate::oci::{Descriptor, Platform};
+use crate::registry::{Reference, Registry};
+use crate::types::Digest;
+use std::sync::Arc;
+
+/// An image with everything that goes with it.
+#[derive(Debug)]
+pub struct Found {
+    /// Where it is.
+    pub origin: Origin,
+    /// What it is.
+    pub tree: Tree,
+    /// The digest of all platforms, where only a part of them was asked for.
+    pub whole: Option<Digest>,
+    /// Signatures and bills of materials, as registries list them.
+    pub referrers: Vec<Tree>,
+    /// Signatures that are found by a tag, as older versions of cosign write them.
+    pub tagged: Vec<(String, Tree)>,
+}
+
+/// Looks an image up in a registry. What belongs to it is found when all of its platforms are asked for: it is signed as a whole.
+///
+/// # Errors
+/// When it is not there, cannot be had, or is not there for the platforms.
+pub async fn find(registry: &Registry, at: &Reference, platforms: &[Platform]) -> Result<Found, TransferError> {
+    let name = at.to_string();
+    let fetched = patiently::<_, TransferError>(async || registry.manifest(at).await).await?;
+    let origin = Origin::Registry(registry.clone(), at.clone());
+    let top = fetched.descriptor.digest.clone();
+    let tree_of = async |descriptor: Descriptor, bytes: Vec<u8>, platforms: &[Platform]| tree(&origin, &name, (descriptor, bytes), platforms).await;
+    let main = tree_of(fetched.descriptor, fetched.bytes, platforms).await?;
+    let mut found = Found {
+        whole: (main.root.digest != top).then_some(top.clone()),
+        tree: main,
+        referrers: Vec::new(),
+        tagged: Vec::new(),
+        origin: origin.clone(),
+    };
+    if found.whole.is_none() {
+        for entry in origin.referrers(&top).await? {
+            let bytes = origin.document(&entry).await?;
+            found.referrers.push(tree_of(entry, bytes, &[]).await?);
+        }
+        let tag = format!("sha256-{}.sig", top.hex());
+        match patiently::<_, crate::registry::RegistryError>(async || registry.manifest(&at.at_tag(&tag)).await).await {
+            Ok(signature) => found.tagged.push((tag, tree_of(signature.descriptor, signature.bytes, &[]).await?)),
+            Err(error) if error.is_missing() => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(found)
+}
+
+/// Looks an image up in a layout, with what belongs to it.
+///
+/// # Errors
+/// When a manifest is missing or changed.
+pub async fn find_in(layout: &Arc<Layout>, name: &str, root: &Descriptor) -> Result<Found, TransferError> {
+    let origin = Origin::Layout(layout.clone());
+    let tree_of = async |descriptor: &Descriptor| {
+        let bytes = origin.document(descriptor).await?;
+        tree(&origin, name, (descriptor.clone(), bytes), &[]).await
+    };
+    let mut found = Found {
+        tree: tree_of(root).await?,
+        whole: None,
+        referrers: Vec::new(),
+        tagged: Vec::new(),
+        origin: origin.clone(),
+    };
+    for entry in origin.referrers(&root.digest).await? {
+        found.referrers.push(tree_of(&entry).await?);
+    }
+    Ok(found)
+}
+
+impl Found {
+    /// Everything that is to be moved.
+    pub fn trees(&self) -> impl Iterator<Item = &Tree> {
+        let tagged = self.tagged.iter().map(|(_, tree)| tree);
+        std::iter::once(&self.tree).chain(&self.referrers).chain(tagged)
+    }
+
+    /// Bytes of the whole image, each blob counted once.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        let blobs: std::collections::BTreeMap<_, _> = self.trees().flat_map(|tree| &tree.blobs).collect();
+        let documents = self.trees().flat_map(|tree| &tree.documents).map(|(descriptor, _)| descriptor.size);
+        blobs.values().map(|blob| blob.size).sum::<u64>() + documents.sum::<u64>()
+    }
+}
