@@ -19,5 +19,5 @@ mod selection;
 pub use images::{Wanted, references};
 pub use lock::{FILE, Image, Lock, LockError, Moved};
 pub use pins::{outside, pin};
-pub use place::{Collision, MATRIX, places, placed};
+pub use place::{Collision, MATRIX, placed, places};
 pub use selection::{DriverPattern, Selection, SelectionError, Versions};

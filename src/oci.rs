@@ -4,8 +4,8 @@
 mod config;
 mod descriptor;
 mod manifest;
-mod tree;
 pub mod media;
+mod tree;
 
 pub use config::{ContainerConfig, History, ImageConfig, RootFs};
 pub use descriptor::{BlobError, Descriptor, ParsePlatformError, Platform};

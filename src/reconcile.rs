@@ -35,6 +35,7 @@ mod evidence;
 mod foreign;
 mod gates;
 mod gather;
+mod images;
 mod keep;
 mod look_up;
 mod matrix_source;

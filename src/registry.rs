@@ -128,14 +128,16 @@ impl Registry {
             let mut sent = request
                 .try_clone()
                 .ok_or_else(|| WebError::Asked("it cannot be sent twice".into()))?;
+            let mut authorized = false;
             if own {
                 let authorization = self.0.session.authorization(&self.0.options.login, repository, need)?;
+                authorized = authorization.is_some();
                 sent.headers_mut().extend(authorization);
             }
             let clock = clock();
             let response = clock.within(self.0.http.execute(sent)).await?.map_err(WebError::from)?;
             let asks = response.status() == StatusCode::UNAUTHORIZED && response.url().origin() == self.0.base.origin();
-            if !asks || !may_log_in || !self.log_in(repository, need, &response).await? {
+            if !asks || !may_log_in || !self.log_in((repository, need), authorized, &response).await? {
                 return Ok((clock, response));
             }
             may_log_in = false;

@@ -36,6 +36,8 @@ pub enum ConditionType {
     SnapshotsSupported,
     /// Precondition of an upgrade of the CSI driver: no volume that several nodes share is attached.
     NoRwxAttachments,
+    /// Precondition of a mirror: every image of the drivers is pulled from it.
+    ImagesMirrored,
     /// Precondition: the compatibility matrix in use is current.
     MatrixFresh,
     /// The drivers are known to fit the next Kubernetes minor.
@@ -87,6 +89,7 @@ impl ConditionType {
         Self::TrustConsistent,
         Self::WebhookCertificateValid,
         Self::NoRwxAttachments,
+        Self::ImagesMirrored,
         Self::MatrixFresh,
     ];
 

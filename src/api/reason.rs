@@ -289,6 +289,8 @@ reasons! {
     RevisionUnusable,
     /// An option is set that the chosen version of its driver cannot use.
     OptionNotSupported,
+    /// An image is not pulled from the mirror.
+    ImagesOutsideMirror,
     /// The driver waits for an earlier one.
     WaitingForDriver,
 }

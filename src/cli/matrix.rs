@@ -27,8 +27,8 @@ use crate::fetch::{Edition, FetchError, Library, LibraryError, MatrixSource, Rec
 use crate::matrix::{Confidence, Driver, Entry, Index, State, Support};
 use crate::reconcile::{ReconcileError, supply};
 use crate::types::{Digest, VersionRange, shell_word};
-use query::{Question, question};
 use k8s_openapi::jiff::Timestamp;
+use query::{Question, question};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;

@@ -5,6 +5,7 @@
 //!                                                                      images -------copy-------------> registry
 //! ```
 
+mod adopt;
 mod bundle;
 mod cluster;
 mod collect;
@@ -47,7 +48,11 @@ fn progress(printer: &Printer, format: Option<Format>) -> Progress {
 /// Shows how far something is, until it is done.
 async fn watched<T>(progress: &mut Progress, meter: &Meter, what: &str, work: impl Future<Output = T>) -> T {
     // A pipe keeps every line.
-    let period = if io::stdout().is_terminal() { Duration::from_millis(500) } else { Duration::from_secs(10) };
+    let period = if io::stdout().is_terminal() {
+        Duration::from_millis(500)
+    } else {
+        Duration::from_secs(10)
+    };
     let mut work = pin!(work);
     let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
     loop {
@@ -67,7 +72,11 @@ fn size(bytes: u64) -> String {
     let mut value = bytes as f64;
     for unit in ["B", "KiB", "MiB"] {
         if value < 1024.0 {
-            return if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") };
+            return if unit == "B" {
+                format!("{bytes} B")
+            } else {
+                format!("{value:.1} {unit}")
+            };
         }
         value /= 1024.0;
     }
@@ -93,7 +102,13 @@ struct Prefix(String);
 
 impl Prefix {
     fn parse(text: &str) -> Result<Self, CliError> {
-        let wrong = || CliError::new(Exit::Usage, format!("{text} is no prefix of a registry"), "Write oci://HOST/PREFIX.");
+        let wrong = || {
+            CliError::new(
+                Exit::Usage,
+                format!("{text} is no prefix of a registry"),
+                "Write oci://HOST/PREFIX.",
+            )
+        };
         let rest = text.strip_prefix("oci://").ok_or_else(wrong)?.trim_end_matches('/');
         let prefix = Self(rest.to_owned());
         // What is a prefix is one of a reference.
@@ -118,7 +133,13 @@ mod tests {
 
     #[test]
     fn sizes_are_written_for_people() {
-        for (bytes, expected) in [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (5 << 20, "5.0 MiB"), (3 << 30, "3.0 GiB")] {
+        for (bytes, expected) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (5 << 20, "5.0 MiB"),
+            (3 << 30, "3.0 GiB"),
+        ] {
             assert_eq!(size(bytes), expected);
         }
     }

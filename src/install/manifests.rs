@@ -40,7 +40,9 @@ pub static FILES: &[(&str, &str)] = &[
 #[must_use]
 pub fn released_image() -> String {
     let deployment = objects(&Settings::default()).unwrap_or_default();
-    let mut images = deployment.iter().map(|object| object.text("/spec/template/spec/containers/0/image"));
+    let mut images = deployment
+        .iter()
+        .map(|object| object.text("/spec/template/spec/containers/0/image"));
     images.find(|image| !image.is_empty()).unwrap_or_default().to_owned()
 }
 

@@ -11,7 +11,10 @@ impl Layout {
     /// # Errors
     /// When it cannot be written.
     pub fn pack(&self, target: &Path) -> Result<(), LayoutError> {
-        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = target
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         let mut unnamed = blob::Unnamed::new(folder)?;
         let mut names = vec!["oci-layout".to_owned(), "index.json".to_owned()];
         let mut blobs = self.store.blobs()?;

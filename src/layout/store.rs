@@ -104,7 +104,10 @@ impl Store {
     /// How many bytes a file has, if it is there.
     pub(super) fn size(&self, file: &str) -> Option<u64> {
         match self {
-            Self::Folder(path) => fs::metadata(path.join(file)).ok().filter(fs::Metadata::is_file).map(|found| found.len()),
+            Self::Folder(path) => fs::metadata(path.join(file))
+                .ok()
+                .filter(fs::Metadata::is_file)
+                .map(|found| found.len()),
             Self::Tar { files, .. } => files.get(file).map(|(_, size)| *size),
         }
     }

@@ -235,7 +235,12 @@ fn choices<'a>(index: &'a Index, query: &Query<'a>, name: &'a DriverName, reques
             let nearest = driver.nearest(pin);
             return Err(fail(Cause::UnknownPin { pin: pin.clone(), nearest }));
         };
-        let excluded = |(_, exclusion): &(&Entry, Exclusion)| matches!(exclusion, Exclusion::NoPath | Exclusion::Unmet | Exclusion::Misfit | Exclusion::NotMirrored);
+        let excluded = |(_, exclusion): &(&Entry, Exclusion)| {
+            matches!(
+                exclusion,
+                Exclusion::NoPath | Exclusion::Unmet | Exclusion::Misfit | Exclusion::NotMirrored
+            )
+        };
         match verdicts
             .exclusion(pin)
             .filter(excluded)

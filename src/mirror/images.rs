@@ -96,8 +96,8 @@ mod tests {
             (
                 "Chart.yaml",
                 format!(
-                    "apiVersion: v2\nname: toy\nversion: 0.0.0\nannotations:\n  vdo.vmware.com/engine: minijinja\n  \
-                     vdo.vmware.com/engine-version: \"1\"\n  vdo.vmware.com/role: other\n  vdo.vmware.com/closed-registries: {closed}\n"
+                    "apiVersion: v2\nname: toy\nversion: 0.0.0\nappVersion: v0.0.0\nannotations:\n  vdo.vmware.com/engine: minijinja\n  \
+                     vdo.vmware.com/engine-version: \"1\"\n  vdo.vmware.com/role: other\n  vdo.vmware.com/configuration: none\n  vdo.vmware.com/closed-registries: {closed}\n"
                 ),
             ),
             (
@@ -107,8 +107,7 @@ mod tests {
             ("values.schema.json", r#"{"type": "object"}"#.into()),
             (
                 "templates/pod.yaml",
-                "apiVersion: v1\nkind: Pod\nmetadata: {name: toy, namespace: toy}\nspec:\n  containers:\n  - {name: a, image: \"{{ image(\"main\") \
-                 }}\"}\n  - {name: b, image: \"own.example/written:1\"}\n"
+                "apiVersion: v1\nkind: Pod\nmetadata: {name: toy, namespace: toy}\nspec:\n  containers:\n  - {name: a, image: {{ image(\"main\") }}}\n  - {name: b, image: \"own.example/written:1\"}\n"
                     .into(),
             ),
             ("releases/1.0.yaml", format!("versions:\n  1.0.0:\n    images:\n      {release}\n")),
@@ -120,9 +119,13 @@ mod tests {
 
     #[test]
     fn references_of_a_chart_are_those_of_every_value_and_those_that_its_release_lists() {
-        let republished = "main: {registry: old.example, repository: a/main, tag: v1, republished: {registry: new.example, repository: main, tag: v1}}";
+        let republished =
+            "main: {registry: old.example, repository: a/main, tag: v1, republished: {registry: new.example, repository: main, tag: v1}}";
         let found = references(&chart(republished, "old.example"), &["1.34".into()]).expect("it renders");
-        let found: Vec<_> = found.iter().map(|wanted| (wanted.reference.as_str(), wanted.source.as_str())).collect();
+        let found: Vec<_> = found
+            .iter()
+            .map(|wanted| (wanted.reference.as_str(), wanted.source.as_str()))
+            .collect();
         assert_eq!(
             found,
             [
@@ -140,6 +143,9 @@ mod tests {
         let release = format!("main: {{registry: r.example, repository: main, digest: '{digest}'}}");
         let found = references(&chart(&release, "none.example"), &[]).expect("it renders");
         let only = found.iter().find(|wanted| wanted.digest.is_some()).expect("one with a digest");
-        assert_eq!((only.reference.as_str(), found.len()), (format!("r.example/main@{digest}").as_str(), 2));
+        assert_eq!(
+            (only.reference.as_str(), found.len()),
+            (format!("r.example/main@{digest}").as_str(), 2)
+        );
     }
 }

@@ -179,10 +179,7 @@ mod tests {
 
     fn lock() -> Lock {
         let mut lock = Lock::of("embedded".into(), Digest::of(b"index"), Timestamp::UNIX_EPOCH);
-        lock.versions = BTreeMap::from([(
-            "vsphere-csi".into(),
-            BTreeSet::from(["3.7.3".parse().expect("a version")]),
-        )]);
+        lock.versions = BTreeMap::from([("vsphere-csi".into(), BTreeSet::from(["3.7.3".parse().expect("a version")]))]);
         lock.images.push(Image {
             reference: "registry.k8s.io/csi-vsphere/driver:v3.7.3".into(),
             digest: Digest::of(b"driver"),
@@ -195,7 +192,10 @@ mod tests {
     #[test]
     fn lock_written_then_read_is_equal() {
         let text = lock().text().expect("YAML");
-        assert!(text.starts_with("apiVersion: vdo.vmware.com/mirror/v1\nkind: MirrorLock\n"), "{text}");
+        assert!(
+            text.starts_with("apiVersion: vdo.vmware.com/mirror/v1\nkind: MirrorLock\n"),
+            "{text}"
+        );
         assert_eq!(Lock::parse(text.as_bytes(), &Digest::of(b"index")), Ok(lock()));
     }
 
@@ -223,7 +223,10 @@ mod tests {
         assert_eq!(now.moved_since(&before), []);
         now.images[0].digest = Digest::of(b"moved");
         let moved = now.moved_since(&before);
-        assert_eq!((moved.len(), &moved[0].before, &moved[0].now), (1, &Digest::of(b"driver"), &Digest::of(b"moved")));
+        assert_eq!(
+            (moved.len(), &moved[0].before, &moved[0].now),
+            (1, &Digest::of(b"driver"), &Digest::of(b"moved"))
+        );
         // Other platforms of the same image are no other image.
         now.images[0].whole = Some(Digest::of(b"driver"));
         assert_eq!(now.moved_since(&before), []);

@@ -4,7 +4,7 @@ use super::Lock;
 use super::place::placed;
 use crate::chart;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Gives every image of the objects the digest that it had when the mirror was pulled, so that a tag that moves changes nothing. `registry` is
 /// where the images are pulled from, when that is named. What has a digest already, and what is not in the mirror, stays as it is.
@@ -27,11 +27,11 @@ pub fn pin(objects: &mut [Value], lock: &Lock, registry: Option<&str>) {
 
 /// The images of the objects that are not pulled from below this registry and path.
 #[must_use]
-pub fn outside(objects: &[Value], registry: &str) -> Vec<String> {
+pub fn outside<'a>(objects: impl IntoIterator<Item = &'a Value>, registry: &str) -> Vec<String> {
     let below = format!("{}/", registry.trim_end_matches('/'));
-    let mut all = chart::images(objects);
-    all.retain(|image| !image.starts_with(&below));
-    all
+    let each = objects.into_iter().flat_map(|object| chart::images(std::slice::from_ref(object)));
+    let all: BTreeSet<String> = each.filter(|image| !image.starts_with(&below)).collect();
+    all.into_iter().collect()
 }
 
 #[cfg(test)]
@@ -60,7 +60,11 @@ mod tests {
             whole: None,
             from: None,
         });
-        let mut objects = pods(["r.example/vsphere/csi/driver:v1", "registry.k8s.io/csi/driver:v1", "r.example/vsphere/other:v1"]);
+        let mut objects = pods([
+            "r.example/vsphere/csi/driver:v1",
+            "registry.k8s.io/csi/driver:v1",
+            "r.example/vsphere/other:v1",
+        ]);
         pin(&mut objects, &lock, Some("r.example/vsphere"));
         let pinned = format!("r.example/vsphere/csi/driver:v1@{digest}");
         assert_eq!(

@@ -53,7 +53,6 @@ pub fn places(lock: &Lock) -> Result<BTreeMap<String, &Image>, Collision> {
     Ok(all)
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,7 +90,12 @@ mod tests {
         assert!(places(&lock(&[("a.example/x:1", b"1"), ("b.example/x:1", b"1"), ("b.example/x:2", b"2")])).is_ok());
         let error = places(&lock(&[("a.example/x:1", b"1"), ("b.example/x:1", b"2")])).expect_err("they collide");
         let text = error.to_string();
-        assert!(["a.example/x:1", "b.example/x:1", "nothing was written"].iter().all(|part| text.contains(part)), "{text}");
+        assert!(
+            ["a.example/x:1", "b.example/x:1", "nothing was written"]
+                .iter()
+                .all(|part| text.contains(part)),
+            "{text}"
+        );
         assert!(places(&lock(&[("a.example/vdo/matrix:stable", b"1")])).is_err());
     }
 }

@@ -154,8 +154,17 @@ impl Selection {
         if !self.all && !limits && self.exact.is_empty() {
             return Err(SelectionError::Unsaid);
         }
-        let entries = || index.drivers.iter().flat_map(|(name, driver)| driver.versions.iter().map(move |entry| (name, entry)));
-        if let Some(pattern) = self.drivers.iter().find(|pattern| !entries().any(|(name, entry)| pattern.matches(name, &entry.version))) {
+        let entries = || {
+            index
+                .drivers
+                .iter()
+                .flat_map(|(name, driver)| driver.versions.iter().map(move |entry| (name, entry)))
+        };
+        if let Some(pattern) = self
+            .drivers
+            .iter()
+            .find(|pattern| !entries().any(|(name, entry)| pattern.matches(name, &entry.version)))
+        {
             let known = match index.drivers.get(pattern.driver.as_str()) {
                 Some(driver) => driver.versions.iter().map(|entry| entry.version.to_string()).collect(),
                 None => index.drivers.keys().map(ToString::to_string).collect(),
@@ -203,18 +212,18 @@ drivers:
   vsphere-csi:
     role: storage
     versions:
-    - {version: 3.7.3, chart: CHART, kubernetes: {min: '1.33', max: '1.35'}, vsphere: {min: '8.0'}}
-    - {version: 3.7.0, chart: CHART, kubernetes: {min: '1.33', max: '1.35'}, vsphere: {min: '7.0'}, state: {kind: withdrawn, reason: bad}}
-    - {version: 3.6.0, chart: CHART, kubernetes: {min: '1.31', max: '1.33'}, vsphere: {min: '7.0'}}
+    - {version: 3.7.3, chart: CHART, kubernetes: {min: '1.33', max: '1.35', confidence: unverified}, vsphere: {min: '8.0', confidence: unverified}}
+    - {version: 3.7.0, chart: CHART, kubernetes: {min: '1.33', max: '1.35', confidence: unverified}, vsphere: {min: '7.0', confidence: unverified}, state: {kind: withdrawn, reason: bad}}
+    - {version: 3.6.0, chart: CHART, kubernetes: {min: '1.31', max: '1.33', confidence: unverified}, vsphere: {min: '7.0', confidence: unverified}}
   vsphere-cpi:
     role: cloud-provider
     versions:
-    - {version: 1.34.0, chart: CHART, kubernetes: {min: '1.34', max: '1.34'}, vsphere: {min: '7.0'}}
-    - {version: 1.32.0, chart: CHART, kubernetes: {min: '1.32', max: '1.32'}, vsphere: {min: '7.0'}}
+    - {version: 1.34.0, chart: CHART, kubernetes: {min: '1.34', max: '1.34', confidence: unverified}, vsphere: {min: '7.0', confidence: unverified}}
+    - {version: 1.32.0, chart: CHART, kubernetes: {min: '1.32', max: '1.32', confidence: unverified}, vsphere: {min: '7.0', confidence: unverified}}
 ";
 
     fn index() -> Index {
-        let chart = format!("{{urls: [a.tgz], sha256: {}}}", "0".repeat(64));
+        let chart = format!("{{urls: [a.tgz], sha256: '{}'}}", "0".repeat(64));
         Index::parse(INDEX.replace("CHART", &chart).as_bytes()).expect("an index")
     }
 
@@ -230,8 +239,18 @@ drivers:
     #[test]
     fn selection_takes_what_fits_everything_that_is_named() {
         let range = |min, max| VersionRange::new(min, max).expect("a range");
-        let patterns = |texts: &[&str]| texts.iter().map(|text| text.parse().expect("a pattern")).collect::<Vec<DriverPattern>>();
-        let vcenters = |texts: &[&str]| texts.iter().map(|text| text.parse().expect("a version")).collect::<Vec<VcenterVersion>>();
+        let patterns = |texts: &[&str]| {
+            texts
+                .iter()
+                .map(|text| text.parse().expect("a pattern"))
+                .collect::<Vec<DriverPattern>>()
+        };
+        let vcenters = |texts: &[&str]| {
+            texts
+                .iter()
+                .map(|text| text.parse().expect("a version"))
+                .collect::<Vec<VcenterVersion>>()
+        };
         for (selection, expected) in [
             (
                 Selection {

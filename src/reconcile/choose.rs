@@ -9,6 +9,7 @@ use crate::api::{MatrixStatus, UpdatePolicy, VsphereCloudConfig};
 use crate::facts::Connection;
 use crate::fetch::{Edition, settings};
 use crate::matrix::{self, Entry, Index, Query, Resolution};
+use crate::mirror::Lock;
 use crate::plan::Needs;
 use crate::status::Report;
 use crate::types::{DriverName, DriverVersion, VcenterVersion};
@@ -48,6 +49,8 @@ pub(super) struct Chosen {
     pub index: Option<Arc<Index>>,
     /// It with its bytes, where the cluster is to keep them: not those in the binary.
     pub edition: Option<Edition>,
+    /// What the mirror holds that it comes from, if it is one.
+    pub lock: Option<Arc<Lock>>,
 }
 
 impl Chosen {
@@ -153,12 +156,14 @@ pub(super) async fn choose(
             Ok(resolution) => {
                 let needs = matrix::apart(index, &query, &resolution);
                 let index = Some(basis.edition.index.clone());
+                let lock = basis.edition.lock.clone();
                 let edition = Some(basis.edition).filter(|_| !basis.narrowed && !world.library.is_embedded());
                 let chosen = Chosen {
                     resolution,
                     needs,
                     index,
                     edition,
+                    lock,
                 };
                 return Ok((chosen, report));
             }

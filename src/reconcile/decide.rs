@@ -13,7 +13,7 @@ use super::phase::{Collect, Phase};
 use super::record::{kept_matrix, record};
 use super::stopwatch::Stopwatch;
 use super::survey::{Survey, watches};
-use super::{Mode, Occasion, World, gather, preconditions, prerequisites, rights, rollback, select, served, snapshots, webhook};
+use super::{Mode, Occasion, World, gather, images, preconditions, prerequisites, rights, rollback, select, served, snapshots, webhook};
 use crate::api::{Approval, Class, ConflictRule, VsphereCloudConfig};
 use crate::drivers::{self, CLOUD_PROVIDER, STORAGE};
 use crate::manifest::{Object, is_owned, remember_configuration};
@@ -197,6 +197,7 @@ pub async fn decide(occasion: &Occasion<'_>, world: &World, survey: &Survey) -> 
     };
     let wanted = Wanted {
         webhook: webhook.as_ref(),
+        lock: chosen.lock.as_ref(),
         spec: &config.spec,
         asked: &asked,
         cluster: &survey.cluster,
@@ -221,6 +222,9 @@ pub async fn decide(occasion: &Occasion<'_>, world: &World, survey: &Survey) -> 
         }
     }
     let drawn = found.check(drawn(&wanted, &desired))?;
+    found
+        .preconditions
+        .push(images::mirrored(&config.spec, chosen.lock.as_deref(), &desired));
     found.stages.push(watch.lap("render"));
     failures.join(found.check(rights::permitted(world, &chosen.resolution, &desired).await)?);
     desired.retain(|d| !failures.names(&d.driver));

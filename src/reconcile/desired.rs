@@ -8,6 +8,7 @@ use crate::chart::{self, Chart};
 use crate::drivers::{self, Material, Setup};
 use crate::facts::{Cluster, Connection};
 use crate::manifest::{Object, Owner, stamp};
+use crate::mirror::{self, Lock};
 use crate::plan::{Desired, Drawn, wave};
 use crate::types::{Digest, DriverName, DriverVersion, Secret};
 use serde_json::Value;
@@ -34,6 +35,8 @@ pub struct Wanted<'a> {
     pub namespace: &'a str,
     /// The certificate of the CSI driver's webhook, where that is asked for.
     pub webhook: Option<&'a Material>,
+    /// What the mirror holds that the matrix comes from, if it is one.
+    pub lock: Option<&'a Arc<Lock>>,
 }
 
 /// The objects that were made last for each driver, with what they were made from: the same is not made again in every reconcile.
@@ -49,6 +52,9 @@ struct Ingredients {
     /// Objects that are in no chart.
     more: Vec<Object>,
     owner: Owner,
+    /// The digests of images, and the registry that they are pulled from.
+    lock: Option<Arc<Lock>>,
+    registry: Option<String>,
 }
 
 impl PartialEq for Ingredients {
@@ -56,13 +62,17 @@ impl PartialEq for Ingredients {
         Arc::ptr_eq(&self.chart, &other.chart)
             && (&self.values, &self.context) == (&other.values, &other.context)
             && (&self.more, &self.owner) == (&other.more, &other.owner)
+            && (&self.lock, &self.registry) == (&other.lock, &other.registry)
     }
 }
 
 impl Ingredients {
     /// The objects, in the order in which they are applied.
     fn make(&self) -> Result<Vec<Desired>, ReconcileError> {
-        let rendered = chart::render(&self.chart, &self.values, &self.context)?;
+        let mut rendered = chart::render(&self.chart, &self.values, &self.context)?;
+        if let Some(lock) = &self.lock {
+            mirror::pin(&mut rendered, lock, self.registry.as_deref());
+        }
         let mut objects = rendered.into_iter().map(Object::new).collect::<Result<Vec<_>, _>>()?;
         objects.extend(self.more.iter().cloned());
         stamp(&mut objects, &self.owner);
@@ -116,6 +126,8 @@ pub fn render(wanted: &Wanted<'_>, driver: &str, renders: &Renders) -> Result<Ve
         more: wanted.setup(&chart.metadata.version, namespace, &own).write(driver)?,
         values,
         owner: wanted.owner(driver, chart.metadata.version.to_string()),
+        lock: wanted.lock.cloned(),
+        registry: wanted.spec.images.as_ref().and_then(|images| images.registry.clone()),
     })
 }
 

@@ -30,7 +30,14 @@ pub(super) fn kept_matrix(library: &Library, chosen: &Chosen, inventory: &Invent
     }
     let signed = &edition.signed;
     let identity = (source, edition.index.version, signer);
-    Some(Kept::of(identity, (&signed.index, signed.signature.as_deref(), signed.lock.as_deref()), charts).into())
+    Some(
+        Kept::of(
+            identity,
+            (&signed.index, signed.signature.as_deref(), signed.lock.as_deref()),
+            charts,
+        )
+        .into(),
+    )
 }
 
 /// Of the drivers whose wanted objects are known: those with a chart, and those that are brought back.

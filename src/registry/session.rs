@@ -77,16 +77,15 @@ impl Session {
 }
 
 impl Registry {
-    /// Does what the registry asks its clients for; whether that changes anything.
-    pub(super) async fn log_in(&self, repository: &str, need: Need, asked: &Response) -> Result<bool, Fault> {
+    /// Does what the registry asks its clients for; whether a request is worth to be sent again that was `authorized` or not. Another request may
+    /// have been asked the same meanwhile.
+    pub(super) async fn log_in(&self, (repository, need): (&str, Need), authorized: bool, asked: &Response) -> Result<bool, Fault> {
         let headers = asked.headers().get_all(WWW_AUTHENTICATE);
         let login = &self.0.options.login;
         match Challenge::parse(headers.iter().filter_map(|value| value.to_str().ok())) {
             Some(Challenge::Basic) => {
-                let mut state = self.0.session.state();
-                let news = matches!(login, Login::Basic { .. }) && !state.basic;
-                state.basic = true;
-                Ok(news)
+                self.0.session.state().basic = true;
+                Ok(matches!(login, Login::Basic { .. }) && !authorized)
             }
             Some(Challenge::Bearer { realm, service }) if !matches!(login, Login::Token(_)) => {
                 let scope = scope(repository, need);

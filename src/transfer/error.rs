@@ -77,7 +77,9 @@ impl Remedy for TransferError {
             Self::Image { source, .. } => source.remedy(),
             Self::Platform { .. } => Some("Name platforms that it has with --platform, or none for all of them.".into()),
             Self::Foreign { .. } => Some("Leave out its platform: name those that you need, for example --platform linux/amd64.".into()),
-            Self::TooMany { .. } | Self::Kind { .. } | Self::Json { .. } => Some("Ask the publisher of the image; nothing of it is used.".into()),
+            Self::TooMany { .. } | Self::Kind { .. } | Self::Json { .. } => {
+                Some("Ask the publisher of the image; nothing of it is used.".into())
+            }
         }
     }
 }

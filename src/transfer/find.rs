@@ -30,7 +30,8 @@ pub async fn find(registry: &Registry, at: &Reference, platforms: &[Platform]) -
     let fetched = patiently::<_, TransferError>(async || registry.manifest(at).await).await?;
     let origin = Origin::Registry(registry.clone(), at.clone());
     let top = fetched.descriptor.digest.clone();
-    let tree_of = async |descriptor: Descriptor, bytes: Vec<u8>, platforms: &[Platform]| tree(&origin, &name, (descriptor, bytes), platforms).await;
+    let tree_of =
+        async |descriptor: Descriptor, bytes: Vec<u8>, platforms: &[Platform]| tree(&origin, &name, (descriptor, bytes), platforms).await;
     let main = tree_of(fetched.descriptor, fetched.bytes, platforms).await?;
     let mut found = Found {
         whole: (main.root.digest != top).then_some(top.clone()),

@@ -16,52 +16,42 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// # Errors
 /// The last error.
 pub async fn patiently<T, E: From<RegistryError>>(mut ask: impl AsyncFnMut() -> Result<T, RegistryError>) -> Result<T, E> {
-    let mut pause = PAUSE;
-    for _ in 1..TRIES {
-        match ask().await {
-            Err(error) if error.may_pass() && error.wait().is_none_or(|wait| wait <= LONGEST) => {
-                sleep(error.wait().unwrap_or(pause)).await;
-                pause *= 2;
-            }
-            answer => return answer.map_err(E::from),
+    let mut asked = 0;
+    loop {
+        let error = match ask().await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        asked += 1;
+        match pause(asked, error.may_pass(), error.wait()) {
+            Some(pause) => sleep(pause).await,
+            None => return Err(error.into()),
         }
     }
-    ask().await.map_err(E::from)
+}
+
+/// How long to wait before it is asked again, if it is, by what the registry asks for.
+fn pause(asked: u32, may_pass: bool, wait: Option<Duration>) -> Option<Duration> {
+    let again = may_pass && asked < TRIES && wait.is_none_or(|wait| wait <= LONGEST);
+    again.then(|| wait.unwrap_or(PAUSE * 2_u32.pow(asked - 1)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::Fault;
-    use crate::web::WebError;
-    use reqwest::StatusCode;
 
-    fn refused(code: u16, wait: Option<Duration>) -> RegistryError {
-        let fault = Fault::Web(WebError::Status {
-            code: StatusCode::from_u16(code).expect("a code"),
-            told: String::new(),
-            wait,
-        });
-        RegistryError::new("it".into(), fault)
-    }
-
-    async fn asked(code: u16, wait: Option<Duration>) -> (u32, Duration) {
-        let (mut times, before) = (0, tokio::time::Instant::now());
-        let answer: Result<(), RegistryError> = patiently(async || {
-            times += 1;
-            Err(refused(code, wait))
-        })
-        .await;
-        assert!(answer.is_err());
-        (times, before.elapsed())
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn busy_registry_is_asked_again_when_it_says_and_one_that_refuses_is_not() {
+    #[test]
+    fn pause_follows_the_registry_and_grows_and_ends() {
         let second = Duration::from_secs(1);
-        assert_eq!(asked(429, Some(second)).await, (4, second * 3));
-        assert_eq!(asked(503, None).await, (4, PAUSE * 7));
-        assert_eq!(asked(429, Some(LONGEST * 2)).await.0, 1);
-        assert_eq!(asked(403, None).await.0, 1);
+        for (asked, may_pass, wait, expected) in [
+            (1, true, None, Some(PAUSE)),
+            (3, true, None, Some(PAUSE * 4)),
+            (TRIES, true, None, None),
+            (1, true, Some(second), Some(second)),
+            (1, true, Some(LONGEST * 2), None),
+            (1, false, None, None),
+        ] {
+            assert_eq!(pause(asked, may_pass, wait), expected, "{asked} {may_pass} {wait:?}");
+        }
     }
 }

@@ -23,7 +23,12 @@ pub struct Tree {
 ///
 /// # Errors
 /// When a manifest cannot be had, or is none, or there is nothing for the platforms.
-pub async fn tree(origin: &Origin, name: &str, (root, bytes): (Descriptor, Vec<u8>), platforms: &[Platform]) -> Result<Tree, TransferError> {
+pub async fn tree(
+    origin: &Origin,
+    name: &str,
+    (root, bytes): (Descriptor, Vec<u8>),
+    platforms: &[Platform],
+) -> Result<Tree, TransferError> {
     let (root, bytes) = match Kind::of(&root.media_type) {
         Kind::Index if !platforms.is_empty() => of_platforms(origin, name, (&root, &bytes), platforms).await?,
         _ => (root, bytes),

@@ -246,7 +246,12 @@ impl VersionRange {
             min: min.clone(),
             max: max.clone(),
         };
-        let ranges = [self.clone(), other.clone(), between(&self.min, &other.max), between(&other.min, &self.max)];
+        let ranges = [
+            self.clone(),
+            other.clone(),
+            between(&self.min, &other.max),
+            between(&other.min, &self.max),
+        ];
         !ranges.iter().any(Self::is_empty)
     }
 

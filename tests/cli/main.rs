@@ -9,6 +9,7 @@ mod explain;
 mod full_disk;
 mod kubeconfig;
 mod matrix;
+mod mirror;
 mod own_process;
 mod process;
 mod publish;

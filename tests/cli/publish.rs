@@ -2,7 +2,7 @@
 
 mod atomic;
 mod checks;
-mod folder;
+pub(super) mod folder;
 
 use super::{code, seen, vdoctl};
 use folder::Publisher;

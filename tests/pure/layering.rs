@@ -25,17 +25,19 @@ vsphere       1  types api facts yaml drivers matrix
 certificate   1  types manifest vsphere
 signature     1  types oci
 publish       1  types yaml chart matrix plan signature
+mirror        1  types yaml chart matrix publish
 status        1  types api facts drivers health plan
 cluster       2  types api manifest plan
 web           2  types
 registry      2  types oci web
-fetch         2  types api oci chart matrix signature web registry
+fetch         2  types api oci chart matrix signature mirror web registry
 vcenter       2  types facts vsphere
 layout        2  types oci
-reconcile     3  types api facts manifest chart driverconfig drivers health rbac plan matrix vsphere certificate status cluster fetch vcenter
+transfer      2  types oci registry layout
+reconcile     3  types api facts manifest chart driverconfig drivers health rbac plan matrix vsphere certificate mirror status cluster fetch vcenter
 runtime       3
 controller    3  types api facts manifest plan vsphere status cluster fetch vcenter reconcile runtime
-cli           3  types api facts yaml manifest install chart drivers health plan matrix vsphere signature publish status cluster web registry fetch vcenter reconcile runtime
+cli           3  types api facts yaml oci manifest install chart drivers health plan matrix vsphere signature publish mirror status cluster web registry fetch vcenter layout transfer reconcile runtime
 bin           3  api runtime controller cli
 ";
 
@@ -58,8 +60,8 @@ fn rooms() -> Vec<Room> {
     ROOMS.lines().filter_map(row).collect()
 }
 
-/// Ports that other ports speak through: what HTTPS and registries have in common for all of them.
-const PROTOCOLS: [&str; 2] = ["web", "registry"];
+/// Ports that other ports speak through: what HTTPS, registries and layouts have in common for all of them.
+const PROTOCOLS: [&str; 3] = ["web", "registry", "layout"];
 
 /// What the pure core never names.
 const EFFECTS: &str =
@@ -308,12 +310,14 @@ fn layering_only_apply_writes_to_the_cluster() {
         ".merge(api_version",
         ".delete_as_seen(",
     ];
-    const MAY: [&str; 10] = [
+    const MAY: [&str; 11] = [
         "src/cli/approve.rs",
         "src/cli/delete/drivers.rs",
         "src/cli/delete/remove.rs",
         "src/cli/deploy/write.rs",
         "src/cli/history.rs",
+        // `mirror push --use`.
+        "src/cli/mirror/adopt.rs",
         "src/controller/vsphere_cloud_config.rs",
         "src/reconcile/apply.rs",
         "src/reconcile/erase.rs",

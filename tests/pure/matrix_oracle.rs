@@ -223,6 +223,7 @@ fn entry(plain: &Plain) -> Entry {
             digest: Digest::of(b""),
         },
         images: Vec::new(),
+        is_here: true,
         facts: Arc::new(Facts {
             manifests: Vec::new(),
             kubernetes: support(range(

@@ -50,7 +50,9 @@ impl Bundle {
 
     /// Its matrix, if it has one.
     pub(super) fn matrix(&self) -> Result<Option<Matrix>, CliError> {
-        let Some(descriptor) = self.names.get(MATRIX) else { return Ok(None) };
+        let Some(descriptor) = self.names.get(MATRIX) else {
+            return Ok(None);
+        };
         let manifest: Manifest = self.layout.read_json(descriptor).map_err(|error| unreadable(&error))?;
         let read = |blob: &Descriptor| self.layout.read(blob).map_err(|error| unreadable(&error));
         Matrix::of(&manifest, &self.layout.path().display().to_string(), read).map(Some)
@@ -87,7 +89,11 @@ impl Matrix {
         if manifest.kind() != media::MATRIX {
             return Err(wrong(format!("it is of the type {:?}", manifest.kind())));
         }
-        let files: BTreeMap<String, Descriptor> = manifest.files().map_err(|problem| wrong(format!("it is one with {problem}")))?.into_iter().collect();
+        let files: BTreeMap<String, Descriptor> = manifest
+            .files()
+            .map_err(|problem| wrong(format!("it is one with {problem}")))?
+            .into_iter()
+            .collect();
         let file = |path: &str| {
             let blob = files.get(path).ok_or_else(|| wrong(format!("it has no file {path}")))?;
             read(blob)

@@ -1,20 +1,15 @@
-//! What a cluster needs of a mirror, whether it finds it there, and how it is made to use it.
+//! What a cluster needs of a mirror, and whether it finds it there.
 
 use super::super::args::{Global, MatrixFile, MirrorVerify, RegistryArgs};
 use super::super::context::{Context, Deployed};
 use super::super::matrix::question_of;
-use super::super::{CliError, Exit, registry as login};
+use super::super::{CliError, registry as login};
 use super::registries::Substitutes;
 use super::verify::{Fault, Report, missing};
-use super::Prefix;
-use crate::api::{API_VERSION, MANAGED_BY_LABEL};
 use crate::chart;
-use crate::install::{MATRIX, MATRIX_SOURCE, VDOCTL};
 use crate::manifest::Object;
 use crate::matrix::{self, Index, Query, UpdatePolicy};
 use crate::mirror::Versions;
-use crate::reconcile;
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// What runs, what would be chosen, and what lies on the way there: now, and with the next minor of Kubernetes.
@@ -65,11 +60,20 @@ pub(super) async fn verify(args: &MirrorVerify, global: &Global) -> Result<Repor
             }
         }
     };
-    decided.decision.desired.iter().for_each(|desired| add(&desired.object, &desired.driver));
+    decided
+        .decision
+        .desired
+        .iter()
+        .for_each(|desired| add(&desired.object, &desired.driver));
     decided.survey.live.values().for_each(|object| add(object, "what runs"));
     let mut report = Report {
         place: format!("cluster {}", context.name),
-        versions: decided.survey.installed.iter().map(|(driver, version)| format!("{driver} {version}")).collect(),
+        versions: decided
+            .survey
+            .installed
+            .iter()
+            .map(|(driver, version)| format!("{driver} {version}"))
+            .collect(),
         images: images.len(),
         ..Report::default()
     };
@@ -86,25 +90,4 @@ pub(super) async fn verify(args: &MirrorVerify, global: &Global) -> Result<Repor
         }
     }
     Ok(report)
-}
-
-/// Makes the cluster use a mirror: first its matrix, then its images.
-pub(super) async fn adopt(prefix: &Prefix, global: &Global) -> Result<String, CliError> {
-    let context = Context::open(global).await?;
-    let config = context.acting().await?;
-    let source = format!("oci://{}", prefix.matrix()?);
-    let map = json!({
-        "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"name": MATRIX, "namespace": global.namespace, "labels": {MANAGED_BY_LABEL: VDOCTL}},
-        "data": {MATRIX_SOURCE: source},
-    });
-    let map = Object::new(map).map_err(|error| CliError::of(Exit::Refused, &error))?;
-    let writer = context.world.writer.clone().named(VDOCTL);
-    writer.apply(&map, true).await?;
-    let change: Value = json!({"spec": {"images": {"registry": prefix.0}}});
-    writer.merge(API_VERSION, &reconcile::id(&config), &change, false).await?;
-    Ok(format!(
-        "cluster {}: ConfigMap {MATRIX} names {source}, and spec.images.registry is {}",
-        context.name, prefix.0
-    ))
 }

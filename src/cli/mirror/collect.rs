@@ -43,7 +43,9 @@ impl Stock {
         if take.for_cluster {
             selection.exact = cluster::versions(matrix, global, &edition.index).await?;
         }
-        let chosen = selection.choose(&edition.index).map_err(|error| CliError::of(Exit::Usage, &error))?;
+        let chosen = selection
+            .choose(&edition.index)
+            .map_err(|error| CliError::of(Exit::Usage, &error))?;
         let mut stock = Self {
             substitutes: Substitutes(take.from.clone()),
             versions: Vec::new(),
@@ -66,7 +68,12 @@ impl Stock {
                     known.1.push(label.clone());
                 }
                 let beside = |url: &&String| !url.contains("://");
-                let path = entry.chart.urls.iter().find(beside).map(|url| url.trim_start_matches("./").to_owned());
+                let path = entry
+                    .chart
+                    .urls
+                    .iter()
+                    .find(beside)
+                    .map(|url| url.trim_start_matches("./").to_owned());
                 stock.versions.push(Version {
                     driver: name.to_string(),
                     version: version.clone(),
@@ -83,7 +90,12 @@ impl Stock {
                 source: image.clone(),
                 digest,
             };
-            stock.images.entry(image).or_insert((wanted, Vec::new())).1.push("the operator".into());
+            stock
+                .images
+                .entry(image)
+                .or_insert((wanted, Vec::new()))
+                .1
+                .push("the operator".into());
         }
         Ok(stock)
     }
@@ -106,7 +118,11 @@ impl Stock {
             (mirror::FILE.to_owned(), text.into_bytes()),
         ]);
         if let Some(signature) = &self.edition.signed.signature {
-            let form = if signature.trim_ascii_start().starts_with(b"{") { Form::Bundle } else { Form::Bare };
+            let form = if signature.trim_ascii_start().starts_with(b"{") {
+                Form::Bundle
+            } else {
+                Form::Bare
+            };
             files.insert(form.file_of(Path::new(INDEX_FILE)).display().to_string(), signature.clone());
         }
         files.extend(self.versions.iter().map(|version| (version.path.clone(), version.package.clone())));
@@ -151,7 +167,9 @@ pub(super) fn selection(select: &Selecting, index: &Index) -> Result<Selection, 
 /// Every image that a version can ask for on the minors that it supports.
 pub(super) fn wanted(chart: &Chart, version: &DriverVersion, driver: &str, index: &Index) -> Result<Vec<Wanted>, CliError> {
     let entry = index.drivers.get(driver).and_then(|driver| driver.entry(version));
-    let minors = entry.map(|entry| publish::minors(&entry.kubernetes.range, index)).unwrap_or_default();
+    let minors = entry
+        .map(|entry| publish::minors(&entry.kubernetes.range, index))
+        .unwrap_or_default();
     references(chart, &minors).map_err(|error| CliError::of(Exit::Refused, &error))
 }
 

@@ -21,7 +21,10 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
         matrix_credentials: args.matrix_credentials.clone(),
     };
     let stock = Stock::read(&matrix, &args.select, &args.take, global).await?;
-    progress.step(Mark::Done, &format!("{}, {}: {}", stock.title(), stock.signer(), count(stock.versions.len(), "version")));
+    progress.step(
+        Mark::Done,
+        &format!("{}, {}: {}", stock.title(), stock.signer(), count(stock.versions.len(), "version")),
+    );
     let registries = Registries::new(&args.registries);
     let finding = find::all(&stock, &registries, &args.take.platform, None);
     let ready = watched(progress, &Meter::default(), "looking the images up", finding).await?;
@@ -31,7 +34,9 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
     let places = places(&lock).map_err(|error| CliError::of(Exit::Refused, &error))?;
     let mut deliveries = Vec::new();
     for ready in ready {
-        let path = places.iter().find(|(_, image)| image.digest == ready.image.digest && image.reference == ready.image.reference);
+        let path = places
+            .iter()
+            .find(|(_, image)| image.digest == ready.image.digest && image.reference == ready.image.reference);
         // The same image under two names is in one place once.
         if let Some((path, _)) = path {
             deliveries.push(Delivery {
@@ -46,7 +51,7 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
     let all = deliveries.len() + 1;
     let (deliveries, known) = news(&registry, deliveries).await?;
     let bytes = all_of(deliveries.iter().flat_map(|delivery| delivery.found.trees())).values().sum();
-    deliver(&registry, &deliveries, None, progress).await?;
+    deliver(&registry, &deliveries, &[], progress).await?;
     let before = pull_matrix(&registry, &at).await.map_err(|error| login::failed(&error))?;
     let before = before.map(|(digest, _)| digest);
     let pushed = push_matrix(&registry, &at, &stock.files(&lock)?, before.as_ref()).await;

@@ -74,7 +74,10 @@ async fn one(
         let (known, before) = known;
         let digest = known.whole.as_ref().unwrap_or(&known.digest);
         let seen = match at.moves() {
-            true => patiently(async || registry.head(&at).await).await.map_err(|error| failed(&error))?.and_then(|seen| seen.digest),
+            true => patiently(async || registry.head(&at).await)
+                .await
+                .map_err(|error| failed(&error))?
+                .and_then(|seen| seen.digest),
             false => at.digest.clone(),
         };
         if seen.as_ref() == Some(digest) {
@@ -89,9 +92,16 @@ async fn one(
 
 /// What was pulled before, if all of it is there.
 async fn in_bundle(before: &Before, known: &Image) -> Option<Found> {
-    let descriptor = before.bundle.names.get(&known.reference).filter(|descriptor| descriptor.digest == known.digest)?;
+    let descriptor = before
+        .bundle
+        .names
+        .get(&known.reference)
+        .filter(|descriptor| descriptor.digest == known.digest)?;
     let found = before.bundle.found(&known.reference, descriptor).await.ok()?;
-    let complete = found.trees().flat_map(|tree| tree.blobs.values()).all(|blob| before.bundle.layout.has(blob));
+    let complete = found
+        .trees()
+        .flat_map(|tree| tree.blobs.values())
+        .all(|blob| before.bundle.layout.has(blob));
     complete.then_some(found)
 }
 

@@ -36,7 +36,10 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     }
     // What belongs to an image stays with it.
     for entry in &bundle.unnamed {
-        let belongs = layout.subject(entry).map_err(|error| unreadable(&error))?.is_some_and(|subject| keep.contains(&subject));
+        let belongs = layout
+            .subject(entry)
+            .map_err(|error| unreadable(&error))?
+            .is_some_and(|subject| keep.contains(&subject));
         if belongs {
             reach(layout, entry, &mut keep).map_err(|error| unreadable(&error))?;
             entries.push(entry.clone());
@@ -54,7 +57,14 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
             let removed = json!({"dryRun": args.dry_run, "removedBlobs": swept.blobs, "removedBytes": swept.bytes});
             document("MirrorPrune", removed)
         },
-        || format!("{} {done}: {}, {}\n", style::good("✓"), count(swept.blobs, "blob"), size(swept.bytes)),
+        || {
+            format!(
+                "{} {done}: {}, {}\n",
+                style::good("✓"),
+                count(swept.blobs, "blob"),
+                size(swept.bytes)
+            )
+        },
     )
 }
 
@@ -64,7 +74,9 @@ fn kept(args: &Args, matrix: &Matrix) -> Result<Option<Versions>, CliError> {
         return Ok(None);
     }
     let index = matrix.lock.narrow(&matrix.index);
-    let chosen = selection(&args.select, &index)?.choose(&index).map_err(|error| CliError::of(Exit::Usage, &error))?;
+    let chosen = selection(&args.select, &index)?
+        .choose(&index)
+        .map_err(|error| CliError::of(Exit::Usage, &error))?;
     let mut versions = matrix.lock.versions.clone();
     for (driver, versions) in &mut versions {
         versions.retain(|version| chosen.get(driver).is_some_and(|chosen| chosen.contains(version)));
@@ -87,7 +99,9 @@ fn narrowed(bundle: &Bundle, matrix: &Matrix, versions: Versions, dry_run: bool)
         for (driver, versions) in versions {
             for version in versions {
                 let entry = matrix.index.drivers.get(driver).and_then(|driver| driver.entry(version));
-                let Some(package) = entry.and_then(|entry| matrix.package(&entry.chart)) else { continue };
+                let Some(package) = entry.and_then(|entry| matrix.package(&entry.chart)) else {
+                    continue;
+                };
                 let package = bundle.layout.read(package).map_err(|error| unreadable(&error))?;
                 let images = wanted(&opened(&package)?, version, driver, &matrix.index)?;
                 needed.extend(images.into_iter().map(|image| image.reference));
@@ -101,7 +115,10 @@ fn narrowed(bundle: &Bundle, matrix: &Matrix, versions: Versions, dry_run: bool)
     let mut lock: Lock = matrix.lock.clone();
     lock.images.retain(|image| stays(&image.reference));
     lock.versions = versions;
-    let charts = lock.versions.iter().flat_map(|(driver, versions)| versions.iter().map(move |version| (driver, version)));
+    let charts = lock
+        .versions
+        .iter()
+        .flat_map(|(driver, versions)| versions.iter().map(move |version| (driver, version)));
     let charts: BTreeSet<&Digest> = charts
         .filter_map(|(driver, version)| Some(&matrix.index.drivers.get(driver)?.entry(version)?.chart.digest))
         .collect();
@@ -113,13 +130,22 @@ fn narrowed(bundle: &Bundle, matrix: &Matrix, versions: Versions, dry_run: bool)
     }
     let text = lock.text().map_err(|error| CliError::of(Exit::Refused, &error))?;
     files.insert(FILE.to_owned(), text.into_bytes());
-    let removed: BTreeSet<&str> = matrix.lock.images.iter().map(|image| image.reference.as_str()).filter(|name| !stays(name)).collect();
+    let removed: BTreeSet<&str> = matrix
+        .lock
+        .images
+        .iter()
+        .map(|image| image.reference.as_str())
+        .filter(|name| !stays(name))
+        .collect();
     let mut names = bundle.names.clone();
     names.retain(|name, _| !removed.contains(name.as_str()) && !removed.iter().any(|removed| signs(name, removed)));
     if !dry_run {
         let artifact = matrix_artifact(&files);
         let manifest: Manifest = artifact.manifest();
-        let written = artifact.files.iter().try_for_each(|file| bundle.layout.write(&file.media_type, &file.bytes).map(drop));
+        let written = artifact
+            .files
+            .iter()
+            .try_for_each(|file| bundle.layout.write(&file.media_type, &file.bytes).map(drop));
         let written = written.and_then(|()| bundle.layout.write_json(&manifest.media_type, &manifest));
         let mut written = written.map_err(|error| unreadable(&error))?;
         written.annotations.insert(REF_NAME.to_owned(), MATRIX.to_owned());

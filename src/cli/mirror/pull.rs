@@ -20,7 +20,10 @@ use std::path::{Path, PathBuf};
 
 pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
     let stock = Stock::read(&args.index, &args.select, &args.take, global).await?;
-    progress.step(Mark::Done, &format!("{}, {}: {}", stock.title(), stock.signer(), count(stock.versions.len(), "version")));
+    progress.step(
+        Mark::Done,
+        &format!("{}, {}: {}", stock.title(), stock.signer(), count(stock.versions.len(), "version")),
+    );
     let target = Target::of(&args.bundle);
     let old = target.old()?;
     let registries = Registries::new(&args.registries);
@@ -33,7 +36,10 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
     places(&lock).map_err(|error| CliError::of(Exit::Refused, &error))?;
     let moved = old.as_ref().map(|old| lock.moved_since(&old.lock)).unwrap_or_default();
     for Moved { reference, before, now } in &moved {
-        progress.step(Mark::Note, &format!("{reference} leads to another image than before\n{before} before, {now} now"));
+        progress.step(
+            Mark::Note,
+            &format!("{reference} leads to another image than before\n{before} before, {now} now"),
+        );
     }
     let summary = Summary::of(&ready, &lock, moved);
     if args.dry_run {
@@ -90,7 +96,10 @@ fn write_matrix(stock: &Stock, lock: &Lock, layout: &Layout) -> Result<Result<De
 enum Target {
     Folder(PathBuf),
     /// An archive is written as a whole; what it is made of is collected in a folder beside it.
-    Archive { file: PathBuf, work: PathBuf },
+    Archive {
+        file: PathBuf,
+        work: PathBuf,
+    },
 }
 
 impl Target {
@@ -133,7 +142,11 @@ impl Target {
         layout.pack(file).map_err(|error| unreadable(&error))?;
         // It is rebuilt from the archive when it is needed again.
         std::fs::remove_dir_all(work).map_err(|error| {
-            CliError::new(Exit::Refused, format!("{} cannot be removed: {error}", work.display()), "Remove it; the bundle is complete.")
+            CliError::new(
+                Exit::Refused,
+                format!("{} cannot be removed: {error}", work.display()),
+                "Remove it; the bundle is complete.",
+            )
         })
     }
 }
@@ -150,7 +163,14 @@ struct Summary {
 impl Summary {
     fn of(ready: &[Ready], lock: &Lock, moved: Vec<Moved>) -> Self {
         let all = all_of(ready.iter().flat_map(|ready| ready.found.trees()));
-        let line = |ready: &Ready| (ready.image.reference.clone(), ready.image.digest.clone(), ready.found.size(), ready.versions.clone());
+        let line = |ready: &Ready| {
+            (
+                ready.image.reference.clone(),
+                ready.image.digest.clone(),
+                ready.found.size(),
+                ready.versions.clone(),
+            )
+        };
         Self {
             images: ready.iter().map(line).collect(),
             moved,
@@ -161,8 +181,14 @@ impl Summary {
     }
 
     fn answer(&self, progress: &mut Progress, args: &Args, done: &str, fetched: u64) -> Result<Answer, CliError> {
-        let images = self.images.iter().map(|(reference, digest, bytes, versions)| json!({"reference": reference, "digest": digest, "bytes": bytes, "for": versions}));
-        let moved = self.moved.iter().map(|moved| json!({"reference": moved.reference, "before": moved.before, "now": moved.now}));
+        let images = self
+            .images
+            .iter()
+            .map(|(reference, digest, bytes, versions)| json!({"reference": reference, "digest": digest, "bytes": bytes, "for": versions}));
+        let moved = self
+            .moved
+            .iter()
+            .map(|moved| json!({"reference": moved.reference, "before": moved.before, "now": moved.now}));
         let document = document(
             "MirrorPull",
             json!({
@@ -193,7 +219,9 @@ impl Summary {
             text.push_str(&format!("  {} were fetched; the rest was there\n", size(fetched)));
             let bundle = args.bundle.display().to_string();
             let bundle = shell_word(&bundle);
-            text.push_str(&format!("  check it: vdoctl mirror verify {bundle}\n  push it:  vdoctl mirror push {bundle} oci://HOST/PREFIX\n"));
+            text.push_str(&format!(
+                "  check it: vdoctl mirror verify {bundle}\n  push it:  vdoctl mirror push {bundle} oci://HOST/PREFIX\n"
+            ));
         }
         Ok(closed.into_iter().fold(Answer::text(text), Answer::exit))
     }

@@ -4,8 +4,9 @@ use super::super::args::{Global, MirrorPush as Args};
 use super::super::output::document;
 use super::super::progress::{Mark, Progress};
 use super::super::{Answer, CliError, Exit, registry, style};
+use super::adopt::adopt;
 use super::bundle::{Bundle, Matrix, all_of};
-use super::{Prefix, cluster, failed, size, watched};
+use super::{Prefix, failed, size, watched};
 use crate::mirror::{Lock, MATRIX, placed, places};
 use crate::oci::Descriptor;
 use crate::registry::{Reference, Registry};
@@ -22,6 +23,8 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
     let registry = registry::open(&args.registry, &deliveries[0].to).await?;
     let all = deliveries.len() + usize::from(last.is_some());
     let (deliveries, known) = news(&registry, deliveries).await?;
+    let (last, last_known) = news(&registry, last.into_iter().collect()).await?;
+    let known = known + last_known;
     let to = Sent {
         to: &args.to,
         images: all,
@@ -33,11 +36,11 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
     if args.dry_run {
         return to.answer(progress, bytes, None);
     }
-    deliver(&registry, &deliveries, last, progress).await?;
+    deliver(&registry, &deliveries, &last, progress).await?;
     let lock = matrix.as_ref().map(|matrix| &matrix.lock);
     if args.adopt {
         let prefix = Prefix::parse(&args.to)?;
-        let used = cluster::adopt(&prefix, global).await?;
+        let used = adopt(&prefix, global).await?;
         progress.step(Mark::Done, &used);
         return to.answer(progress, bytes, None);
     }
@@ -48,11 +51,11 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
 pub(super) async fn deliver(
     registry: &Registry,
     deliveries: &[Delivery],
-    last: Option<Delivery>,
+    last: &[Delivery],
     progress: &mut Progress,
 ) -> Result<(), CliError> {
     let meter = Meter::default();
-    for part in [deliveries, last.as_slice()] {
+    for part in [deliveries, last] {
         let sent = watched(progress, &meter, "pushing", send(registry, part, &meter)).await;
         sent.map_err(|error| failed(&error))?;
     }
@@ -104,7 +107,11 @@ async fn deliveries(bundle: &Bundle, matrix: Option<&Matrix>, to: &str) -> Resul
             images => {
                 return Err(CliError::new(
                     Exit::Refused,
-                    format!("{} has {} without names, and no matrix", bundle.layout.path().display(), count(images.len(), "image")),
+                    format!(
+                        "{} has {} without names, and no matrix",
+                        bundle.layout.path().display(),
+                        count(images.len(), "image")
+                    ),
                     "Name a bundle as vdoctl mirror pull writes it, or a layout whose images have names.",
                 ));
             }
@@ -118,7 +125,9 @@ fn repository(to: &str) -> Result<Reference, CliError> {
 }
 
 fn is_signature(name: &str) -> bool {
-    name.rsplit(':').next().is_some_and(|tag| tag.starts_with("sha256-") && tag.ends_with(".sig"))
+    name.rsplit(':')
+        .next()
+        .is_some_and(|tag| tag.starts_with("sha256-") && tag.ends_with(".sig"))
 }
 
 fn incomplete(bundle: &Bundle, what: &str) -> CliError {
@@ -167,7 +176,10 @@ impl Sent<'_> {
     pub(super) fn answer(&self, progress: &mut Progress, bytes: u64, lock: Option<&Lock>) -> Result<Answer, CliError> {
         let prefix = Prefix::parse(self.to).ok().filter(|_| lock.is_some());
         let registry = prefix.as_ref().map(|prefix| prefix.0.as_str());
-        let matrix = prefix.as_ref().and_then(|prefix| prefix.matrix().ok()).map(|at| format!("oci://{at}"));
+        let matrix = prefix
+            .as_ref()
+            .and_then(|prefix| prefix.matrix().ok())
+            .map(|at| format!("oci://{at}"));
         let document = document(
             "MirrorPush",
             json!({

@@ -47,14 +47,21 @@ impl Substitutes {
             (true, true) => format!("docker.io/{image}"),
             (true, false) => format!("docker.io/library/{image}"),
         };
-        let begins = |from: &str| full.strip_prefix(from).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', ':', '@']));
+        let begins = |from: &str| {
+            full.strip_prefix(from)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', ':', '@']))
+        };
         let fitting = self.0.iter().filter(|(from, _)| begins(from)).max_by_key(|(from, _)| from.len());
         let found = match fitting {
             Some((from, to)) => format!("{to}{}", &full[from.len()..]),
             None => full,
         };
         found.parse().map_err(|error: crate::registry::ParseReferenceError| {
-            CliError::new(Exit::Usage, format!("{image} cannot be pulled: {error}"), "Correct the chart, or --from.")
+            CliError::new(
+                Exit::Usage,
+                format!("{image} cannot be pulled: {error}"),
+                "Correct the chart, or --from.",
+            )
         })
     }
 }

@@ -64,9 +64,13 @@ fn in_bundle(args: &Args, path: &Path) -> Result<Report, CliError> {
         // Of a layout without a matrix it is only known what it names.
         for (name, root) in &bundle.names {
             report.images += 1;
-            report.faults.extend(broken(layout, root, &mut sound).map(|problem| fault(name, problem, &[])));
+            report
+                .faults
+                .extend(broken(layout, root, &mut sound).map(|problem| fault(name, problem, &[])));
         }
-        report.notes.push("it holds no matrix, so it is not known which images it should have".into());
+        report
+            .notes
+            .push("it holds no matrix, so it is not known which images it should have".into());
         return Ok(report);
     };
     let matrix = match bundle.matrix() {
@@ -81,8 +85,13 @@ fn in_bundle(args: &Args, path: &Path) -> Result<Report, CliError> {
     let needs = report.judge(&matrix, args.matrix_keys.as_deref(), read)?;
     // Charts and signatures were looked at one by one.
     let known: BTreeSet<&Digest> = matrix.files.values().map(|blob| &blob.digest).collect();
-    let rest = layout.faults(descriptor, &mut sound).into_iter().filter(|(blob, _)| !known.contains(&blob.digest));
-    report.faults.extend(rest.map(|(_, error)| fault("the matrix", chain(&error), &["all".into()])));
+    let rest = layout
+        .faults(descriptor, &mut sound)
+        .into_iter()
+        .filter(|(blob, _)| !known.contains(&blob.digest));
+    report
+        .faults
+        .extend(rest.map(|(_, error)| fault("the matrix", chain(&error), &["all".into()])));
     for image in &matrix.lock.images {
         report.images += 1;
         let versions = needs.get(&image.reference).cloned().unwrap_or_default();
@@ -91,12 +100,25 @@ fn in_bundle(args: &Args, path: &Path) -> Result<Report, CliError> {
             Some(found) if found.digest != image.digest => Some(format!("it is {}, and {} was pulled", found.digest, image.digest)),
             Some(found) => broken(layout, found, &mut sound),
         };
-        report.faults.extend(problem.map(|problem| fault(&image.reference, problem, &versions)));
+        report
+            .faults
+            .extend(problem.map(|problem| fault(&image.reference, problem, &versions)));
     }
-    let others = bundle.names.iter().filter(|(name, _)| name.ends_with(".sig")).map(|(name, root)| (name.clone(), root));
-    let referrers = bundle.unnamed.iter().map(|root| (root.annotations.get(REF_NAME).cloned().unwrap_or_else(|| root.digest.to_string()), root));
+    let others = bundle
+        .names
+        .iter()
+        .filter(|(name, _)| name.ends_with(".sig"))
+        .map(|(name, root)| (name.clone(), root));
+    let referrers = bundle.unnamed.iter().map(|root| {
+        (
+            root.annotations.get(REF_NAME).cloned().unwrap_or_else(|| root.digest.to_string()),
+            root,
+        )
+    });
     for (name, root) in others.chain(referrers) {
-        report.faults.extend(broken(layout, root, &mut sound).map(|problem| fault(&format!("what belongs to an image, {name}"), problem, &[])));
+        report
+            .faults
+            .extend(broken(layout, root, &mut sound).map(|problem| fault(&format!("what belongs to an image, {name}"), problem, &[])));
     }
     report.bytes = Some(layout.bytes(&sound));
     Ok(report)
@@ -132,18 +154,26 @@ impl Report {
         keys: Option<&Path>,
         read: impl Fn(&Descriptor) -> Result<Vec<u8>, CliError>,
     ) -> Result<BTreeMap<String, Vec<String>>, CliError> {
-        let form = Form::ALL.into_iter().find_map(|form| matrix.files.get(&form.file_of(Path::new(crate::fetch::INDEX_FILE)).display().to_string()));
+        let form = Form::ALL.into_iter().find_map(|form| {
+            matrix
+                .files
+                .get(&form.file_of(Path::new(crate::fetch::INDEX_FILE)).display().to_string())
+        });
         let signature = form.map(&read).transpose();
         match (keys, signature) {
             (_, Err(error)) => self.faults.push(fault("the signature of the matrix", error.what, &["all".into()])),
             (Some(keys), Ok(signature)) => {
-                let keys = KeyStore(keys.to_owned()).keys().map_err(|error| CliError::of(Exit::Usage, &error))?;
+                let keys = KeyStore(keys.to_owned())
+                    .keys()
+                    .map_err(|error| CliError::of(Exit::Usage, &error))?;
                 match keys.verify(&matrix.bytes, signature.as_deref()) {
                     Ok(key) => self.notes.push(format!("the matrix is signed by {}", key.fingerprint())),
                     Err(error) => self.faults.push(fault("the matrix", chain(&error), &["all".into()])),
                 }
             }
-            (None, Ok(Some(_))) => self.notes.push("the signature of the matrix was not checked; --matrix-keys names the keys".into()),
+            (None, Ok(Some(_))) => self
+                .notes
+                .push("the signature of the matrix was not checked; --matrix-keys names the keys".into()),
             (None, Ok(None)) => self.notes.push("the matrix is not signed".into()),
         }
         if let Err(collision) = places(&matrix.lock) {
@@ -169,7 +199,11 @@ impl Report {
             };
             for image in wanted(&opened(&package)?, version, driver, &matrix.index)? {
                 if matrix.lock.image(&image.reference).is_none() {
-                    self.faults.push(fault(&image.reference, "it is not in the mirror".into(), std::slice::from_ref(&label)));
+                    self.faults.push(fault(
+                        &image.reference,
+                        "it is not in the mirror".into(),
+                        std::slice::from_ref(&label),
+                    ));
                 }
                 needs.entry(image.reference).or_default().push(label.clone());
             }
@@ -209,7 +243,12 @@ impl Report {
                 text.push_str(&format!("    {}\n", fault.versions.join(", ")));
             }
         }
-        let what = format!("{}: {}, {}", self.place, count(self.versions.len(), "version"), count(self.images, "image"));
+        let what = format!(
+            "{}: {}, {}",
+            self.place,
+            count(self.versions.len(), "version"),
+            count(self.images, "image")
+        );
         match self.faults.is_empty() {
             true => {
                 let bytes = self.bytes.map(|bytes| format!(", {}", size(bytes))).unwrap_or_default();
@@ -230,7 +269,9 @@ async fn in_registry(args: &Args, place: &str) -> Result<Report, CliError> {
     let prefix = Prefix::parse(place)?;
     let at = prefix.matrix()?;
     let registry = login::open(&args.registry, &at).await?;
-    let found = patiently(async || registry.manifest(&at).await).await.map_err(|error| login::failed(&error))?;
+    let found = patiently(async || registry.manifest(&at).await)
+        .await
+        .map_err(|error| login::failed(&error))?;
     let manifest = found.manifest().map_err(|error| login::failed(&error))?;
     let mut blobs = BTreeMap::new();
     for (_, blob) in manifest.files().unwrap_or_default() {
@@ -256,7 +297,9 @@ async fn in_registry(args: &Args, place: &str) -> Result<Report, CliError> {
     for (image, problems) in looked {
         let versions = needs.get(&image.reference).cloned().unwrap_or_default();
         let problems = problems?;
-        report.faults.extend(problems.into_iter().map(|problem| fault(&image.reference, problem, &versions)));
+        report
+            .faults
+            .extend(problems.into_iter().map(|problem| fault(&image.reference, problem, &versions)));
     }
     Ok(report)
 }
@@ -272,9 +315,13 @@ async fn at_registry(registry: &Registry, prefix: &Prefix, image: &Image) -> Res
 /// What of an image a registry lacks, in words.
 pub(super) async fn missing(registry: &Registry, at: &Reference) -> Result<(), String> {
     let said = |error: &TransferError| chain(error);
-    let found = patiently::<_, TransferError>(async || registry.manifest(at).await).await.map_err(|error| said(&error))?;
+    let found = patiently::<_, TransferError>(async || registry.manifest(at).await)
+        .await
+        .map_err(|error| said(&error))?;
     let origin = Origin::Registry(registry.clone(), at.clone());
-    let tree = tree(&origin, &at.to_string(), (found.descriptor, found.bytes), &[]).await.map_err(|error| said(&error))?;
+    let tree = tree(&origin, &at.to_string(), (found.descriptor, found.bytes), &[])
+        .await
+        .map_err(|error| said(&error))?;
     let blobs = stream::iter(tree.blobs.into_values()).map(|blob| async move {
         let known = patiently::<_, TransferError>(async || registry.has_blob(&at.repository, &blob.digest).await).await;
         match known {

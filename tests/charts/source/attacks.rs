@@ -67,7 +67,7 @@ async fn attack_rollback_is_refused_also_after_a_restart_and_without_records() -
         let text = index(7);
         let signature = key.sign(text.as_bytes())?;
         let identity = (library.to_string(), 7, Some(key.fingerprint()));
-        Arc::new(Kept::of(identity, (text.as_bytes(), Some(signature.as_bytes())), [].into()))
+        Arc::new(Kept::of(identity, (text.as_bytes(), Some(signature.as_bytes()), None), [].into()))
     };
     let restarted = site.library(Some(site.trust(&[&key])?));
     restarted.poll().await;

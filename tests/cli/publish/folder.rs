@@ -63,6 +63,17 @@ impl Publisher {
         publisher
     }
 
+    /// With a signed matrix of a driver called toy with these versions and templates, and with these images beside its own.
+    pub fn toy_with(versions: &[(&str, &str)], images: &str) -> Self {
+        let publisher = Self::new();
+        publisher.run(&["matrix", "init", &publisher.matrix(), "--empty", "--key-file", &publisher.key()]);
+        for (version, templates) in versions {
+            let package = publisher.toy_from(version, templates, images);
+            publisher.run(&publisher.with(&["matrix", "publish", &package, "--kubernetes", "1.33..1.35", "--vsphere", "7.0.."]));
+        }
+        publisher
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -118,10 +129,15 @@ impl Publisher {
 
     /// The small driver with these templates.
     pub fn toy_of(&self, version: &str, templates: &str) -> String {
+        self.toy_from(version, templates, "")
+    }
+
+    /// The same with more images in its release.
+    fn toy_from(&self, version: &str, templates: &str, images: &str) -> String {
         let minor = version.rsplit_once('.').expect("a version").0;
         let chart = "apiVersion: v2\nname: toy\ndescription: A small driver\ntype: application\nversion: 0.0.0\nappVersion: v0.0.0\nannotations:\n  vdo.vmware.com/engine: minijinja\n  vdo.vmware.com/engine-version: \"1\"\n  vdo.vmware.com/role: other\n  vdo.vmware.com/configuration: none\n";
         let release = format!(
-            "common:\n  images:\n    toy: {{repository: registry.example/toy}}\nversions:\n  {version}:\n    date: \"2026-10-31\"\n    images:\n      toy: {{tag: v{version}}}\n"
+            "common:\n  images:\n    toy: {{repository: registry.example/toy}}\n{images}versions:\n  {version}:\n    date: \"2026-10-31\"\n    images:\n      toy: {{tag: v{version}}}\n"
         );
         let mut source = Source::default();
         for (path, content) in [

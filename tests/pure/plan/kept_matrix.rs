@@ -16,7 +16,7 @@ fn inventory_keeps_matrix_once_it_is_used() {
     };
     let mut case = with(&[(at("ConfigMap", "cpi"), there)]);
     case.world = case.converge(None).0;
-    let kept = |version| Some(Arc::new(Kept::of(("s".into(), version, None), (b"index", None), [].into())));
+    let kept = |version| Some(Arc::new(Kept::of(("s".into(), version, None), (b"index", None, None), [].into())));
     let steps = |case: &Case, matrix: Option<Arc<Kept>>| {
         let (observed, record) = (
             case.world.observed(),

@@ -106,6 +106,8 @@ pub enum Part {
     Distribution,
     /// A client of registries, for comparisons.
     Oras,
+    /// Another one, which makes images.
+    Crane,
 }
 
 impl Part {
@@ -138,7 +140,7 @@ impl Part {
 
     /// Whether it is built when a test asks for it, in a folder of its own.
     pub(crate) fn is_on_demand(self) -> bool {
-        matches!(self, Self::Olareg | Self::Distribution | Self::Oras)
+        matches!(self, Self::Olareg | Self::Distribution | Self::Oras | Self::Crane)
     }
 
     /// The program's file name.
@@ -168,6 +170,7 @@ impl Part {
             Self::Olareg => "olareg",
             Self::Distribution => "distribution",
             Self::Oras => "oras",
+            Self::Crane => "crane",
         }
     }
 
@@ -211,6 +214,7 @@ impl Part {
             Self::Olareg => "github.com/olareg/olareg/cmd/olareg",
             Self::Distribution => "github.com/distribution/distribution/v3/cmd/registry",
             Self::Oras => "oras.land/oras/cmd/oras",
+            Self::Crane => "github.com/google/go-containerregistry/cmd/crane",
             Self::Vcsim | Self::Gcfgcheck | Self::CsiLiveness => ".",
         }
     }

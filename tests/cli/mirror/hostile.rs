@@ -1,0 +1,230 @@
+//! Pulls that are interrupted, and disks that are full.
+
+use super::{Done, Site, done};
+use crate::publish::folder::Publisher;
+use crate::vdoctl;
+use anyhow::Result;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use vdo::oci::{Descriptor, Manifest, media};
+use vdo::types::Digest;
+use vdo_testbed::{Asked, WebAnswer, WebServer};
+
+#[tokio::test]
+async fn pull_without_room_ends_with_the_old_bundle_and_goes_on_when_there_is_some() -> Result<()> {
+    let site = Site::start().await?;
+    let bundle = site.path("bundle");
+    site.pull(&bundle, &["--driver", "toy=1.0.0"])?.good();
+    // No file may be larger than 100 KiB, and a layer has 200,000 bytes. The shell ignores the signal, so that the write fails.
+    let flags = site.flags();
+    let program = vdoctl(&[]).get_program().to_owned();
+    let output = Command::new("bash")
+        .args(["-c", "trap '' XFSZ; ulimit -f 100; exec \"$0\" \"$@\""])
+        .arg(program)
+        .args(["mirror", "pull", &bundle, "--all"])
+        .args(&flags)
+        .env("HOME", site.home.path())
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(
+        said.contains("registry.example/") && said.contains("cannot read or write"),
+        "{said}"
+    );
+    let verified = site.run(&["mirror", "verify", &bundle])?.good();
+    assert!(verified.out.contains("1 version, 2 images"), "{}", verified.out);
+    site.pull(&bundle, &["--all"])?.good();
+    assert!(
+        site.run(&["mirror", "verify", &bundle])?
+            .good()
+            .out
+            .contains("3 versions, 4 images")
+    );
+    Ok(())
+}
+
+/// An image of one layer, as a registry serves it.
+struct Image {
+    manifest: Vec<u8>,
+    config: Vec<u8>,
+    layer: Vec<u8>,
+}
+
+impl Image {
+    fn new(layer_type: &str) -> Result<Self> {
+        let (config, layer) = (b"{\"architecture\":\"amd64\",\"os\":\"linux\"}".to_vec(), vec![7; 300_000]);
+        let mut described = Descriptor::of(layer_type, &layer);
+        described.annotations.insert("name".into(), "layer".into());
+        let manifest = Manifest::image(Descriptor::of(media::CONFIG, &config), vec![described]);
+        Ok(Self {
+            manifest: serde_json::to_vec(&manifest)?,
+            config,
+            layer,
+        })
+    }
+
+    fn serve(&self, server: &WebServer) {
+        let digest = Digest::of(&self.manifest);
+        for pointer in ["v1.0.0".to_owned(), digest.to_string()] {
+            server.put(&format!("/v2/src/toy/manifests/{pointer}"), self.manifest.clone());
+        }
+        for blob in [&self.config, &self.layer] {
+            server.put(&format!("/v2/src/toy/blobs/{}", Digest::of(blob)), blob.clone());
+        }
+    }
+
+    fn layer(&self) -> String {
+        format!("/blobs/{}", Digest::of(&self.layer))
+    }
+}
+
+/// A home, a publisher with one version, and a server that plays its registry.
+struct Stage {
+    publisher: Publisher,
+    server: WebServer,
+    home: tempfile::TempDir,
+}
+
+impl Stage {
+    async fn new() -> Result<Self> {
+        let stage = Self {
+            publisher: Publisher::toy(),
+            server: WebServer::start().await?,
+            home: tempfile::tempdir()?,
+        };
+        std::fs::write(stage.home.path().join("ca.pem"), stage.server.authority().pem())?;
+        Ok(stage)
+    }
+
+    async fn pull(&self) -> Result<Done> {
+        let path = |name: &str| self.home.path().join(name).display().to_string();
+        let host = self.server.url("").trim_start_matches("https://").trim_end_matches('/').to_owned();
+        let arguments = [
+            "mirror".to_owned(),
+            "pull".into(),
+            path("bundle"),
+            "--all".into(),
+            "--image".into(),
+            "none".into(),
+            "--matrix".into(),
+            self.publisher.matrix(),
+            "--from".into(),
+            format!("registry.example={host}/src"),
+            "--ca-file".into(),
+            path("ca.pem"),
+        ];
+        let home = self.home.path().to_owned();
+        // The server answers in this very process.
+        tokio::task::spawn_blocking(move || done(&home, &arguments.iter().map(String::as_str).collect::<Vec<_>>())).await?
+    }
+
+    fn verify(&self) -> Result<Done> {
+        let bundle = self.home.path().join("bundle").display().to_string();
+        done(self.home.path(), &["mirror", "verify", &bundle])
+    }
+}
+
+/// Answers the first of the requests that contain this in another way.
+fn once(part: String, answer: WebAnswer) -> impl Fn(&Asked) -> WebAnswer + Send + Sync + 'static {
+    let first = AtomicBool::new(true);
+    move |asked| match asked.path.contains(&part) && first.swap(false, Ordering::SeqCst) {
+        true => answer.clone(),
+        false => WebAnswer::File,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pull_from_a_registry_that_is_busy_or_breaks_off_goes_on() -> Result<()> {
+    let stage = Stage::new().await?;
+    let image = Image::new(media::LAYER_GZIP)?;
+    image.serve(&stage.server);
+    let busy = WebAnswer::Status(429, vec![("retry-after", "1".into())], String::new());
+    for (part, answer) in [
+        (image.layer(), WebAnswer::Cut),
+        (image.layer(), busy.clone()),
+        ("/manifests/v1.0.0".into(), busy),
+        (image.layer(), WebAnswer::Status(503, Vec::new(), String::new())),
+    ] {
+        let _ = std::fs::remove_dir_all(stage.home.path().join("bundle"));
+        stage.server.forget();
+        stage.server.answer(once(part.clone(), answer.clone()));
+        stage.pull().await?.good();
+        stage.verify()?.good();
+        let times = stage.server.asked().iter().filter(|asked| asked.path.contains(&part)).count();
+        assert!(times >= 2, "{answer:?} was not given");
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pull_from_a_registry_that_lies_ends_with_the_reference_and_keeps_the_old_bundle() -> Result<()> {
+    let stage = Stage::new().await?;
+    let good = Image::new(media::LAYER_GZIP)?;
+    good.serve(&stage.server);
+    stage.pull().await?.good();
+    // The tag leads to another image now, and with that one something is wrong.
+    let mut other = Image::new(media::LAYER_GZIP)?;
+    other.layer[0] = 8;
+    let described = Descriptor::of(media::LAYER_GZIP, &other.layer);
+    other.manifest = serde_json::to_vec(&Manifest::image(Descriptor::of(media::CONFIG, &other.config), vec![described]))?;
+    other.serve(&stage.server);
+    let status = |code: u16, body: &str| WebAnswer::Status(code, Vec::new(), body.to_owned());
+    let large = "x".repeat(5 << 20);
+    for (part, answer, said) in [
+        (other.layer(), status(200, &"\u{7}".repeat(300_000)), "digest"),
+        (other.layer(), status(200, "short"), "bytes"),
+        (other.layer(), status(401, ""), "401"),
+        (other.layer(), status(404, ""), "404"),
+        (other.layer(), WebAnswer::Cut, "toy"),
+        (other.layer(), WebAnswer::Endless, "bytes"),
+        ("/manifests/v1.0.0".into(), status(200, "<html>Log in</html>"), "web page"),
+        ("/manifests/v1.0.0".into(), status(200, &large), "larger"),
+        ("/manifests/v1.0.0".into(), WebAnswer::Endless, "larger"),
+        ("/manifests/v1.0.0".into(), status(200, "{\"mediaType\":\"a/b\"}"), "not understood"),
+    ] {
+        let again = part.clone();
+        stage.server.answer(move |asked| match asked.path.contains(&again) {
+            true => answer.clone(),
+            false => WebAnswer::File,
+        });
+        let pulled = stage.pull().await?;
+        assert_eq!(
+            pulled.code,
+            if said == "404" { 3 } else { 4 },
+            "{part} {said}: {}{}",
+            pulled.out,
+            pulled.err
+        );
+        assert!(pulled.err.contains(said) && pulled.err.contains("toy"), "{said}: {}", pulled.err);
+        assert!(pulled.err.lines().count() >= 2, "there is no remedy: {}", pulled.err);
+        let verified = stage.verify()?.good();
+        assert!(verified.out.contains("1 version, 1 image"), "{}", verified.out);
+    }
+    // The blobs of the old image are untouched, and nothing half-written is left.
+    let bundle = stage.home.path().join("bundle");
+    let left: Vec<_> = std::fs::read_dir(&bundle)?
+        .map(|entry| Ok(entry?.file_name()))
+        .collect::<Result<_>>()?;
+    assert_eq!(left.len(), 3, "{left:?}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pull_of_a_layer_that_its_registry_does_not_give_out_says_which_platform_to_leave_out() -> Result<()> {
+    let stage = Stage::new().await?;
+    let image = Image::new("application/vnd.docker.image.rootfs.foreign.diff.tar.gzip")?;
+    image.serve(&stage.server);
+    let layer = image.layer();
+    stage.server.answer(move |asked| match asked.path.contains(&layer) {
+        true => WebAnswer::Status(404, Vec::new(), String::new()),
+        false => WebAnswer::File,
+    });
+    let pulled = stage.pull().await?;
+    assert_eq!(pulled.code, 4, "{}", pulled.err);
+    assert!(
+        pulled.err.contains("does not give out") && pulled.err.contains("--platform"),
+        "{}",
+        pulled.err
+    );
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! Which versions are taken, and what is said when there are none.
+
+use super::Site;
+use anyhow::Result;
+use serde_json::json;
+
+#[tokio::test]
+async fn selection_of_platforms_keeps_a_digest_of_its_own_and_says_so() -> Result<()> {
+    let site = Site::start().await?;
+    let bundle = site.path("bundle");
+    let one = site
+        .pull(&bundle, &["--driver", "toy=1.0.0", "--platform", "linux/arm64", "-o", "json"])?
+        .good()
+        .json();
+    let all = site
+        .pull(&site.path("all"), &["--driver", "toy=1.0.0", "-o", "json"])?
+        .good()
+        .json();
+    assert!(one["bytes"].as_u64() < all["bytes"].as_u64());
+    let digest = |json: &serde_json::Value| json["images"][1]["digest"].as_str().map(str::to_owned);
+    assert_ne!(digest(&one), digest(&all));
+    assert_eq!(digest(&all), Some(site.images.digest("src/toy:v1.0.0").await?));
+    site.run(&["mirror", "verify", &bundle])?.good();
+    let none = site.pull(&bundle, &["--driver", "toy=1.0.0", "--platform", "linux/s390x"])?;
+    assert_eq!(none.code, 4, "{}", none.err);
+    assert!(
+        none.err
+            .contains("is not there for linux/s390x; it is for linux/amd64, linux/arm64"),
+        "{}",
+        none.err
+    );
+    site.run(&["mirror", "verify", &bundle])?.good();
+    Ok(())
+}
+
+#[tokio::test]
+async fn selection_that_names_nothing_says_what_there_is() -> Result<()> {
+    let site = Site::start().await?;
+    let bundle = site.path("bundle");
+    for (flags, code, said) in [
+        (&[][..], 2, "it is not said what to mirror"),
+        (&["--driver", "toy=2.*"], 2, "it has 1.1.0, 1.0.1, 1.0.0"),
+        (&["--driver", "tyo"], 3, "Did you mean toy?"),
+        (&["--kubernetes", "1.20"], 2, "none of the 3 versions"),
+        (&["--driver", "toy=a.b"], 2, "names no versions of a driver"),
+        (&["--all", "--platform", "amd64"], 2, "is not a platform"),
+        (&["--all", "--from", "registry.example"], 2, "is no substitute"),
+    ] {
+        let refused = site.pull(&bundle, flags)?;
+        assert_eq!(refused.code, code, "{flags:?}: {}", refused.err);
+        assert!(refused.err.contains(said), "{flags:?}: {}", refused.err);
+    }
+    assert!(!std::path::Path::new(&bundle).exists(), "something was written");
+    Ok(())
+}
+
+#[tokio::test]
+async fn selection_dry_run_lists_images_and_sizes_and_writes_nothing() -> Result<()> {
+    let site = Site::start().await?;
+    let bundle = site.path("bundle");
+    let shown = site.pull(&bundle, &["--all", "--dry-run"])?.good();
+    for words in [
+        "IMAGE",
+        "registry.example/sidecars/sidecar:v1",
+        "KiB",
+        "would be pulled: 4 images in",
+    ] {
+        assert!(shown.out.contains(words), "{words}: {}", shown.out);
+    }
+    assert!(!std::path::Path::new(&bundle).exists(), "a dry run has written");
+    let data = site.pull(&bundle, &["--all", "--dry-run", "-o", "json"])?.good().json();
+    assert_eq!((&data["dryRun"], &data["kind"]), (&json!(true), &json!("MirrorPull")));
+    Ok(())
+}
