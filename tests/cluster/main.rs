@@ -35,6 +35,7 @@ mod matrix_registry;
 mod matrix_source;
 mod matrix_web;
 mod metrics_auth;
+mod mirror;
 mod monitoring;
 mod namespaces;
 mod odd_cluster;
