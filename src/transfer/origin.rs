@@ -19,7 +19,7 @@ pub enum Origin {
 /// A blob that is being read.
 pub(super) enum Reader {
     Registry(Box<BlobReader>),
-    Layout(BlobFile, Vec<u8>),
+    Layout(Box<BlobFile>, Vec<u8>),
 }
 
 impl Origin {
@@ -50,7 +50,7 @@ impl Origin {
                     Err(error) => Err(error.into()),
                 }
             }
-            Self::Layout(layout) => Ok(Reader::Layout(layout.open_blob(descriptor)?, Vec::new())),
+            Self::Layout(layout) => Ok(Reader::Layout(Box::new(layout.open_blob(descriptor)?), Vec::new())),
         }
     }
 

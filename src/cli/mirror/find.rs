@@ -80,10 +80,10 @@ async fn one(
                 .and_then(|seen| seen.digest),
             false => at.digest.clone(),
         };
-        if seen.as_ref() == Some(digest) {
-            if let Some(found) = in_bundle(before, known).await {
-                return Ok((known.clone(), found));
-            }
+        if seen.as_ref() == Some(digest)
+            && let Some(found) = in_bundle(before, known).await
+        {
+            return Ok((known.clone(), found));
         }
     }
     let found = find(&registry, &at, platforms).await.map_err(|error| failed(&error))?;
