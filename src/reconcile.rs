@@ -38,6 +38,7 @@ mod gather;
 mod keep;
 mod look_up;
 mod matrix_source;
+mod newer;
 mod node;
 mod phase;
 mod preconditions;

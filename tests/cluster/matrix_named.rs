@@ -61,6 +61,13 @@ fn matrix_source_named_by_config_maps_is_followed_at_once() -> Result<()> {
             Ok(Probe::when(csi["available"] == "3.7.4" && csi["version"] == "3.7.3", csi))
         })
         .await?;
+        let found = bed.until_reason("UpgradeAvailable", "UpdatePolicy").await?;
+        ensure!(
+            found["message"]
+                .as_str()
+                .is_some_and(|message| message.contains(&format!("ConfigMap {COMP}"))),
+            "{found}"
+        );
         name(bed, COMP, json!({"versionConfigURL": url, "auto-upgrade": "enabled"})).await?;
         let waits = bed.until_reason("Ready", "RightsMissing").await?;
         ensure!(
