@@ -4,6 +4,7 @@
 use crate::bed::PATIENCE;
 use crate::fixture::INSTALLED;
 use crate::install::until_at_rest;
+use crate::matrix_attacks::{Files, Publication};
 use crate::matrix_source::{Publisher, embedded_index};
 use crate::matrix_web::{CHART, leaked, release, until_driver, until_refused, until_version};
 use anyhow::{Result, ensure};
@@ -112,6 +113,19 @@ fn matrix_in_a_registry_upgrades_and_survives_its_registry() -> Result<()> {
         bed.until_reason("MatrixFresh", "Healthy").await?;
         publish((&registry, &at), &key, &mut index, 7001, Some(&chart)).await?;
         until_refused(bed, "MatrixRolledBack", "version 7001 is lower than 7002").await?;
+
+        // Someone who may write there has something else in its place.
+        index["version"] = 7002.into();
+        let publication = Publication::of(&key, &index.to_string())?;
+        let put = async |(index, signature): Files<'_>| -> Result<()> {
+            let mut files = BTreeMap::from([("index.yaml".to_owned(), index.to_vec()), (CHART.to_owned(), chart.clone())]);
+            files.extend(signature.map(|signature| ("index.yaml.sig".to_owned(), signature.as_bytes().to_vec())));
+            let before = registry.head(&at).await?.and_then(|seen| seen.digest);
+            push_matrix(&registry, &at, &files, before.as_ref()).await?;
+            Ok(())
+        };
+        publication.restore(bed, &put).await?;
+        publication.withstands(bed, false, &put).await?;
         let log = std::fs::read_to_string(bed.operator_log())?;
         ensure!(!log.contains(LOGIN.1), "the log shows a password");
         Ok(())
