@@ -4,6 +4,7 @@ mod api_server;
 mod chart;
 mod chart_sources;
 mod compare;
+mod cosign;
 mod deploy;
 mod explain;
 mod full_disk;

@@ -106,6 +106,8 @@ pub enum Part {
     Distribution,
     /// A client of registries, for comparisons.
     Oras,
+    /// What signs and verifies, for comparisons.
+    Cosign,
 }
 
 impl Part {
@@ -136,9 +138,12 @@ impl Part {
     /// What a cluster needs.
     pub const CLUSTER: [Self; 5] = [Self::Etcd, Self::Apiserver, Self::ControllerManager, Self::Scheduler, Self::Kwok];
 
-    /// Whether it is built when a test asks for it, in a folder of its own.
+    /// Those that are built when a test asks for them, each in a folder of its own.
+    pub const ON_DEMAND: [Self; 4] = [Self::Olareg, Self::Distribution, Self::Oras, Self::Cosign];
+
+    /// Whether it is one of them.
     pub(crate) fn is_on_demand(self) -> bool {
-        matches!(self, Self::Olareg | Self::Distribution | Self::Oras)
+        Self::ON_DEMAND.contains(&self)
     }
 
     /// The program's file name.
@@ -168,6 +173,7 @@ impl Part {
             Self::Olareg => "olareg",
             Self::Distribution => "distribution",
             Self::Oras => "oras",
+            Self::Cosign => "cosign",
         }
     }
 
@@ -211,6 +217,7 @@ impl Part {
             Self::Olareg => "github.com/olareg/olareg/cmd/olareg",
             Self::Distribution => "github.com/distribution/distribution/v3/cmd/registry",
             Self::Oras => "oras.land/oras/cmd/oras",
+            Self::Cosign => "github.com/sigstore/cosign/v3/cmd/cosign",
             Self::Vcsim | Self::Gcfgcheck | Self::CsiLiveness => ".",
         }
     }
