@@ -374,6 +374,21 @@ fn matrix_on_a_server_is_asked_for_through_the_proxy_of_the_environment() {
         told.contains("Connection refused") && !told.contains("dns") && !told.contains("p4ss"),
         "{told}"
     );
+    // As curl reads it: names with everything below them, addresses and networks, and all.
+    for (address, passed_by, direct) in [
+        ("https://matrix.invalid/i.yaml", "a.test,matrix.invalid", true),
+        ("https://matrix.invalid/i.yaml", ".invalid", true),
+        ("https://matrix.invalid/i.yaml", "invalid", true),
+        ("https://matrix.invalid/i.yaml", "*", true),
+        ("https://matrix.invalid/i.yaml", "trix.invalid", false),
+        ("https://192.0.2.7:9/i.yaml", "192.0.2.8", false),
+        ("https://192.0.2.7:9/i.yaml", "198.51.100.0/24", false),
+    ] {
+        let mut command = vdoctl(&["matrix", "list", "--matrix", address]);
+        command.env("HTTPS_PROXY", "http://127.0.0.1:9").env("NO_PROXY", passed_by);
+        let told = seen(command);
+        assert_eq!(!told.contains("Connection refused"), direct, "{passed_by}: {told}");
+    }
     for host in ["localhost", "127.0.0.1", "[::1]"] {
         let told = run(&format!("https://{host}:9/index.yaml"), "http://proxy.invalid:3128");
         assert!(told.starts_with("exit 4\n") && !told.contains("dns"), "{told}");
