@@ -2,6 +2,7 @@
 //! not fit any more.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+use crate::adoption::kubectl;
 use crate::bed::{Bed, NS, PATIENCE, condition};
 use crate::fixture::INSTALLED;
 use crate::install::until_at_rest;
@@ -35,6 +36,15 @@ async fn until_available(bed: &Bed, version: &str) -> Result<()> {
             )),
         "{found}"
     );
+    let wait = [
+        "wait",
+        "vdoconfig/vdo",
+        "-n",
+        NS,
+        "--for=condition=UpgradeAvailable",
+        "--timeout=10s",
+    ];
+    kubectl(bed, &wait, &[])?;
     let (code, text, err) = bed.vdoctl(&["status"])?;
     ensure!(code == 0 && text.contains(message), "{code}\n{text}\n{err}");
     Ok(())
