@@ -171,7 +171,7 @@ mod tests {
             self
         }
 
-        fn told(self) -> Option<String> {
+        fn sentence(self) -> Option<String> {
             let resolution = Resolution {
                 picks: BTreeMap::from([(CSI.to_owned(), self.pick)]),
             };
@@ -270,16 +270,16 @@ mod tests {
             (Case::new(Latest), None),
         ] {
             let expected = expected.map(|expected| expected.replacen(": ", ": CSI 3.7.4 is available, and 3.7.3 stays: ", 1));
-            assert_eq!(case.told(), expected);
+            assert_eq!(case.sentence(), expected);
         }
-        let told = Case::upgrading()
+        let sentence = Case::upgrading()
             .with(|case| case.failures.of([CSI.into()], lacks()))
-            .told()
-            .expect("it is told");
+            .sentence()
+            .expect("a sentence");
         assert!(
-            told.starts_with("RightsMissing: CSI 3.7.4 is available, and 3.7.3 stays: ")
-                && told.contains("vdoctl rights --missing --matrix"),
-            "{told}"
+            sentence.starts_with("RightsMissing: CSI 3.7.4 is available, and 3.7.3 stays: ")
+                && sentence.contains("vdoctl rights --missing --matrix"),
+            "{sentence}"
         );
     }
 }

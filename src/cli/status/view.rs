@@ -302,8 +302,13 @@ fn next(picture: &Picture, config: &Config, now: Timestamp) -> Vec<String> {
     }
     // What a problem says already is not repeated.
     let problems = picture.problems();
-    let told = |c: &Condition| problems.iter().any(|problem| problem.reason == c.reason);
-    lines.extend(config.upgrade_available().filter(|c| !told(c)).map(|c| format!("{}.", c.message)));
+    let is_shown = |c: &Condition| problems.iter().any(|problem| problem.reason == c.reason);
+    lines.extend(
+        config
+            .upgrade_available()
+            .filter(|c| !is_shown(c))
+            .map(|c| format!("{}.", c.message)),
+    );
     lines.extend(config.kept.iter().map(|(driver, revision)| {
         let name = short(driver);
         format!(
