@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use vdo::fetch::{Library, Records};
 use vdo::matrix::Index;
 use vdo::signature::{Form, PrivateKey, PublicKeys};
@@ -54,22 +55,25 @@ fn index(version: u64) -> String {
     text + "]}}}"
 }
 
-/// Counts what goes through it, in both directions.
-async fn counting(to: u16) -> (u16, Arc<AtomicU64>) {
+/// Counts what goes through it, in both directions, and the connections that are open.
+async fn counting(to: u16) -> (u16, Arc<AtomicU64>, watch::Receiver<usize>) {
     let (listener, total) = (TcpListener::bind(("127.0.0.1", 0)).await.unwrap(), Arc::new(AtomicU64::new(0)));
     let (port, counted) = (listener.local_addr().unwrap().port(), total.clone());
+    let (open, opened) = watch::channel(0);
     tokio::spawn(async move {
         while let Ok((mut client, _)) = listener.accept().await {
-            let counted = counted.clone();
+            let (counted, open) = (counted.clone(), open.clone());
+            open.send_modify(|open| *open += 1);
             tokio::spawn(async move {
                 let mut server = TcpStream::connect(("127.0.0.1", to)).await.unwrap();
                 if let Ok((there, back)) = tokio::io::copy_bidirectional(&mut client, &mut server).await {
                     counted.fetch_add(there + back, Ordering::SeqCst);
                 }
+                open.send_modify(|open| *open -= 1);
             });
         }
     });
-    (port, total)
+    (port, total, opened)
 }
 
 fn main() {
@@ -78,11 +82,11 @@ fn main() {
     let key = PrivateKey::parse(&Secret::new(pem)).unwrap();
     verification(&key);
     let folder = tempfile::tempdir().unwrap();
-    let (server, port, total) = runtime.block_on(async {
+    let (server, port, total, mut open) = runtime.block_on(async {
         let server = WebServer::start().await.unwrap();
         let port = server.url("").rsplit_once(':').unwrap().1.trim_matches('/').parse().unwrap();
-        let (port, total) = counting(port).await;
-        (server, port, total)
+        let (port, total, open) = counting(port).await;
+        (server, port, total, open)
     });
     let publish = |version| {
         let text = index(version);
@@ -134,7 +138,7 @@ fn main() {
     });
     client.unwrap();
     // What is counted is counted when a connection ends.
-    std::thread::sleep(Duration::from_millis(200));
+    runtime.block_on(open.wait_for(|open| *open == 0)).unwrap();
     println!(
         "a poll without news: {} requests, {} bytes with the TLS handshake",
         server.asked().len() as f64 / f64::from(POLLS),

@@ -26,7 +26,7 @@ mod upgrade_path;
 mod what_if;
 
 pub use constraints::{MULTI_VCENTER, misfits};
-pub use difference::{Choice, Difference, Situation, difference, known_minors, known_vcenters};
+pub use difference::{Choice, Difference, Situation, difference, known_minors, known_vcenters, minors};
 pub use index::{
     BuildFloor, Confidence, Driver, Entry, Facts, Feature, Image, Index, RequiredWhen, Requirement, Source, State, Support, UpgradesFrom,
     Verdict,

@@ -19,5 +19,5 @@ pub use breaking::{Comparison, compare};
 pub use draft::{Draft, VALIDITY};
 pub use entry::{Facts, entry, images};
 pub use error::PublishError;
-pub use render::{minors, problems, rendered};
+pub use render::{problems, rendered};
 pub use writes::{INDEX, Release, Write, writes};

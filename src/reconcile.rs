@@ -39,6 +39,7 @@ mod images;
 mod keep;
 mod look_up;
 mod matrix_source;
+mod newer;
 mod node;
 mod phase;
 mod preconditions;

@@ -16,4 +16,4 @@ pub use confirmed::{CONFIRMATION, until_confirmation};
 pub use fold::fold;
 pub use notes::{Note, notes, pace};
 pub use progress::PATIENCE;
-pub use report::{DriverReport, Precondition, Report, Trouble, Upgradeable};
+pub use report::{DriverReport, NewVersion, Precondition, Report, Trouble, Upgradeable};

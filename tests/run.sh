@@ -21,6 +21,14 @@ targets=(--workspace)
 grep -q 'Finished' "$logs/compile" || { cat "$logs/compile"; exit 1; }
 step_done
 
+# cosign is built for minutes, so its tests run where it is there already, and where VDO_COSIGN asks for it.
+[[ -z ${VDO_COSIGN:-} ]] || "$CARGO" run --quiet --package vdo-testbed -- build cosign
+cosign=
+for file in "${VDO_TESTBED_DIR:-.testbed}"/cosign-*/cosign; do
+    [[ ! -x $file ]] || cosign=$(cd "$(dirname "$file")" && pwd)
+done
+PATH=${cosign:+$cosign:}$PATH
+
 # Lines such as: Executable tests/pure/main.rs (target/debug/deps/pure-0123456789abcdef)
 declare -A program
 while read -r name file; do program[$name]=$file; done < <(
@@ -68,6 +76,7 @@ if [[ ${1:-} != check ]]; then
     # What is skipped otherwise, where the machine or the environment has what it needs.
     programs=$({ PATH=$PATH:/usr/sbin type -P nginx squid htpasswd || true; } | wc -l)
     [[ $programs -lt 3 ]] || also cluster --ignored matrix_behind
+    [[ -z $cosign ]] || also charts --ignored of_cosign
     [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also charts --ignored of_upstream
     [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also cluster --ignored adoption_of_upstream
     [[ -z ${VDO_TEST_VCENTER:-} ]] || also vcenter --ignored real_vcenter

@@ -42,6 +42,8 @@ pub enum ConditionType {
     MatrixFresh,
     /// The drivers are known to fit the next Kubernetes minor.
     Upgradeable,
+    /// A newer version of a driver fits and is not installed; the reason says why. Absent otherwise.
+    UpgradeAvailable,
     /// A change of a driver failed, and the revision before it is back. Absent otherwise.
     RolledBack,
     /// Every option that is set has an effect in the chosen versions. Absent where it is so.

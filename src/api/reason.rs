@@ -287,6 +287,12 @@ reasons! {
     RollbackAvailable,
     /// A driver is kept at a revision that is not in its history, or that cannot be brought back.
     RevisionUnusable,
+    /// A newer version of a driver fits, and the update policy keeps the installed one.
+    UpdatePolicy,
+    /// A newer version of a driver fits, and a version or a revision of it is pinned.
+    VersionPinned,
+    /// A newer version of a driver fits, and something that must hold before its upgrade is not known to hold.
+    UpgradeWaits,
     /// An option is set that the chosen version of its driver cannot use.
     OptionNotSupported,
     /// An image is not pulled from the mirror.

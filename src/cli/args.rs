@@ -335,6 +335,24 @@ mod tests {
         look(&super::command());
     }
 
+    /// Every verb that decides takes the same sources, keys and credentials.
+    #[test]
+    fn cli_args_verbs_with_a_matrix_have_its_keys_and_credentials() {
+        fn look(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+            let has = |name: &str| command.get_arguments().any(|arg| arg.get_long() == Some(name));
+            let path = format!("{path} {}", command.get_name());
+            if has("matrix") {
+                assert!(has("matrix-keys") && has("matrix-credentials"), "{path}");
+                found.push(path.trim_start_matches(" vdoctl ").to_owned());
+            }
+            command.get_subcommands().for_each(|command| look(command, &path, found));
+        }
+        let mut found = Vec::new();
+        look(&super::command(), "", &mut found);
+        let deciding = "deploy, plan, diff, render, rights, matrix resolve, matrix explain, matrix why-not, matrix list, matrix show, matrix init, doctor";
+        assert_eq!(found.join(", "), deciding);
+    }
+
     #[test]
     fn cli_args_definition_is_consistent() {
         super::command().debug_assert();

@@ -221,8 +221,10 @@ fn measure(context: &Context, status: &VDOConfigStatus, known: &mut Vec<String>)
     for driver in &status.drivers {
         context.metrics.driver(&driver.name, Some(&driver.version));
     }
-    // It is there only while it is true.
-    context.metrics.condition(ConditionType::RolledBack.as_str(), ConditionValue::False);
+    // They are there only while they are true.
+    for kind in [ConditionType::RolledBack, ConditionType::UpgradeAvailable] {
+        context.metrics.condition(kind.as_str(), ConditionValue::False);
+    }
     for condition in &status.conditions {
         let value = match condition.status.as_str() {
             "True" => ConditionValue::True,

@@ -68,6 +68,8 @@ struct State {
     misnamed: Option<SettingsError>,
     /// What the last look at a source that is polled found.
     look: Option<Look>,
+    /// Why that is not trusted: keys may change while it stays the same.
+    distrusted: Option<String>,
     /// Why the last look found nothing.
     failed: Option<Arc<FetchError>>,
     /// What its ConfigMaps hold, where it has some, with the state in which they were read.
@@ -83,9 +85,10 @@ type Stocked = Result<Arc<Stock>, Arc<FetchError>>;
 
 impl State {
     /// What polls have led to: when it is another, there is something to decide.
-    fn seen(&self) -> (Option<Arc<Signed>>, Option<String>) {
+    fn seen(&self) -> (Option<Arc<Signed>>, [Option<String>; 2]) {
         let signed = self.look.as_ref().map(|look| look.signed.clone());
-        (signed, self.failed.as_ref().map(|error| chain(&**error)))
+        let failed = self.failed.as_ref().map(|error| chain(&**error));
+        (signed, [self.distrusted.clone(), failed])
     }
 }
 
@@ -147,7 +150,7 @@ impl Library {
             Err(error) => state.misnamed = Some(error),
         }
         if before.0 != state.source {
-            (state.look, state.failed, state.stock) = (None, None, None);
+            (state.look, state.distrusted, state.failed, state.stock) = (None, None, None, None);
             self.renamed.send_replace(());
         }
     }
@@ -228,6 +231,7 @@ impl Library {
         let (problem, wait) = match looked {
             Ok(look) => {
                 let (problem, wait) = (verified.and_then(Result::err).map(LibraryError::from), look.good_for);
+                state.distrusted = problem.as_ref().map(|error| chain(error));
                 state.failed = None;
                 state.look = Some(look);
                 (problem, wait)

@@ -46,13 +46,20 @@ impl Named {
         maps.chain(objects).collect()
     }
 
-    /// Whether upgrades are switched off, as the original operator was told to.
+    /// The ConfigMap of the original operator that switches upgrades off, if one does.
+    #[must_use]
+    pub fn frozen_by(&self) -> Option<&'static str> {
+        let disables = |name: &str| {
+            self.value(name, UPGRADE)
+                .is_some_and(|value| value.eq_ignore_ascii_case("disabled"))
+        };
+        CONFIG_MAPS.into_iter().find(|name| *name != OWN && disables(name))
+    }
+
+    /// Whether upgrades are switched off.
     #[must_use]
     pub fn frozen(&self) -> bool {
-        let original = CONFIG_MAPS.iter().filter(|name| **name != OWN);
-        original
-            .filter_map(|name| self.value(name, UPGRADE))
-            .any(|value| value.eq_ignore_ascii_case("disabled"))
+        self.frozen_by().is_some()
     }
 }
 

@@ -40,16 +40,40 @@ pub struct Choice {
     pub platforms: Vec<(KubernetesVersion, VcenterVersion)>,
 }
 
+/// The minor of Kubernetes 1 at which a range begins or ends.
+fn minor(bound: &str) -> Option<u64> {
+    bound.split('.').nth(1)?.parse().ok()
+}
+
+/// The lowest and the highest minor of Kubernetes 1 that any of the indexes speaks of.
+fn outermost<'a>(indexes: impl IntoIterator<Item = &'a Index>) -> Option<(u64, u64)> {
+    let ranges = entries(indexes).map(|entry| &entry.kubernetes.range);
+    let bounds: BTreeSet<u64> = ranges
+        .flat_map(|range| [range.min(), range.max()])
+        .flatten()
+        .filter_map(minor)
+        .collect();
+    Some((*bounds.first()?, *bounds.last()?))
+}
+
 /// Every minor of Kubernetes 1 that either index speaks of.
 #[must_use]
 pub fn known_minors(indexes: [&Index; 2]) -> Vec<KubernetesVersion> {
-    let number = |bound: &str| bound.split('.').nth(1)?.parse::<u64>().ok();
-    let ranges = || entries(indexes).map(|entry| &entry.kubernetes.range);
-    let bounds = || ranges().flat_map(|range| [range.min(), range.max()]).flatten().filter_map(number);
-    let (Some(first), Some(last)) = (bounds().min(), bounds().max()) else {
+    let all = outermost(indexes).into_iter().flat_map(|(first, last)| first..=last);
+    all.filter_map(|minor| format!("1.{minor}").parse().ok()).collect()
+}
+
+/// The minors of Kubernetes 1 in a range. An end that is open reaches as far as anything in the index does.
+#[must_use]
+pub fn minors(range: &VersionRange, index: &Index) -> Vec<String> {
+    let (min, max) = (range.min().and_then(minor), range.max().and_then(minor));
+    let known = outermost([index]);
+    let first = min.or(known.map(|(first, _)| first)).or(max);
+    let last = max.or(known.map(|(_, last)| last)).or(min);
+    let (Some(first), Some(last)) = (first, last) else {
         return Vec::new();
     };
-    (first..=last).filter_map(|minor| format!("1.{minor}").parse().ok()).collect()
+    (first..=last.max(first)).map(|minor| format!("1.{minor}")).collect()
 }
 
 /// Every version of vCenter at which a range of either index begins or ends.
@@ -62,7 +86,7 @@ pub fn known_vcenters(indexes: [&Index; 2]) -> Vec<VcenterVersion> {
     all.into_iter().collect()
 }
 
-fn entries(indexes: [&Index; 2]) -> impl Iterator<Item = &Entry> {
+fn entries<'a>(indexes: impl IntoIterator<Item = &'a Index>) -> impl Iterator<Item = &'a Entry> {
     let drivers = indexes.into_iter().flat_map(|index| index.drivers.values());
     drivers.flat_map(|driver| &driver.versions)
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub struct Comparison {
     /// What an upgrade cannot do, or does at a price: each a sentence.
     pub breaking: Vec<String>,
-    /// Objects that are deleted and created anew, because a field of them cannot be changed.
+    /// Objects that are recreated, because a field of them cannot be changed.
     pub recreated: Vec<ObjectId>,
     /// Objects that only the new version has.
     pub added: Vec<ObjectId>,

@@ -2,8 +2,6 @@
 
 use super::removed_apis::removed_in;
 use crate::chart::{self, Chart, Context, RenderError};
-use crate::matrix::Index;
-use crate::types::VersionRange;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -19,22 +17,6 @@ pub fn rendered(chart: &Chart, minor: &str, values: &Value) -> Result<Vec<Value>
         minor.clone_into(&mut context.cluster.minor);
     }
     chart::render(chart, values, &context)
-}
-
-/// The minors of Kubernetes 1 in a range. An end that is open reaches as far as anything in the index does.
-#[must_use]
-pub fn minors(range: &VersionRange, index: &Index) -> Vec<String> {
-    let number = |bound: Option<&str>| bound?.split('.').nth(1)?.parse::<u64>().ok();
-    let entries = || index.drivers.values().flat_map(|driver| &driver.versions);
-    let lowest = || entries().filter_map(|entry| number(entry.kubernetes.range.min())).min();
-    let highest = || entries().filter_map(|entry| number(entry.kubernetes.range.max())).max();
-    let (min, max) = (number(range.min()), number(range.max()));
-    let first = min.or_else(lowest).or(max);
-    let last = max.or_else(highest).or(min);
-    let (Some(first), Some(last)) = (first, last) else {
-        return Vec::new();
-    };
-    (first..=last.max(first)).map(|minor| format!("1.{minor}")).collect()
 }
 
 /// Everything that keeps a chart from being published, each once, with the minors where it is so.

@@ -51,6 +51,16 @@ pub(super) struct Chosen {
     pub edition: Option<Edition>,
     /// What the mirror holds that it comes from, if it is one.
     pub lock: Option<Arc<Lock>>,
+    /// When installed drivers are changed, where the matrix knows all versions and each driver has one.
+    pub policy: Option<Policy>,
+}
+
+/// When installed drivers are changed.
+#[derive(Clone, Copy)]
+pub(super) struct Policy {
+    pub policy: matrix::UpdatePolicy,
+    /// The ConfigMap that overrules the specification, if one does.
+    pub by: Option<&'static str>,
 }
 
 impl Chosen {
@@ -117,7 +127,7 @@ pub(super) async fn choose(
     }
     let mut drivers = asked.drivers.clone();
     drivers.retain(|driver, _| !failures.names(driver));
-    let asked_for = if frozen {
+    let asked_for = if frozen.is_some() {
         UpdatePolicy::Disabled
     } else {
         config.spec.update_policy
@@ -158,7 +168,9 @@ pub(super) async fn choose(
                 let index = Some(basis.edition.index.clone());
                 let lock = basis.edition.lock.clone();
                 let edition = Some(basis.edition).filter(|_| !basis.narrowed && !world.library.is_embedded());
+                let whole = !basis.narrowed && resolution.picks.len() == asked.drivers.len();
                 let chosen = Chosen {
+                    policy: whole.then_some(Policy { policy, by: frozen }),
                     resolution,
                     needs,
                     index,
@@ -179,17 +191,17 @@ pub(super) async fn choose(
     }
 }
 
-/// Follows what the cluster says of the source of the matrix. Whether upgrades are switched off there.
-async fn follow_source(occasion: &Occasion<'_>, world: &World) -> Result<bool, ReconcileError> {
+/// Follows what the cluster says of the source of the matrix. Which ConfigMap switches upgrades off, if one does.
+async fn follow_source(occasion: &Occasion<'_>, world: &World) -> Result<Option<&'static str>, ReconcileError> {
     // A command decides with what it was given.
     if occasion.mode != Mode::Operator {
-        return Ok(false);
+        return Ok(None);
     }
     let namespace = occasion.config.namespace().unwrap_or_default();
     let named = matrix_source::named(&world.reader, &namespace).await?;
     world.library.follow(settings(&named));
     matrix_source::supply(&world.library, &world.reader, &namespace).await?;
-    Ok(named.frozen())
+    Ok(named.frozen_by())
 }
 
 /// Connections, each with what keeps it from being used.

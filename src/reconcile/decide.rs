@@ -9,6 +9,7 @@ use super::error::ReconcileError;
 use super::foreign::foreign_drivers;
 use super::gates::{self, Hold};
 use super::look_up::look_up;
+use super::newer::{Hindrances, newer};
 use super::phase::{Collect, Phase};
 use super::record::{kept_matrix, record};
 use super::stopwatch::Stopwatch;
@@ -245,6 +246,14 @@ pub async fn decide(occasion: &Occasion<'_>, world: &World, survey: &Survey) -> 
         found.troubles.push(trouble(&wait, class));
         missing.entry(STORAGE.name.to_owned()).or_insert(wait);
     }
+    let paused = select::paused(&config.spec);
+    let hindrances = Hindrances {
+        backs: &backs,
+        failures: &failures,
+        missing: &missing,
+        paused: &paused,
+    };
+    found.newer = newer(&chosen, &asked, &hindrances);
     let (alone, displaced) = found.check(foreign_drivers(world, survey, &desired).await)?;
     found.preconditions.push(alone);
     failures.join(displaced);
@@ -316,7 +325,7 @@ pub async fn decide(occasion: &Occasion<'_>, world: &World, survey: &Survey) -> 
         plan: Plan::default(),
         failures,
         requested: asked.drivers.keys().cloned().collect(),
-        paused: select::paused(&config.spec),
+        paused,
         kept,
         secrets,
         cluster_id: cluster_id.id.clone(),

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 const LIMIT: usize = 256 << 20;
 
 /// Publishes the files of a matrix under the tag of the reference: `index.yaml`, its signatures, and the charts at their paths. Gives the digest
-/// of the artifact. The same files are the same artifact, whoever publishes them.
+/// of the artifact. The same files are the same artifact, from any publisher.
 ///
 /// `before` is what [`pull_matrix`] gave when the publisher began, `None` where nothing was there. Everything is sent before the tag is written.
 ///

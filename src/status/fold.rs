@@ -23,6 +23,7 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
         Some(next) => conditions.set(ConditionType::Upgradeable, Some(next.fits), next.reason, next.message.clone()),
         None => conditions.keep(ConditionType::Upgradeable, Reason::NotChecked, "not looked at yet"),
     }
+    newer(&mut conditions, old, report);
     if let Some(back) = report.troubles.iter().find(|trouble| trouble.reason == Reason::RolledBack) {
         conditions.set(ConditionType::RolledBack, Some(true), back.reason, back.message.clone());
     }
@@ -98,6 +99,22 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
     next.conditions = conditions.finish();
     next.last_confirmed = last_confirmed(old, &next, now);
     next
+}
+
+/// UpgradeAvailable, while that is so.
+fn newer(conditions: &mut Conditions, old: &VDOConfigStatus, report: &Report) {
+    const AVAILABLE: ConditionType = ConditionType::UpgradeAvailable;
+    match report.newer.as_deref() {
+        Some([]) => {}
+        Some([first, rest @ ..]) => {
+            let all = rest
+                .iter()
+                .fold(first.message.clone(), |all, next| format!("{all}; {}", next.message));
+            conditions.set(AVAILABLE, Some(true), first.reason, all);
+        }
+        None if report.leaving() || Conditions::find(&old.conditions, AVAILABLE).is_none() => {}
+        None => conditions.keep(AVAILABLE, Reason::NotChecked, "not looked at yet"),
+    }
 }
 
 /// Reconciling and Stalled, of which never both are True. What is stuck is so by a failure, or for want of an approval.

@@ -109,6 +109,15 @@ pub struct Upgradeable {
     pub message: String,
 }
 
+/// A newer version of a driver that fits and is not installed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewVersion {
+    /// Why it is not installed.
+    pub reason: Reason,
+    /// Which version, which one stays, and what to do.
+    pub message: String,
+}
+
 /// Everything a reconcile has to say. Parts that were not reached stay empty.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
@@ -122,6 +131,8 @@ pub struct Report {
     pub matrix: Option<MatrixStatus>,
     /// Whether the next Kubernetes minor fits.
     pub upgradeable: Option<Upgradeable>,
+    /// The newer versions that fit and are not installed, where that is known of every driver.
+    pub newer: Option<Vec<NewVersion>>,
     /// The drivers asked for.
     pub drivers: Vec<DriverReport>,
     /// The drivers that are installed and not asked for: they are kept.
@@ -176,6 +187,7 @@ impl Report {
             connections,
             matrix,
             upgradeable,
+            newer,
             drivers,
             unrequested,
             removing,
@@ -201,6 +213,7 @@ impl Report {
         newest(&mut self.cluster, cluster);
         newest(&mut self.matrix, matrix);
         newest(&mut self.upgradeable, upgradeable);
+        newest(&mut self.newer, newer);
         newest(&mut self.plan, plan);
         newest(&mut self.inventory, inventory);
         newest(&mut self.cluster_id, cluster_id);

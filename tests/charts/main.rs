@@ -3,6 +3,8 @@
 
 mod add_release;
 mod archive;
+#[path = "../bed/attacks.rs"]
+mod attacks;
 mod fixture;
 #[path = "../../examples/generate/parts.rs"]
 mod generate;

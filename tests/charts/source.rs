@@ -139,6 +139,24 @@ async fn web_index_without_news_costs_one_request() -> Result<()> {
 }
 
 #[tokio::test]
+async fn web_server_that_knows_indexes_by_their_dates_is_asked_with_them() -> Result<()> {
+    const DATE: &str = "Fri, 20 Nov 2026 10:00:00 GMT";
+    let site = Site::start().await?;
+    let library = site.library(None);
+    site.server.answer(|asked| match asked.if_modified_since.as_deref() {
+        Some(DATE) => WebAnswer::Status(304, vec![], String::new()),
+        _ => WebAnswer::Status(200, vec![("last-modified", DATE.to_owned())], index(7)),
+    });
+    assert_eq!(site.look(&library).await.1?.index.version, 7);
+    site.server.forget();
+    let (polled, edition) = site.look(&library).await;
+    assert!(!polled.news && polled.problem.is_none(), "{polled:?}");
+    assert_eq!(edition?.index.version, 7);
+    assert_eq!(site.server.asked().iter().map(|asked| asked.status).collect::<Vec<_>>(), [304]);
+    Ok(())
+}
+
+#[tokio::test]
 async fn web_index_is_not_asked_for_by_a_look_at_it() -> Result<()> {
     let site = Site::start().await?;
     let library = site.library(None);

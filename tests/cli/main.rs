@@ -4,6 +4,7 @@ mod api_server;
 mod chart;
 mod chart_sources;
 mod compare;
+mod cosign;
 mod deploy;
 mod explain;
 mod full_disk;
@@ -72,7 +73,7 @@ fn code(arguments: &[&str]) -> i32 {
 #[test]
 fn cli_help_every_verb_matches_snapshot() {
     snap("help", &["--help"]);
-    let verbs: [&[&str]; 36] = [
+    let verbs: [&[&str]; 42] = [
         &["status"],
         &["plan"],
         &["approve"],
@@ -100,6 +101,12 @@ fn cli_help_every_verb_matches_snapshot() {
         &["matrix", "withdraw"],
         &["matrix", "deprecate"],
         &["matrix", "diff"],
+        &["mirror"],
+        &["mirror", "pull"],
+        &["mirror", "verify"],
+        &["mirror", "push"],
+        &["mirror", "copy"],
+        &["mirror", "prune"],
         &["chart"],
         &["chart", "render"],
         &["chart", "images"],

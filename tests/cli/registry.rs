@@ -3,6 +3,7 @@
 use crate::vdoctl;
 use anyhow::{Context as _, Result};
 use std::path::Path;
+use vdo::registry::{Login, Options, Registry};
 use vdo_testbed::{Binaries, LOGIN, Part, RegistryAuth, RegistryKind, RegistryServer, run};
 
 /// What came of a vdoctl with a folder as home.
@@ -55,6 +56,20 @@ impl Site {
         format!("oci://{}/{rest}", self.server.host())
     }
 
+    /// A client that speaks to it without vdoctl.
+    fn client(&self) -> Result<Registry> {
+        let options = Options {
+            access: vdo::web::Access::new([("ca.crt".to_owned(), self.server.ca())]),
+            own: true,
+            login: Login::Basic {
+                user: LOGIN.0.into(),
+                password: vdo::types::Secret::new(LOGIN.1),
+            },
+            plain_http: false,
+        };
+        Ok(Registry::new(&self.server.host(), options)?)
+    }
+
     async fn helm(&self, arguments: &[&str]) -> Result<String> {
         run(&self.helm, self.home(), &[arguments, &["--ca-file", &self.ca]].concat()).await
     }
@@ -85,18 +100,7 @@ async fn chart_pushed_by_vdoctl_is_read_by_helm() -> Result<()> {
     let shown = site.helm(&["show", "chart", &name, "--version", "3.7.3"]).await?;
     assert!(shown.contains("name: vsphere-csi") && shown.contains("version: 3.7.3"), "{shown}");
 
-    let registry = vdo::registry::Registry::new(
-        &site.server.host(),
-        vdo::registry::Options {
-            access: vdo::web::Access::new([("ca.crt".to_owned(), site.server.ca())]),
-            own: true,
-            login: vdo::registry::Login::Basic {
-                user: LOGIN.0.into(),
-                password: vdo::types::Secret::new(LOGIN.1),
-            },
-            plain_http: false,
-        },
-    )?;
+    let registry = site.client()?;
     let reference = format!("{}/charts/vsphere-csi:3.7.3", site.server.host()).parse()?;
     let manifest = registry.manifest(&reference).await?.manifest()?;
     for (key, part) in [
@@ -283,18 +287,7 @@ async fn matrix_is_published_in_a_registry_and_two_publishers_do_not_overwrite_e
     assert_eq!(csi.context("csi")?["version"], "3.7.2");
 
     // Both have read the same matrix; the second to write is refused.
-    let registry = vdo::registry::Registry::new(
-        &site.server.host(),
-        vdo::registry::Options {
-            access: vdo::web::Access::new([("ca.crt".to_owned(), site.server.ca())]),
-            own: true,
-            login: vdo::registry::Login::Basic {
-                user: LOGIN.0.into(),
-                password: vdo::types::Secret::new(LOGIN.1),
-            },
-            plain_http: false,
-        },
-    )?;
+    let registry = site.client()?;
     let reference = place.parse()?;
     let (before, files) = vdo::registry::pull_matrix(&registry, &reference).await?.context("a matrix")?;
     let first = publish(&["matrix", "deprecate", "csi", "3.7.2", "--reason", "old", "--to", &place])?;

@@ -21,9 +21,23 @@ use serde_json::Value;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use vdo_testbed::{ClusterOptions, Probe, VcenterOptions, until};
+use vdo_testbed::{ClusterOptions, Probe, Proxy, VcenterOptions, until};
 
 const ADMIN: &str = vdo_testbed::Cluster::ADMIN;
+
+/// A proxy before the API server, and the kubeconfig of an administrator who comes through it.
+async fn administrator(bed: &Bed) -> Result<(Proxy, String)> {
+    let proxy = Proxy::start(&bed.cluster).await?;
+    // The proxy passes tokens on, not certificates.
+    let binding = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: deployer}\n\
+        roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\n\
+        subjects: [{kind: ServiceAccount, name: deployer, namespace: default}]\n---\n\
+        apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: deployer, namespace: default}\n";
+    bed.cluster.apply_yaml(binding).await?;
+    let direct = bed.cluster.service_account_kubeconfig("default", "deployer").await?;
+    let through = proxy.kubeconfig(&direct)?.display().to_string();
+    Ok((proxy, through))
+}
 
 /// The command, with the vCenter of a bed and a password that nobody else can read.
 struct Deploy {

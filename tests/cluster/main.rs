@@ -3,6 +3,8 @@
 
 mod adoption;
 mod approval;
+#[path = "../bed/attacks.rs"]
+mod attacks;
 mod bad_input;
 #[path = "../bed/mod.rs"]
 mod bed;
@@ -27,6 +29,7 @@ mod inventory;
 mod leader_election;
 mod login_budget;
 mod many_objects;
+mod matrix_attacks;
 mod matrix_config_maps;
 mod matrix_mirror;
 mod matrix_named;

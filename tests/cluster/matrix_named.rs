@@ -4,6 +4,7 @@
 use crate::bed::{Bed, NS, PATIENCE};
 use crate::fixture::INSTALLED;
 use crate::install::until_at_rest;
+use crate::matrix_source::look;
 use crate::matrix_web::{Site, until_refused, until_version};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -61,6 +62,13 @@ fn matrix_source_named_by_config_maps_is_followed_at_once() -> Result<()> {
             Ok(Probe::when(csi["available"] == "3.7.4" && csi["version"] == "3.7.3", csi))
         })
         .await?;
+        let found = bed.until_reason("UpgradeAvailable", "UpdatePolicy").await?;
+        ensure!(
+            found["message"]
+                .as_str()
+                .is_some_and(|message| message.contains(&format!("ConfigMap {COMP}"))),
+            "{found}"
+        );
         name(bed, COMP, json!({"versionConfigURL": url, "auto-upgrade": "enabled"})).await?;
         let waits = bed.until_reason("Ready", "RightsMissing").await?;
         ensure!(
@@ -88,5 +96,24 @@ fn matrix_source_named_by_config_maps_is_followed_at_once() -> Result<()> {
         bed.start_operator().await?;
         until_version(bed, &url, 7002).await?;
         bed.delete("v1", "ConfigMap", NS, OWN).await
+    })
+}
+
+/// The operator asks once an hour, and at once when a person wants it to.
+#[test]
+fn matrix_on_a_web_server_is_asked_at_once_by_annotation() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        until_at_rest(bed).await?;
+        let mut site = Site::start().await?;
+        site.publish(7001)?;
+        bed.kill_operator();
+        bed.flags
+            .extend(site.flags().into_iter().filter(|(flag, _)| *flag != "matrix-interval"));
+        bed.start_operator().await?;
+        let url = site.url();
+        until_version(bed, &url, 7001).await?;
+        site.publish(7002)?;
+        look(bed, "news").await?;
+        until_version(bed, &url, 7002).await
     })
 }

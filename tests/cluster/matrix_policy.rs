@@ -2,7 +2,8 @@
 //! not fit any more.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use crate::bed::{Bed, NS, PATIENCE};
+use crate::adoption::kubectl;
+use crate::bed::{Bed, NS, PATIENCE, condition};
 use crate::fixture::INSTALLED;
 use crate::install::until_at_rest;
 use crate::matrix_config_maps::{Folder, PLACE};
@@ -11,18 +12,42 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use vdo_testbed::{Probe, until};
 
+const VDO: &str = "vdo.vmware.com/v1alpha1";
+
 /// The entry of a version of CSI.
 fn entry<'a>(index: &'a mut Value, version: &str) -> Result<&'a mut Value> {
     let versions = index["drivers"]["vsphere-csi"]["versions"].as_array_mut().context("versions")?;
     versions.iter_mut().find(|entry| entry["version"] == version).context("a version")
 }
 
+/// Waits until this version is reported as available, and not taken because of the policy.
 async fn until_available(bed: &Bed, version: &str) -> Result<()> {
     until(&format!("CSI {version} to be available"), PATIENCE, async || {
         let csi = bed.status().await?["drivers"][1].clone();
         Ok(Probe::when(csi["available"] == version, csi))
     })
-    .await
+    .await?;
+    let found = bed.until_reason("UpgradeAvailable", "UpdatePolicy").await?;
+    let message = found["message"].as_str().unwrap_or_default();
+    ensure!(
+        found["status"] == "True"
+            && message.starts_with(&format!(
+                "CSI {version} is available, and 3.7.3 stays: spec.updatePolicy is Compatible"
+            )),
+        "{found}"
+    );
+    let wait = [
+        "wait",
+        "vdoconfig/vdo",
+        "-n",
+        NS,
+        "--for=condition=UpgradeAvailable",
+        "--timeout=10s",
+    ];
+    kubectl(bed, &wait, &[])?;
+    let (code, text, err) = bed.vdoctl(&["status"])?;
+    ensure!(code == 0 && text.contains(message), "{code}\n{text}\n{err}");
+    Ok(())
 }
 
 #[test]
@@ -52,6 +77,8 @@ fn matrix_under_policy_compatible_reports_newer_and_leaves_what_is_withdrawn_or_
         folder.sign(7003)?;
         folder.load(bed)?;
         until_driver(bed, "3.7.4").await?;
+        let available = condition(&bed.get(VDO, "VDOConfig", NS, "vdo").await?, "UpgradeAvailable");
+        ensure!(available.is_null(), "{available}");
 
         let whole = entry(&mut folder.index, "3.7.3")?;
         whole.as_object_mut().context("an entry")?.shift_remove("state");

@@ -1,13 +1,14 @@
-//! A matrix in a registry, from its publication to the pods: polled, upgraded, kept when the registry is gone, and rolled back by someone.
+//! A matrix in a registry, published there by `vdoctl`, to the pods: polled, upgraded, kept when the registry is gone, withdrawn and attacked.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 use crate::bed::PATIENCE;
 use crate::fixture::INSTALLED;
 use crate::install::until_at_rest;
-use crate::matrix_source::{Publisher, embedded_index};
-use crate::matrix_web::{CHART, leaked, release, until_driver, until_refused, until_version};
-use anyhow::{Result, ensure};
-use serde_json::{Value, json};
+use crate::matrix_attacks::{Files, Publication};
+use crate::matrix_source::Publisher;
+use crate::matrix_web::{leaked, package, until_driver, until_refused, until_version};
+use anyhow::{Context as _, Result, ensure};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Instant;
 use vdo::registry::{Login, Options, Reference, Registry, pull_matrix, push_matrix};
@@ -15,27 +16,18 @@ use vdo::types::Secret;
 use vdo::web::Access;
 use vdo_testbed::{LOGIN, Probe, RegistryAuth, RegistryKind, RegistryServer, until};
 
-/// Publishes the index with this version, signed, on top of what is there.
-async fn publish(to: (&Registry, &Reference), key: &Publisher, index: &mut Value, version: u64, chart: Option<&[u8]>) -> Result<()> {
-    index["version"] = version.into();
-    let text = index.to_string();
-    let mut files = BTreeMap::from([
-        ("index.yaml.sig".to_owned(), key.signature(text.as_bytes())?.into_bytes()),
-        ("index.yaml".to_owned(), text.into_bytes()),
-    ]);
-    files.extend(chart.map(|chart| (CHART.to_owned(), chart.to_vec())));
-    let before = pull_matrix(to.0, to.1).await?.map(|(digest, _)| digest);
-    push_matrix(to.0, to.1, &files, before.as_ref()).await?;
-    Ok(())
+/// The registry with its publisher, and the files of those who read it.
+struct Site {
+    server: RegistryServer,
+    registry: Registry,
+    at: Reference,
+    key: Publisher,
+    folder: tempfile::TempDir,
 }
 
-#[test]
-fn matrix_in_a_registry_upgrades_and_survives_its_registry() -> Result<()> {
-    INSTALLED.run(async |bed| {
-        until_at_rest(bed).await?;
-        let mut server = RegistryServer::start(RegistryKind::Distribution, RegistryAuth::Basic).await?;
-        let (key, mut index) = (Publisher::new()?, embedded_index()?);
-        let at: Reference = format!("{}/vdo/matrix:stable", server.host()).parse()?;
+impl Site {
+    async fn start() -> Result<Self> {
+        let server = RegistryServer::start(RegistryKind::Distribution, RegistryAuth::Basic).await?;
         let options = Options {
             access: Access::new([("ca.crt".to_owned(), server.ca())]),
             own: true,
@@ -45,42 +37,96 @@ fn matrix_in_a_registry_upgrades_and_survives_its_registry() -> Result<()> {
             },
             plain_http: false,
         };
-        let registry = Registry::new(&server.host(), options)?;
-        publish((&registry, &at), &key, &mut index, 7001, None).await?;
-
-        let folder = tempfile::tempdir()?;
-        let file = |name: &str| leaked(folder.path().join(name).display().to_string());
-        std::fs::create_dir(file("credentials"))?;
+        let site = Self {
+            registry: Registry::new(&server.host(), options)?,
+            at: format!("{}/vdo/matrix:stable", server.host()).parse()?,
+            server,
+            key: Publisher::new()?,
+            folder: tempfile::tempdir()?,
+        };
+        std::fs::create_dir(site.file("credentials"))?;
         let login = json!({"username": LOGIN.0, "password": LOGIN.1});
-        let docker = json!({"auths": {server.host(): login}}).to_string();
-        for (key, value) in [(".dockerconfigjson", docker), ("ca.crt", server.ca())] {
-            std::fs::write(file(&format!("credentials/{key}")), value)?;
+        let docker = json!({"auths": {site.server.host(): login}}).to_string();
+        for (key, value) in [(".dockerconfigjson", docker), ("ca.crt", site.server.ca())] {
+            std::fs::write(site.file(&format!("credentials/{key}")), value)?;
         }
-        std::fs::write(file("keys.pem"), key.public())?;
-        let source = format!("oci://{at}");
+        std::fs::write(site.file("keys.pem"), site.key.public())?;
+        std::fs::write(site.file("key.pem"), site.key.private())?;
+        Ok(site)
+    }
+
+    fn file(&self, name: &str) -> &'static str {
+        leaked(self.folder.path().join(name).display().to_string())
+    }
+
+    fn source(&self) -> String {
+        format!("oci://{}", self.at)
+    }
+
+    /// A verb of the publisher, who needs no cluster.
+    fn publishes(&self, arguments: &[&str]) -> Result<()> {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_vdoctl"))
+            .arg("matrix")
+            .args(arguments)
+            .args(["--key-file", self.file("key.pem")])
+            .args(["--ca-file", self.file("credentials/ca.crt")])
+            .args(["--registry-config", self.file("credentials/.dockerconfigjson")])
+            .output()?;
+        ensure!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Ok(())
+    }
+
+    /// What lies there.
+    async fn publication(&self) -> Result<Publication<'_>> {
+        let (_, files) = pull_matrix(&self.registry, &self.at).await?.context("a matrix")?;
+        let text = files.get("index.yaml").context("an index")?;
+        Publication::of(&self.key, std::str::from_utf8(text)?)
+    }
+
+    /// Has these in the place of what lies there.
+    async fn put(&self, (index, signature): Files<'_>) -> Result<()> {
+        let mut files = BTreeMap::from([("index.yaml".to_owned(), index.to_vec())]);
+        files.extend(signature.map(|signature| ("index.yaml.sig".to_owned(), signature.as_bytes().to_vec())));
+        let before = self.registry.head(&self.at).await?.and_then(|seen| seen.digest);
+        push_matrix(&self.registry, &self.at, &files, before.as_ref()).await?;
+        Ok(())
+    }
+}
+
+#[test]
+fn matrix_in_a_registry_upgrades_and_survives_its_registry() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        until_at_rest(bed).await?;
+        let mut site = Site::start().await?;
+        let source = site.source();
+        site.publishes(&["init", &source])?;
         bed.apply(&bed.config(json!({"updatePolicy": "Latest"}))).await?;
         bed.kill_operator();
         bed.flags = vec![
             ("matrix", leaked(source.clone())),
-            ("matrix-credentials", file("credentials")),
-            ("matrix-keys", file("keys.pem")),
+            ("matrix-credentials", site.file("credentials")),
+            ("matrix-keys", site.file("keys.pem")),
             ("matrix-interval", "1s"),
         ];
         bed.start_operator().await?;
-        until_version(bed, &source, 7001).await?;
+        until_version(bed, &source, site.publication().await?.version()?).await?;
         bed.until_reason("MatrixFresh", "Healthy").await?;
         until_at_rest(bed).await?;
 
         // Polls without news: a look at the tag, and no write.
         let asked = |line: &&str| line.contains("/v2/vdo/matrix/") && line.contains("http.request.method");
-        let known = server.log().lines().filter(asked).count();
+        let known = site.server.log().lines().filter(asked).count();
         let mark = bed.cluster.audit().mark().await?;
         until("three polls", PATIENCE, async || {
-            let count = server.log().lines().filter(asked).count();
+            let count = site.server.log().lines().filter(asked).count();
             Ok(Probe::when(count >= known + 6, format!("{} requests", count - known)))
         })
         .await?;
-        let log = server.log();
+        let log = site.server.log();
         let gets: Vec<&str> = log
             .lines()
             .filter(asked)
@@ -92,26 +138,46 @@ fn matrix_in_a_registry_upgrades_and_survives_its_registry() -> Result<()> {
         let writes = writes.only(|entry| entry.resource != "leases");
         ensure!(writes.is_empty(), "polls without news wrote:\n{writes}");
 
-        let chart = release(&mut index, false)?;
+        let chart = site.file("csi-3.7.4.tgz");
+        std::fs::write(chart, package("")?)?;
         let begun = Instant::now();
-        publish((&registry, &at), &key, &mut index, 7002, Some(&chart)).await?;
+        site.publishes(&["publish", chart, "--to", &source])?;
         until_driver(bed, "3.7.4").await?;
-        println!("from publication to a healthy driver, polled each second: {:?}", begun.elapsed());
+        println!(
+            "from vdoctl matrix publish to a healthy driver, polled each second: {:?}",
+            begun.elapsed()
+        );
         until_at_rest(bed).await?;
 
         // The registry dies, and the operator starts again: it goes on with what the cluster keeps.
-        server.stop();
-        until_refused(bed, "MatrixUnreachable", "version 7002 from before").await?;
+        let kept = format!("version {} from before", site.publication().await?.version()?);
+        site.server.stop();
+        until_refused(bed, "MatrixUnreachable", &kept).await?;
         bed.kill_operator();
         bed.start_operator().await?;
-        until_refused(bed, "MatrixUnreachable", "version 7002 from before").await?;
+        until_refused(bed, "MatrixUnreachable", &kept).await?;
         until_driver(bed, "3.7.4").await?;
 
-        // It is back, and the tag leads to an older publication.
-        server.restart().await?;
+        // It is back, and the version is withdrawn there.
+        site.server.restart().await?;
         bed.until_reason("MatrixFresh", "Healthy").await?;
-        publish((&registry, &at), &key, &mut index, 7001, Some(&chart)).await?;
-        until_refused(bed, "MatrixRolledBack", "version 7001 is lower than 7002").await?;
+        site.publishes(&[
+            "withdraw",
+            "csi",
+            "3.7.4",
+            "--reason",
+            "it loses data",
+            "--use",
+            "3.7.3",
+            "--to",
+            &source,
+        ])?;
+        until_driver(bed, "3.7.3").await?;
+        until_at_rest(bed).await?;
+
+        // Someone who may write there has something else in its place.
+        let put = async |files: Files<'_>| site.put(files).await;
+        site.publication().await?.withstands(bed, false, &put).await?;
         let log = std::fs::read_to_string(bed.operator_log())?;
         ensure!(!log.contains(LOGIN.1), "the log shows a password");
         Ok(())

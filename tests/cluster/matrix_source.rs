@@ -97,12 +97,18 @@ fn matrix_file_broken_keeps_last_good_one_in_use() -> Result<()> {
 }
 
 /// A publisher's key, with its public half in a file that the operator trusts.
-pub struct Publisher(vdo::signature::PrivateKey);
+pub struct Publisher(vdo::signature::PrivateKey, String);
 
 impl Publisher {
     pub fn new() -> Result<Self> {
         let pem = rcgen::KeyPair::generate()?.serialize_pem();
-        Ok(Self(vdo::signature::PrivateKey::parse(&vdo::types::Secret::new(pem))?))
+        let key = vdo::signature::PrivateKey::parse(&vdo::types::Secret::new(pem.clone()))?;
+        Ok(Self(key, pem))
+    }
+
+    /// Its private half, PEM.
+    pub fn private(&self) -> &str {
+        &self.1
     }
 
     /// The public half, PEM.

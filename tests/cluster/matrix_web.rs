@@ -18,7 +18,8 @@ const VDO: &str = "vdo.vmware.com/v1alpha1";
 const CSI: &str = "vsphere-csi";
 const CSI_NS: &str = "vmware-system-csi";
 const INDEX: &str = "/matrix/index.json";
-const NOTES: &str = "vsphere-csi-notes";
+/// The object that only 3.7.4 has.
+pub const NOTES: &str = "vsphere-csi-notes";
 /// The chart of 3.7.4, relative to the index.
 pub const CHART: &str = "charts/vsphere-csi-3.7.4.tgz";
 
@@ -124,12 +125,16 @@ impl Site {
     }
 }
 
+/// CSI 3.7.4 with one more object than 3.7.3.
+pub fn noted() -> Result<Vec<u8>> {
+    package(&format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {NOTES}\n  namespace: {{{{ values.namespace }}}}\ndata:\n  version: {{{{ release.version }}}}\n"
+    ))
+}
+
 /// Adds CSI 3.7.4 to an index: 3.7.3 with other images and, with `notes`, one more object. Its chart.
 pub fn release(index: &mut Value, notes: bool) -> Result<Vec<u8>> {
-    let object = format!(
-        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {NOTES}\n  namespace: {{{{ values.namespace }}}}\ndata:\n  version: {{{{ release.version }}}}\n"
-    );
-    let bytes = package(if notes { &object } else { "" })?;
+    let bytes = if notes { noted()? } else { package("")? };
     let versions = index["drivers"][CSI]["versions"].as_array_mut().context("versions")?;
     let mut entry = versions.iter().find(|entry| entry["version"] == "3.7.3").context("3.7.3")?.clone();
     let text = entry.to_string().replace("v3.7.3", "v3.7.4");
@@ -215,6 +220,7 @@ fn matrix_on_a_web_server_upgrades_survives_its_server_and_resists_attacks() -> 
         );
         let csi = bed.status().await?["drivers"][1].clone();
         ensure!(csi["available"] == "3.7.4" && csi["running"] == "3.7.3", "{csi}");
+        bed.until_reason("UpgradeAvailable", "RightsMissing").await?;
         ensure!(bed.owned().await? == before, "a blocked upgrade was begun");
         let mut arguments = vec!["rights".to_owned(), "--missing".to_owned()];
         arguments.extend(site.arguments());

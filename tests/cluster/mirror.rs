@@ -71,8 +71,16 @@ fn names(folder: &Path) -> Result<Vec<String>> {
     let packed =
         |driver: &str, version: &str| -> Result<chart::Chart> { Ok(chart::open(&chart::package(&sources[driver], &version.parse()?)?)?) };
     let newer = chart::open(&std::fs::read(folder.join(CHART))?)?;
+    let next = sources["vsphere-cpi"]
+        .versions()
+        .into_iter()
+        .filter(|version| version.minor() == "1.35");
+    let mut charts = vec![packed("vsphere-csi", "3.7.3")?, newer, packed("vsphere-cpi", "1.34.0")?];
+    for version in next {
+        charts.push(packed("vsphere-cpi", &version.to_string())?);
+    }
     let mut names = Vec::new();
-    for chart in [packed("vsphere-csi", "3.7.3")?, newer, packed("vsphere-cpi", "1.34.0")?] {
+    for chart in charts {
         for wanted in references(&chart, &["1.34".into()])? {
             names.push(
                 wanted
@@ -153,20 +161,16 @@ fn mirror_site_of_its_own() -> Result<()> {
         std::fs::write(file("credentials/ca.crt"), site.ca())?;
         std::fs::copy(&login, file("credentials/.dockerconfigjson"))?;
         bed.flags = vec![
-            ("matrix", leaked(format!("{place}/vdo/matrix:stable"))),
             ("matrix-credentials", file("credentials")),
             ("matrix-keys", file("keys.pem")),
             ("matrix-interval", "1s"),
         ];
-        bed.start_operator().await?;
-        let config = |spec: Value| {
-            let mut spec = spec;
-            spec["images"] = json!({"registry": prefix});
-            bed.config(spec)
-        };
         bed.apply_samples().await?;
-        bed.apply(&config(json!({"storageProvider": {"version": "3.7.3"}, "cloudProvider": {}})))
+        bed.apply(&bed.config(json!({"storageProvider": {"version": "3.7.3"}, "cloudProvider": {}})))
             .await?;
+        let used = good(bed, &[&["mirror", "push", bundle, &place, "--use"][..], &access].concat())?;
+        ensure!(used.contains("spec.images.registry is"), "{used}");
+        bed.start_operator().await?;
         bed.until_ready().await?;
         until_driver(bed, "3.7.3").await?;
         bed.until_reason("ImagesMirrored", "Healthy").await?;
@@ -183,16 +187,14 @@ fn mirror_site_of_its_own() -> Result<()> {
         mirrored.make("site/vsphere/csi-vsphere/driver:v3.7.3", "somebody's own").await?;
 
         // Up within the mirror.
-        bed.apply(&config(
-            json!({"updatePolicy": "Latest", "storageProvider": {}, "cloudProvider": {}}),
-        ))
-        .await?;
+        bed.apply(&bed.config(json!({"updatePolicy": "Latest", "storageProvider": {}, "cloudProvider": {}})))
+            .await?;
         until_driver(bed, "3.7.4").await?;
         ensure!(images(bed).await? != before);
 
         // To a version that it lacks: refused, and nothing is written.
         let mark = bed.cluster.audit().mark().await?;
-        bed.apply(&config(json!({"storageProvider": {"version": "3.7.2"}, "cloudProvider": {}})))
+        bed.apply(&bed.config(json!({"storageProvider": {"version": "3.7.2"}, "cloudProvider": {}})))
             .await?;
         until("the version to be refused", PATIENCE, async || {
             let ready = condition(
@@ -224,6 +226,28 @@ fn mirror_site_of_its_own() -> Result<()> {
             file("credentials"),
         ])?;
         ensure!(code == 1 && out.contains("is not in the mirror"), "{out}");
+
+        // What this cluster would need of a new mirror: what runs, and the cloud provider of the next minor.
+        bed.apply(&bed.config(json!({"storageProvider": {}, "cloudProvider": {}}))).await?;
+        public.restart().await?;
+        let ca = public.ca_file()?.display().to_string();
+        let pull = [
+            "mirror",
+            "pull",
+            file("another"),
+            "--for-cluster",
+            "--image",
+            "none",
+            "--dry-run",
+            "-o",
+            "json",
+        ];
+        let would = good(bed, &[&pull[..], &keys, &["--ca-file", &ca, "--from", &from]].concat())?;
+        let would: Value = serde_json::from_str(would.lines().last().unwrap_or_default())?;
+        ensure!(would["versions"]["vsphere-csi"] == json!(["3.7.4"]), "{would}");
+        let cpi = would["versions"]["vsphere-cpi"].as_array().context("versions")?;
+        let next = |version: &Value| version.as_str().is_some_and(|version| version.starts_with("1.35."));
+        ensure!(cpi.first() == Some(&json!("1.34.0")) && cpi.iter().any(next), "{would}");
 
         let strays = strays()? - strays_before;
         ensure!(strays == 0, "{strays} attempts to reach something else");

@@ -142,12 +142,14 @@ async fn bring_back_definition(bed: &Bed) -> Result<()> {
     Ok(())
 }
 
-async fn versions(bed: &Bed) -> Result<Vec<Value>> {
+/// The versions of the definition of VDOConfigs.
+pub async fn versions(bed: &Bed) -> Result<Vec<Value>> {
     let definition = bed.get(EXTENSIONS, "CustomResourceDefinition", "", DEFINITION).await?;
     definition["spec"]["versions"].as_array().cloned().context("versions")
 }
 
-async fn change_definition(bed: &Bed, versions: &[Value]) -> Result<()> {
+/// Gives it these.
+pub async fn change_definition(bed: &Bed, versions: &[Value]) -> Result<()> {
     bed.merge(
         EXTENSIONS,
         "CustomResourceDefinition",

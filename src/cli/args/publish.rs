@@ -152,6 +152,10 @@ fn target(text: &str) -> Result<MatrixSource, String> {
             Err(format!("{text} names a digest, and what has a digest cannot change; name a tag"))
         }
         source @ MatrixSource::Registry(_) => Ok(source),
+        MatrixSource::ConfigMaps(place) => Err(format!(
+            "a matrix is published to a folder and loaded from there into ConfigMaps: vdoctl matrix publish CHART --to FOLDER, then vdoctl \
+             matrix load FOLDER {place}"
+        )),
         _ => Err(format!(
             "a matrix cannot be published to {text}; name a folder, or oci://HOST/REPOSITORY:TAG"
         )),
@@ -161,6 +165,22 @@ fn target(text: &str) -> Result<MatrixSource, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn publish_place_that_cannot_be_written_is_refused_with_the_way() {
+        for (text, said) in [
+            (
+                "configmap://vdo/matrix",
+                "vdoctl matrix publish CHART --to FOLDER, then vdoctl matrix load FOLDER configmap://vdo/matrix",
+            ),
+            ("https://a.test/index.yaml", "cannot be published to https://a.test/index.yaml"),
+            ("embedded", "cannot be published to embedded"),
+        ] {
+            let error = target(text).expect_err(text);
+            assert!(error.contains(said), "{error}");
+        }
+        assert!(target("folder").is_ok() && target("oci://a.test/b:stable").is_ok());
+    }
 
     #[test]
     fn publish_flags_with_ranges_and_days_are_read() {

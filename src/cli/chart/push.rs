@@ -4,11 +4,12 @@ use super::super::args::{ChartPull, ChartPush};
 use super::super::{Answer, CliError, Exit, registry, save};
 use crate::chart::archive::PACKED_LIMIT;
 use crate::chart::artifact::{described, hub, tag};
-use crate::chart::{self, Chart, Context};
+use crate::chart::{self, Chart};
 use crate::fetch::embedded;
+use crate::publish;
 use crate::registry::{Reference, pull_chart, push_chart};
-use crate::types::{Digest, KubernetesVersion};
-use serde_json::json;
+use crate::types::Digest;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::Path;
@@ -94,19 +95,7 @@ fn further(package: &[u8]) -> BTreeMap<String, String> {
 
 /// The images with default values; none where the chart cannot be rendered with them.
 fn images(chart: &Chart) -> Vec<String> {
-    let Ok(kubernetes) = "1.34".parse::<KubernetesVersion>() else {
-        return Vec::new();
-    };
-    let context = Context {
-        cluster: chart::Cluster {
-            version: kubernetes.raw().into(),
-            minor: kubernetes.minor(),
-            ..chart::Cluster::default()
-        },
-        connections: Vec::new(),
-        namespace: "default".into(),
-    };
-    chart::render(chart, &json!({}), &context)
+    publish::rendered(chart, "1.34", &Value::Null)
         .map(|objects| chart::images(&objects))
         .unwrap_or_default()
 }

@@ -8,6 +8,7 @@ use super::super::context::now;
 use super::super::{Answer, CliError, Exit, registry as login, text_diff};
 use crate::fetch::{Access, MatrixSource, Signed, embedded};
 use crate::matrix::Index;
+use crate::mirror;
 use crate::publish::{Draft, INDEX, Release, writes};
 use crate::registry::{Reference, Registry, pull_matrix, push_matrix};
 use crate::signature::{Form, PrivateKey, Signature};
@@ -63,6 +64,13 @@ impl Place {
             MatrixSource::Registry(source) => in_registry(args, source.reference()).await?,
             source => in_folder(source).await?,
         };
+        if last.lock.is_some() {
+            return Err(CliError::new(
+                Exit::Refused,
+                format!("{name} is a mirror, which holds what was published elsewhere"),
+                "Publish to the matrix that it was pulled from, and pull again.",
+            ));
+        }
         if let Some(signature) = &last.signature {
             signing::signed_by(key.as_ref(), &last.index, signature, &name)?;
         }
@@ -155,20 +163,14 @@ async fn in_registry(args: &Publishing, reference: &Reference) -> Result<(Target
     let index = files.get(INDEX).ok_or_else(none)?.clone();
     let beside = Form::ALL.map(|form| form.file_of(Path::new(INDEX)).display().to_string());
     let signature = beside.iter().find_map(|name| files.get(name)).cloned();
+    let lock = files.get(mirror::FILE).cloned();
     let target = Target::Registry {
         registry,
         reference: reference.clone(),
         before,
         files,
     };
-    Ok((
-        target,
-        Signed {
-            index,
-            signature,
-            lock: None,
-        },
-    ))
+    Ok((target, Signed { index, signature, lock }))
 }
 
 impl Published {

@@ -8,12 +8,11 @@ use super::registries::Substitutes;
 use super::{Prefix, cluster};
 use crate::chart::{self, Chart};
 use crate::fetch::{Edition, INDEX_FILE, MatrixSource};
-use crate::matrix::Index;
+use crate::matrix::{self, Index};
 use crate::mirror::{self, Lock, MATRIX, Selection, Wanted, placed, references};
-use crate::publish;
 use crate::registry::matrix_artifact;
 use crate::signature::Form;
-use crate::types::DriverVersion;
+use crate::types::{Digest, DriverVersion};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -33,6 +32,8 @@ pub(super) struct Stock {
     pub(super) images: BTreeMap<String, (Wanted, Vec<String>)>,
     /// Where images are pulled from.
     pub(super) substitutes: Substitutes,
+    /// What else goes along: archives of vdoctl that lie beside the index.
+    programs: BTreeMap<String, Vec<u8>>,
 }
 
 impl Stock {
@@ -50,6 +51,10 @@ impl Stock {
             substitutes: Substitutes(take.from.clone()),
             versions: Vec::new(),
             images: BTreeMap::new(),
+            programs: match &matrix.matrix {
+                Some(MatrixSource::Local(path)) => programs(path)?,
+                _ => BTreeMap::new(),
+            },
             edition,
         };
         if let (Some(lock), Some(MatrixSource::Registry(source))) = (&stock.edition.lock, &matrix.matrix) {
@@ -125,6 +130,7 @@ impl Stock {
             };
             files.insert(form.file_of(Path::new(INDEX_FILE)).display().to_string(), signature.clone());
         }
+        files.extend(self.programs.clone());
         files.extend(self.versions.iter().map(|version| (version.path.clone(), version.package.clone())));
         Ok(files)
     }
@@ -168,7 +174,7 @@ pub(super) fn selection(select: &Selecting, index: &Index) -> Result<Selection, 
 pub(super) fn wanted(chart: &Chart, version: &DriverVersion, driver: &str, index: &Index) -> Result<Vec<Wanted>, CliError> {
     let entry = index.drivers.get(driver).and_then(|driver| driver.entry(version));
     let minors = entry
-        .map(|entry| publish::minors(&entry.kubernetes.range, index))
+        .map(|entry| matrix::minors(&entry.kubernetes.range, index))
         .unwrap_or_default();
     references(chart, &minors).map_err(|error| CliError::of(Exit::Refused, &error))
 }
@@ -183,4 +189,34 @@ fn from_mirror(lock: &Lock, source: &str) -> Vec<(String, String)> {
             .collect()
     };
     prefix.map(pairs).unwrap_or_default()
+}
+
+/// The archives of vdoctl that a release has beside its matrix, as SHA256SUMS lists them.
+fn programs(matrix: &Path) -> Result<BTreeMap<String, Vec<u8>>, CliError> {
+    let folder = if matrix.is_dir() {
+        matrix
+    } else {
+        matrix.parent().unwrap_or(matrix)
+    };
+    let mut programs = BTreeMap::new();
+    for line in std::fs::read_to_string(folder.join("SHA256SUMS")).unwrap_or_default().lines() {
+        let Some((sum, name)) = line.split_once("  ") else { continue };
+        let is_plain = !name.contains('/') && name.starts_with("vdoctl");
+        if !is_plain {
+            continue;
+        }
+        let wrong = |problem: String| {
+            CliError::new(
+                Exit::Refused,
+                format!("{name} beside the matrix: {problem}"),
+                "Build or copy the release again.",
+            )
+        };
+        let bytes = std::fs::read(folder.join(name)).map_err(|error| wrong(error.to_string()))?;
+        if Digest::of(&bytes).hex() != sum {
+            return Err(wrong("it is not what SHA256SUMS says".into()));
+        }
+        programs.insert(name.to_owned(), bytes);
+    }
+    Ok(programs)
 }

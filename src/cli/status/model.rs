@@ -129,6 +129,7 @@ impl Picture {
                 "drivers": config.map(|c| c.status.drivers.iter().map(|d| driver(d, &c.status)).collect::<Vec<_>>()).unwrap_or_default(),
                 "problems": problems,
                 "upgradeable": config.and_then(Config::upgradeable).map(|c| json!({"status": c.status, "reason": c.reason, "message": c.message})),
+                "upgradeAvailable": config.and_then(Config::upgrade_available).map(|c| json!({"reason": c.reason, "message": c.message})),
             }),
         )
     }
@@ -179,6 +180,11 @@ impl Config {
     /// What the operator says of the next Kubernetes minor, once it has looked.
     pub(super) fn upgradeable(&self) -> Option<&Condition> {
         Conditions::find(&self.status.conditions, ConditionType::Upgradeable).filter(|c| c.status != "Unknown")
+    }
+
+    /// The newer versions that fit and are not installed, if there are any.
+    pub(super) fn upgrade_available(&self) -> Option<&Condition> {
+        Conditions::find(&self.status.conditions, ConditionType::UpgradeAvailable).filter(|c| c.status == "True")
     }
 
     fn json(&self) -> Value {

@@ -300,6 +300,15 @@ fn next(picture: &Picture, config: &Config, now: Timestamp) -> Vec<String> {
         Some(Health::Blocked) => lines.push("The operator goes on when the above is put right.".into()),
         Some(Health::Degraded | Health::Unknown) => lines.push("What runs is left as it is; the operator keeps trying.".into()),
     }
+    // What a problem says already is not repeated.
+    let problems = picture.problems();
+    let is_shown = |c: &Condition| problems.iter().any(|problem| problem.reason == c.reason);
+    lines.extend(
+        config
+            .upgrade_available()
+            .filter(|c| !is_shown(c))
+            .map(|c| format!("{}.", c.message)),
+    );
     lines.extend(config.kept.iter().map(|(driver, revision)| {
         let name = short(driver);
         format!(
@@ -432,6 +441,17 @@ mod tests {
                     "! vSphere connection vc1: node w-9",
                     "Last drift: Deployment n/c: spec.replicas was changed by kubectl, and repaired 3m ago.",
                 ],
+                vec!["✗", "Fix what", "is available"],
+            ),
+            (
+                Health::Healthy,
+                vec![(
+                    "UpgradeAvailable",
+                    "True",
+                    "UpdatePolicy",
+                    "CSI 3.7.4 is available, and 3.7.3 stays: spec.updatePolicy is Compatible; set it to Latest",
+                )],
+                vec!["\nCSI 3.7.4 is available, and 3.7.3 stays: spec.updatePolicy is Compatible; set it to Latest.\n"],
                 vec!["✗", "Fix what"],
             ),
             (

@@ -7,11 +7,13 @@ use anyhow::{Context as _, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use vdo::fetch::Library;
 use vdo::oci::{Descriptor, Manifest, media};
 use vdo::registry::{Reference, Registry};
 use vdo::signature::pre_authenticated;
 use vdo::types::Digest;
+use vdo_testbed::{Binaries, Part, RegistryServer};
 
 const KIND: &str = "application/vnd.in-toto+json";
 const PREDICATE: &str = "https://sigstore.dev/cosign/sign/v1";
@@ -50,44 +52,76 @@ async fn attach(registry: &Registry, at: &Reference, bundle: &Value) -> Result<(
     Ok(())
 }
 
-/// A file with public keys.
-fn trusted(keys: &[&Publisher]) -> Result<(tempfile::TempDir, PathBuf)> {
-    let folder = tempfile::tempdir()?;
-    let path = folder.path().join("keys.pem");
-    std::fs::write(&path, keys.iter().map(|key| key.public()).collect::<String>())?;
-    Ok((folder, path))
+/// A place in a registry, and a client that trusts one of two keys.
+struct Client {
+    registry: Registry,
+    at: Reference,
+    key: Publisher,
+    other: Publisher,
+    library: Library,
+    _files: (tempfile::TempDir, Credentials),
+}
+
+impl Client {
+    fn of(server: &RegistryServer) -> Result<Self> {
+        let (registry, at) = (client(server, login())?, reference(server, "vdo/matrix:stable")?);
+        let (key, other) = (Publisher::new()?, Publisher::new()?);
+        let (folder, credentials) = (tempfile::tempdir()?, Credentials::of(server)?);
+        let path = folder.path().join("keys.pem");
+        std::fs::write(&path, key.public())?;
+        Ok(Self {
+            library: library(&at, &credentials, Some(path))?,
+            registry,
+            at,
+            key,
+            other,
+            _files: (folder, credentials),
+        })
+    }
+
+    async fn publish(&self, files: &BTreeMap<String, Vec<u8>>) -> Result<Digest> {
+        publish(&self.registry, &self.at, files).await
+    }
+
+    async fn attach(&self, bundle: &Value) -> Result<()> {
+        attach(&self.registry, &self.at, bundle).await
+    }
+
+    /// Asks, and uses this version.
+    async fn uses(&self, version: u64) -> Result<()> {
+        assert_eq!(look(&self.library).await?, (version, None));
+        Ok(())
+    }
+
+    /// Asks, and stays with version 7, with these words.
+    async fn refuses(&self, said: &str) -> Result<()> {
+        let (version, problem) = look(&self.library).await?;
+        let (reason, message) = problem.with_context(|| format!("{said}: it was used"))?;
+        assert_eq!((version, reason.as_str()), (7, "MatrixNotTrusted"), "{message}");
+        assert!(message.contains(said), "{said}: {message}");
+        Ok(())
+    }
 }
 
 #[tokio::test]
 async fn signed_file_in_the_artifact_is_trusted_and_another_is_not() -> Result<()> {
     for server in both().await? {
-        let (registry, at) = (client(&server, login())?, reference(&server, "vdo/matrix:stable")?);
-        let (key, other) = (Publisher::new()?, Publisher::new()?);
-        let (_folder, path) = trusted(&[&key])?;
-        let credentials = Credentials::of(&server)?;
-        let library = library(&at, &credentials, Some(path))?;
+        let client = Client::of(&server)?;
         let mut all = files(7)?;
-        all.insert("index.yaml.sig".into(), key.sign(index(7).as_bytes())?.into_bytes());
-        publish(&registry, &at, &all).await?;
-        assert_eq!(look(&library).await?, (7, None));
-        let refused = async |said: &str| -> Result<()> {
-            let (version, problem) = look(&library).await?;
-            let (reason, message) = problem.with_context(|| format!("{said}: it was used"))?;
-            assert_eq!((version, reason.as_str()), (7, "MatrixNotTrusted"), "{message}");
-            assert!(message.contains(said), "{said}: {message}");
-            Ok(())
-        };
+        all.insert("index.yaml.sig".into(), client.key.sign(index(7).as_bytes())?.into_bytes());
+        client.publish(&all).await?;
+        client.uses(7).await?;
         // The signature of one publication with the index of another.
         let mut mixed = files(8)?;
         mixed.insert("index.yaml.sig".into(), all["index.yaml.sig"].clone());
-        publish(&registry, &at, &mixed).await?;
-        refused("trusted keys").await?;
-        publish(&registry, &at, &files(8)?).await?;
-        refused("not signed").await?;
+        client.publish(&mixed).await?;
+        client.refuses("trusted keys").await?;
+        client.publish(&files(8)?).await?;
+        client.refuses("not signed").await?;
         let mut stranger = files(8)?;
-        stranger.insert("index.yaml.sig".into(), other.sign(index(8).as_bytes())?.into_bytes());
-        publish(&registry, &at, &stranger).await?;
-        refused("trusted keys").await?;
+        stranger.insert("index.yaml.sig".into(), client.other.sign(index(8).as_bytes())?.into_bytes());
+        client.publish(&stranger).await?;
+        client.refuses("trusted keys").await?;
     }
     Ok(())
 }
@@ -95,50 +129,43 @@ async fn signed_file_in_the_artifact_is_trusted_and_another_is_not() -> Result<(
 #[tokio::test]
 async fn signed_manifest_is_trusted_by_its_statement_alone() -> Result<()> {
     for server in both().await? {
-        let (registry, at) = (client(&server, login())?, reference(&server, "vdo/matrix:stable")?);
-        let (key, other) = (Publisher::new()?, Publisher::new()?);
-        let (_folder, path) = trusted(&[&key])?;
-        let credentials = Credentials::of(&server)?;
-        let library = library(&at, &credentials, Some(path))?;
-        let seven = publish(&registry, &at, &files(7)?).await?;
-        attach(&registry, &at, &bundle(&other, &seven, PREDICATE)?).await?;
-        attach(&registry, &at, &bundle(&key, &seven, PREDICATE)?).await?;
-        assert_eq!(look(&library).await?, (7, None), "one of several keys is enough");
-        assert_eq!(look(&library).await?, (7, None));
+        let client = Client::of(&server)?;
+        let (key, other) = (&client.key, &client.other);
+        let seven = client.publish(&files(7)?).await?;
+        client.attach(&bundle(other, &seven, PREDICATE)?).await?;
+        client.attach(&bundle(key, &seven, PREDICATE)?).await?;
+        // One of several keys is enough.
+        client.uses(7).await?;
+        client.uses(7).await?;
 
-        let eight = publish(&registry, &at, &files(8)?).await?;
-        let refused = async |said: &str| -> Result<()> {
-            let (version, problem) = look(&library).await?;
-            let (reason, message) = problem.with_context(|| format!("{said}: it was used"))?;
-            assert_eq!((version, reason.as_str()), (7, "MatrixNotTrusted"), "{message}");
-            assert!(message.contains(said), "{said}: {message}");
-            Ok(())
-        };
-        refused("not signed").await?;
-        attach(&registry, &at, &bundle(&other, &eight, PREDICATE)?).await?;
-        refused("trusted keys").await?;
+        let eight = client.publish(&files(8)?).await?;
+        client.refuses("not signed").await?;
+        client.attach(&bundle(other, &eight, PREDICATE)?).await?;
+        client.refuses("trusted keys").await?;
         // A statement about something else, and one that says something else.
-        attach(&registry, &at, &bundle(&key, &seven, PREDICATE)?).await?;
-        refused("of other bytes").await?;
-        attach(&registry, &at, &bundle(&key, &eight, "https://slsa.dev/provenance/v1")?).await?;
-        refused("of other bytes").await?;
+        client.attach(&bundle(key, &seven, PREDICATE)?).await?;
+        client.refuses("of other bytes").await?;
+        client.attach(&bundle(key, &eight, "https://slsa.dev/provenance/v1")?).await?;
+        client.refuses("of other bytes").await?;
         // A statement that was changed after it was signed.
-        let mut changed = bundle(&key, &seven, PREDICATE)?;
-        changed["dsseEnvelope"]["payload"] = bundle(&key, &eight, PREDICATE)?["dsseEnvelope"]["payload"].clone();
-        attach(&registry, &at, &changed).await?;
-        refused("of other bytes").await?;
+        let mut changed = bundle(key, &seven, PREDICATE)?;
+        changed["dsseEnvelope"]["payload"] = bundle(key, &eight, PREDICATE)?["dsseEnvelope"]["payload"].clone();
+        client.attach(&changed).await?;
+        client.refuses("of other bytes").await?;
         // Signed after it was published: it is looked for as long as it is not trusted.
-        attach(&registry, &at, &bundle(&key, &eight, PREDICATE)?).await?;
-        assert_eq!(look(&library).await?, (8, None));
+        client.attach(&bundle(key, &eight, PREDICATE)?).await?;
+        client.uses(8).await?;
     }
     Ok(())
 }
 
 /// The judge is cosign itself: what it attaches is trusted, by both ways in which it is stored.
 #[tokio::test]
-#[ignore = "needs cosign 3 on PATH, which signs what is in a registry"]
+#[ignore = "needs cosign, whose build takes minutes (VDO_COSIGN=build)"]
 async fn signed_manifest_of_cosign_is_trusted() -> Result<()> {
-    let cosign = std::path::Path::new("cosign");
+    let cosign = &tokio::task::spawn_blocking(|| Binaries::ensure(&[Part::Cosign]))
+        .await??
+        .path(Part::Cosign);
     for server in both().await? {
         let (registry, at) = (client(&server, login())?, reference(&server, "vdo/matrix:stable")?);
         let (folder, ca) = (tempfile::tempdir()?, server.ca_file()?.display().to_string());

@@ -4,11 +4,11 @@ use super::{Done, Site, done};
 use crate::publish::folder::Publisher;
 use crate::vdoctl;
 use anyhow::Result;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use vdo::oci::{Descriptor, Manifest, media};
 use vdo::types::Digest;
-use vdo_testbed::{Asked, WebAnswer, WebServer};
+use vdo_testbed::{Asked, PATIENCE, Probe, WebAnswer, WebServer, until};
 
 #[tokio::test]
 async fn pull_without_room_ends_with_the_old_bundle_and_goes_on_when_there_is_some() -> Result<()> {
@@ -96,7 +96,7 @@ impl Stage {
         Ok(stage)
     }
 
-    async fn pull(&self) -> Result<Done> {
+    fn arguments(&self) -> Vec<String> {
         let path = |name: &str| self.home.path().join(name).display().to_string();
         let host = self.server.url("").trim_start_matches("https://").trim_end_matches('/').to_owned();
         let arguments = [
@@ -113,9 +113,20 @@ impl Stage {
             "--ca-file".into(),
             path("ca.pem"),
         ];
-        let home = self.home.path().to_owned();
+        arguments.to_vec()
+    }
+
+    async fn pull(&self) -> Result<Done> {
+        let (arguments, home) = (self.arguments(), self.home.path().to_owned());
         // The server answers in this very process.
         tokio::task::spawn_blocking(move || done(&home, &arguments.iter().map(String::as_str).collect::<Vec<_>>())).await?
+    }
+
+    /// Begins a pull, which the caller ends.
+    fn spawn(&self) -> Result<std::process::Child> {
+        let mut command = Command::new(vdoctl(&[]).get_program());
+        command.args(self.arguments()).env_clear().env("HOME", self.home.path());
+        Ok(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?)
     }
 
     fn verify(&self) -> Result<Done> {
@@ -220,5 +231,45 @@ async fn pull_of_a_layer_that_its_registry_does_not_give_out_says_which_platform
         "{}",
         pulled.err
     );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pull_that_is_killed_leaves_the_old_bundle_and_the_next_one_does_not_fetch_again() -> Result<()> {
+    let stage = Stage::new().await?;
+    let image = Image::new(media::LAYER_GZIP)?;
+    image.serve(&stage.server);
+    stage.pull().await?.good();
+    let mut other = Image::new(media::LAYER_GZIP)?;
+    other.config.push(b' ');
+    other.layer[0] = 9;
+    let described = Descriptor::of(media::LAYER_GZIP, &other.layer);
+    other.manifest = serde_json::to_vec(&Manifest::image(Descriptor::of(media::CONFIG, &other.config), vec![described]))?;
+    other.serve(&stage.server);
+    // The configuration comes, and the layer never does.
+    let layer = other.layer();
+    stage.server.forget();
+    stage.server.answer(move |asked| match asked.path.contains(&layer) {
+        true => WebAnswer::Silence,
+        false => WebAnswer::File,
+    });
+    let config = Digest::of(&other.config).hex();
+    let blobs = stage.home.path().join("bundle/blobs/sha256");
+    let mut child = stage.spawn()?;
+    until("the configuration to be there", PATIENCE, async || {
+        Ok(Probe::when(blobs.join(&config).is_file(), "not yet"))
+    })
+    .await?;
+    child.kill()?;
+    child.wait()?;
+    assert!(stage.verify()?.good().out.contains("1 version, 1 image"));
+
+    stage.server.forget();
+    stage.server.answer(|_| WebAnswer::File);
+    stage.pull().await?.good();
+    let asked = stage.server.asked();
+    let times = |part: &str| asked.iter().filter(|asked| asked.path.contains(part)).count();
+    assert_eq!((times(&config), times(&other.layer())), (0, 1), "{asked:?}");
+    stage.verify()?.good();
     Ok(())
 }

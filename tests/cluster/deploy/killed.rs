@@ -1,25 +1,17 @@
 //! Killed at any write, or while it waits, the next one completes the installation.
 
-use super::{Deploy, bare, err, operate, out};
+use super::{Deploy, administrator, bare, err, operate, out};
 use crate::bed::{NS, PATIENCE, sample};
 use crate::fixture::alone;
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
-use vdo_testbed::{Act, Probe, Proxy, until};
+use vdo_testbed::{Act, Probe, until};
 
 #[test]
 fn deploy_killed_at_writes_and_while_waiting_is_completed_by_the_next() -> Result<()> {
     alone(async || {
         let mut bed = bare().await?;
-        let proxy = Proxy::start(&bed.cluster).await?;
-        // The proxy passes tokens on, not certificates.
-        let binding = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: deployer}\n\
-            roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\n\
-            subjects: [{kind: ServiceAccount, name: deployer, namespace: default}]\n---\n\
-            apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: deployer, namespace: default}\n";
-        bed.cluster.apply_yaml(binding).await?;
-        let direct = bed.cluster.service_account_kubeconfig("default", "deployer").await?;
-        let through = proxy.kubeconfig(&direct)?.display().to_string();
+        let (proxy, through) = administrator(&bed).await?;
         let deploy = Deploy::to(&bed)?;
         // The next run writes only what is left, so late numbers come of themselves.
         let writes: Vec<usize> = (1..=5).collect();

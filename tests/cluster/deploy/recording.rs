@@ -1,14 +1,14 @@
 //! The whole life on a terminal of 80 columns: installed from an empty cluster, killed twice, and removed; what kubectl lists afterwards is
 //! what it listed before. docs/install.md shows this recording.
 
-use super::{Deploy, err, out};
+use super::{Deploy, administrator, err, out};
 use crate::bed::{Bed, PATIENCE, image};
 use crate::fixture::alone;
 use crate::screen::{COLUMNS, Screen};
 use anyhow::{Result, ensure};
 use std::collections::BTreeSet;
 use std::process::Command;
-use vdo_testbed::{Act, Binaries, Part, Probe, Proxy, until};
+use vdo_testbed::{Act, Binaries, Part, Probe, until};
 
 /// What Kubernetes, the kubelets and the drivers' sidecars write by themselves: what happened, who leads, which node has which driver.
 const EXCEPTIONS: [&str; 3] = ["Event", "Lease", "CSINode"];
@@ -61,15 +61,7 @@ impl Recording {
 fn deploy_killed_twice_on_a_terminal_and_delete_leave_what_kubectl_listed_before() -> Result<()> {
     alone(async || {
         let bed = Bed::start_for_images().await?;
-        let proxy = Proxy::start(&bed.cluster).await?;
-        // The proxy passes tokens on, not certificates.
-        let binding = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: deployer}\n\
-            roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\n\
-            subjects: [{kind: ServiceAccount, name: deployer, namespace: default}]\n---\n\
-            apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: deployer, namespace: default}\n";
-        bed.cluster.apply_yaml(binding).await?;
-        let direct = bed.cluster.service_account_kubeconfig("default", "deployer").await?;
-        let through = proxy.kubeconfig(&direct)?.display().to_string();
+        let (proxy, through) = administrator(&bed).await?;
         let deploy = Deploy::to(&bed)?;
         let before = listed(&bed)?;
         ensure!(before.len() > 50, "kubectl lists {before:?}");

@@ -3,6 +3,7 @@
 use super::{ADMIN, command, err, out};
 use crate::bed::{Bed, NS, PATIENCE, condition, image};
 use crate::fixture::alone;
+use crate::operator_upgrade::{change_definition, versions};
 use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
@@ -104,18 +105,11 @@ fn deploy_of_a_newer_vdoctl_upgrades_the_operator_and_an_older_one_needs_leave()
         // Objects that are stored in a version which this vdoctl does not know are left to one that does, with or without leave.
         let status = json!({"status": {"storedVersions": ["v1alpha1", "v9"]}});
         let definitions = bed.api(EXTENSIONS, "CustomResourceDefinition", "");
-        let mut versions = bed.get(EXTENSIONS, "CustomResourceDefinition", "", DEFINITION).await?["spec"]["versions"].clone();
-        let mut further = versions[0].clone();
+        let mut all = versions(&bed).await?;
+        let mut further = all[0].clone();
         (further["name"], further["storage"]) = (json!("v9"), json!(false));
-        versions.as_array_mut().context("versions")?.push(further);
-        bed.merge(
-            EXTENSIONS,
-            "CustomResourceDefinition",
-            "",
-            DEFINITION,
-            json!({"spec": {"versions": versions}}),
-        )
-        .await?;
+        all.push(further);
+        change_definition(&bed, &all).await?;
         definitions
             .patch_status(DEFINITION, &PatchParams::default(), &Patch::Merge(status))
             .await?;

@@ -301,3 +301,39 @@ fn status_of_options_without_effect_comes_and_goes() {
         assert_eq!(said(&status).as_deref(), expected);
     }
 }
+
+/// The condition is there as long as a newer version fits that is not installed, and while nothing new is known of it. A removal ends it.
+#[test]
+fn status_of_newer_versions_comes_and_goes() {
+    let newer = |(reason, message): &(Reason, &str)| vdo::status::NewVersion {
+        reason: *reason,
+        message: (*message).to_owned(),
+    };
+    let of = |old: &VDOConfigStatus, all: Option<&[(Reason, &str)]>, deleting: bool| {
+        let report = Report {
+            newer: all.map(|all| all.iter().map(newer).collect()),
+            deleting,
+            ..healthy()
+        };
+        fold(old, &report, &at(0))
+    };
+    let said = |status: &VDOConfigStatus| {
+        let found = Conditions::find(&status.conditions, ConditionType::UpgradeAvailable)?;
+        Some(format!("{} {}: {}", found.status, found.reason, found.message))
+    };
+    let both = [(Reason::RightsMissing, "CSI 2"), (Reason::UpdatePolicy, "CPI 3")];
+    let mut status = new();
+    for (newer, deleting, expected) in [
+        (None, false, None),
+        (Some(&both[..]), false, Some("True RightsMissing: CSI 2; CPI 3")),
+        (None, false, Some("True RightsMissing: CSI 2; CPI 3")),
+        (Some(&both[1..]), false, Some("True UpdatePolicy: CPI 3")),
+        (None, true, None),
+        (Some(&both[1..]), false, Some("True UpdatePolicy: CPI 3")),
+        (Some(&[]), false, None),
+    ] {
+        status = of(&status, newer, deleting);
+        assert_eq!(said(&status).as_deref(), expected);
+        assert!(Conditions::is_true(&status.conditions, ConditionType::Ready) || deleting);
+    }
+}

@@ -19,8 +19,12 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Builds all programs, where they are missing
-    Build,
+    /// Builds programs, where they are missing
+    Build {
+        /// Only these, which are otherwise built when a test needs them; default: all others
+        #[arg(value_parser = Part::ON_DEMAND.map(Part::file_name))]
+        programs: Vec<String>,
+    },
     /// Starts a test bed in the background, or finds the one that runs
     Up(demo::Options),
     /// Starts a test bed, or finds the one that runs, and shows the operator installing the drivers in it
@@ -84,9 +88,15 @@ fn main() -> ExitCode {
 
 async fn answer(command: Command) -> Result<String> {
     let answer = match command {
-        Command::Build => {
-            let binaries = tokio::task::spawn_blocking(Binaries::ensure_all).await??;
-            Part::ALL.map(|part| binaries.path(part).display().to_string()).join("\n")
+        Command::Build { programs } => {
+            let asked = Part::ON_DEMAND
+                .into_iter()
+                .filter(|part| programs.iter().any(|name| name == part.file_name()));
+            let parts: Vec<Part> = if programs.is_empty() { Part::ALL.to_vec() } else { asked.collect() };
+            let built = parts.clone();
+            let binaries = tokio::task::spawn_blocking(move || Binaries::ensure(&built)).await??;
+            let paths: Vec<String> = parts.iter().map(|part| binaries.path(*part).display().to_string()).collect();
+            paths.join("\n")
         }
         Command::Up(options) => demo::up(&options).await?,
         Command::Demo(options) => {

@@ -6,10 +6,11 @@ use crate::ports::Port;
 use crate::process::{Launch, Process};
 use crate::wait::{PATIENCE, Probe, until};
 use anyhow::{Context, Result, bail, ensure};
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 use tokio::net::TcpStream;
 
 /// What it is called.
@@ -24,7 +25,8 @@ pub struct Mirror {
     authority: Authority,
     port: Port,
     proxy: Port,
-    _programs: [Process; 2],
+    nginx: Option<Process>,
+    _squid: Process,
 }
 
 impl Mirror {
@@ -60,6 +62,37 @@ impl Mirror {
         for file in ["passengers", "hosts", "squid.conf"] {
             allow(&squid.join(file), 0o644)?;
         }
+        let squid = Launch::new("squid", program("squid")?, root.join("squid.log"))
+            .arg("-N")
+            .arg("-n")
+            .arg(service(&proxy))
+            .arg("-f")
+            .arg(squid.join("squid.conf"));
+        let squid = squid.spawn()?;
+        let mut mirror = Self {
+            folder,
+            authority,
+            port,
+            proxy,
+            nginx: None,
+            _squid: squid,
+        };
+        mirror.listens(mirror.proxy.number()).await?;
+        mirror.revive().await?;
+        Ok(mirror)
+    }
+
+    /// Ends the web server, as an outage does. The proxy goes on.
+    pub fn die(&mut self) {
+        self.nginx = None;
+    }
+
+    /// Starts the web server.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub async fn revive(&mut self) -> Result<()> {
+        let root = self.folder.path();
         let nginx = Launch::new("nginx", program("nginx")?, root.join("nginx.log"))
             .arg("-p")
             .arg(root)
@@ -67,28 +100,34 @@ impl Mirror {
             .arg(root.join("error.log"))
             .arg("-c")
             .arg(root.join("nginx.conf"));
-        let squid = Launch::new("squid", program("squid")?, root.join("squid.log"))
-            .arg("-N")
-            .arg("-n")
-            .arg(service(&proxy))
-            .arg("-f")
-            .arg(squid.join("squid.conf"));
-        let programs = [nginx.spawn()?, squid.spawn()?];
-        let mirror = Self {
-            folder,
-            authority,
-            port,
-            proxy,
-            _programs: programs,
-        };
-        for number in [mirror.port.number(), mirror.proxy.number()] {
-            until(&format!("port {number} of the mirror"), PATIENCE, async || {
-                let connected = TcpStream::connect(("127.0.0.1", number)).await;
-                Ok(Probe::when(connected.is_ok(), format!("{connected:?}\n{}", mirror.logs())))
-            })
-            .await?;
+        self.nginx = Some(nginx.spawn()?);
+        self.listens(self.port.number()).await
+    }
+
+    async fn listens(&self, number: u16) -> Result<()> {
+        until(&format!("port {number} of the mirror"), PATIENCE, async || {
+            let connected = TcpStream::connect(("127.0.0.1", number)).await;
+            Ok(Probe::when(connected.is_ok(), format!("{connected:?}\n{}", self.logs())))
+        })
+        .await
+    }
+
+    /// Whether every answer comes by a few bytes a second.
+    ///
+    /// # Errors
+    /// When that cannot be said to the web server.
+    pub fn slow(&self, is_slow: bool) -> Result<()> {
+        let file = self.folder.path().join("slow");
+        match is_slow {
+            true => std::fs::write(file, "")?,
+            false => std::fs::remove_file(file)?,
         }
-        Ok(mirror)
+        Ok(())
+    }
+
+    /// The folder of files that it serves, which a publisher fills.
+    pub fn files(&self) -> PathBuf {
+        self.folder.path().join("files")
     }
 
     fn logs(&self) -> String {
@@ -118,15 +157,29 @@ impl Mirror {
         READER
     }
 
-    /// Publishes a file: written beside it, then renamed.
+    /// Has these bytes as a file, or no such file. They are written beside it, then renamed; its time differs from that of the file before, which
+    /// is by what nginx knows them apart.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn put(&self, path: &str, content: &[u8]) -> Result<()> {
-        let path = self.folder.path().join("files").join(path.trim_start_matches('/'));
+    pub fn put(&self, path: &str, content: Option<&[u8]>) -> Result<()> {
+        let path = self.files().join(path.trim_start_matches('/'));
+        let before = std::fs::metadata(&path).and_then(|data| data.modified()).ok();
+        let Some(content) = content else {
+            return match before {
+                Some(_) => Ok(std::fs::remove_file(path)?),
+                None => Ok(()),
+            };
+        };
         std::fs::create_dir_all(path.parent().context("a folder")?)?;
         let new = path.with_extension("new");
         std::fs::write(&new, content)?;
+        if let Some(before) = before {
+            File::options()
+                .write(true)
+                .open(&new)?
+                .set_modified(before + Duration::from_secs(1))?;
+        }
         Ok(std::fs::rename(new, path)?)
     }
 
@@ -196,7 +249,8 @@ fn nginx_conf(root: &Path, port: u16) -> String {
          client_body_temp_path \"{root}/body\";\nproxy_temp_path \"{root}/proxy\";\nfastcgi_temp_path \"{root}/fastcgi\";\n\
          uwsgi_temp_path \"{root}/uwsgi\";\nscgi_temp_path \"{root}/scgi\";\n\
          server {{\nlisten 127.0.0.1:{port} ssl;\nserver_name {HOST};\nssl_certificate \"{root}/server.pem\";\nssl_certificate_key \"{root}/server.key\";\n\
-         auth_basic mirror;\nauth_basic_user_file \"{root}/readers\";\nroot \"{root}/files\";\ngzip on;\ngzip_types application/json application/octet-stream;\n}}\n}}\n"
+         auth_basic mirror;\nauth_basic_user_file \"{root}/readers\";\nroot \"{root}/files\";\ngzip on;\ngzip_types application/json application/octet-stream;\n\
+         location / {{\nif (-f \"{root}/slow\") {{\nset $limit_rate 64;\n}}\n}}\n}}\n}}\n"
     )
 }
 

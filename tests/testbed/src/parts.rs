@@ -108,6 +108,8 @@ pub enum Part {
     Oras,
     /// Another one, which makes images.
     Crane,
+    /// What signs and verifies, for comparisons.
+    Cosign,
 }
 
 impl Part {
@@ -138,9 +140,12 @@ impl Part {
     /// What a cluster needs.
     pub const CLUSTER: [Self; 5] = [Self::Etcd, Self::Apiserver, Self::ControllerManager, Self::Scheduler, Self::Kwok];
 
-    /// Whether it is built when a test asks for it, in a folder of its own.
+    /// Those that are built when a test asks for them, each in a folder of its own.
+    pub const ON_DEMAND: [Self; 5] = [Self::Olareg, Self::Distribution, Self::Oras, Self::Crane, Self::Cosign];
+
+    /// Whether it is one of them.
     pub(crate) fn is_on_demand(self) -> bool {
-        matches!(self, Self::Olareg | Self::Distribution | Self::Oras | Self::Crane)
+        Self::ON_DEMAND.contains(&self)
     }
 
     /// The program's file name.
@@ -171,6 +176,7 @@ impl Part {
             Self::Distribution => "distribution",
             Self::Oras => "oras",
             Self::Crane => "crane",
+            Self::Cosign => "cosign",
         }
     }
 
@@ -215,6 +221,7 @@ impl Part {
             Self::Distribution => "github.com/distribution/distribution/v3/cmd/registry",
             Self::Oras => "oras.land/oras/cmd/oras",
             Self::Crane => "github.com/google/go-containerregistry/cmd/crane",
+            Self::Cosign => "github.com/sigstore/cosign/v3/cmd/cosign",
             Self::Vcsim | Self::Gcfgcheck | Self::CsiLiveness => ".",
         }
     }

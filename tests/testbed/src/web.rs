@@ -35,6 +35,8 @@ pub struct Asked {
     pub authorization: Option<String>,
     /// The header `If-None-Match`.
     pub if_none_match: Option<String>,
+    /// The header `If-Modified-Since`.
+    pub if_modified_since: Option<String>,
     /// What was answered.
     pub status: u16,
 }
@@ -185,6 +187,7 @@ async fn reply(shared: Arc<Shared>, request: Request<Incoming>) -> io::Result<Re
         path: request.uri().path().to_owned(),
         authorization: header(header::AUTHORIZATION),
         if_none_match: header(header::IF_NONE_MATCH),
+        if_modified_since: header(header::IF_MODIFIED_SINCE),
         status: 0,
     };
     let judge = lock(&shared.judge).clone();

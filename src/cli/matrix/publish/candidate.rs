@@ -6,7 +6,7 @@ use super::super::super::{CliError, Exit, chart as files, style};
 use super::super::place::Place;
 use crate::chart::{self, Chart};
 use crate::manifest::Object;
-use crate::matrix::{Image, Index};
+use crate::matrix::{self, Image, Index};
 use crate::publish::{self, Comparison, Draft, Facts};
 use crate::reconcile;
 use crate::types::{Digest, DriverVersion, VersionRange, count};
@@ -102,7 +102,7 @@ impl Candidate {
         let entry =
             publish::entry(&self.chart, &digest, &checked.images, facts, fields).map_err(|error| CliError::of(Exit::Usage, &error))?;
         let range = range(&entry)?;
-        checked.minors = publish::minors(&range, draft.index());
+        checked.minors = matrix::minors(&range, draft.index());
         checked.problems.extend(publish::problems(&self.chart, &checked.minors));
         if !checked.problems.is_empty() {
             return Ok(checked);

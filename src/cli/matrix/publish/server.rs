@@ -5,11 +5,12 @@ use super::super::super::context::Context;
 use super::super::super::{CliError, Exit};
 use super::candidate::{Candidate, Checked};
 use crate::chart;
-use crate::cluster::{ClusterError, Writer};
+use crate::cluster::{self, ClusterError, Writer};
 use crate::install::VDOCTL;
 use crate::manifest::Object;
 use crate::publish;
-use crate::types::count;
+use crate::types::{ObjectId, count};
+use std::collections::BTreeMap;
 
 /// A namespace that every cluster has: an object whose own is not there yet is tried in it.
 const ELSEWHERE: &str = "default";
@@ -28,9 +29,10 @@ pub(super) async fn rehearse(candidate: &Candidate, checked: &mut Checked, globa
         return Ok(());
     };
     let (mut tried, mut later) = (0, 0);
+    let mut namespaces = BTreeMap::new();
     for object in objects {
         let object = Object::new(object).map_err(|error| CliError::of(Exit::Refused, &error))?;
-        match writer.rehearse(&at(&context, object).await?, true).await {
+        match writer.rehearse(&at(&context, object, &mut namespaces).await?, true).await {
             Ok(_) => tried += 1,
             // Of a kind that the version itself defines, or another driver.
             Err(ClusterError::NotServed { .. }) => later += 1,
@@ -47,14 +49,20 @@ pub(super) async fn rehearse(candidate: &Candidate, checked: &mut Checked, globa
     Ok(())
 }
 
-/// The object, in a namespace that is there.
-async fn at(context: &Context, object: Object) -> Result<Object, CliError> {
-    if object.namespace().is_empty() {
-        return Ok(object);
-    }
-    let namespace = crate::types::ObjectId::new("", "Namespace", "", object.namespace());
-    let there = crate::cluster::get(&context.world.client, "v1", &namespace).await?;
-    if there.is_some() {
+/// The object, in a namespace that is there. Each is asked for once.
+async fn at(context: &Context, object: Object, namespaces: &mut BTreeMap<String, bool>) -> Result<Object, CliError> {
+    let name = object.namespace();
+    let there = match namespaces.get(name) {
+        _ if name.is_empty() => true,
+        Some(there) => *there,
+        None => {
+            let id = ObjectId::new("", "Namespace", "", name);
+            let there = cluster::get(&context.world.client, "v1", &id).await?.is_some();
+            namespaces.insert(name.to_owned(), there);
+            there
+        }
+    };
+    if there {
         return Ok(object);
     }
     let mut value = object.into_value();
