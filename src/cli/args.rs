@@ -349,7 +349,7 @@ mod tests {
         }
         let mut found = Vec::new();
         look(&super::command(), "", &mut found);
-        let deciding = "deploy, plan, diff, render, rights, matrix resolve, matrix explain, matrix why-not, matrix list, matrix show, matrix init, doctor";
+        let deciding = "deploy, plan, diff, render, rights, matrix resolve, matrix explain, matrix why-not, matrix list, matrix show, matrix init, mirror pull, doctor";
         assert_eq!(found.join(", "), deciding);
     }
 
