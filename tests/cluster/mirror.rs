@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 use vdo::chart;
 use vdo::mirror::references;
-use vdo_testbed::{Probe, RegistryAuth, RegistryKind, RegistryServer, TestImages, until};
+use vdo_testbed::{Binaries, Part, Probe, RegistryAuth, RegistryKind, RegistryServer, TestImages, until};
 
 const INSIDE: &str = "mirror::mirror_site_of_its_own";
 /// Brings the loopback device up and runs a program. perl is on every machine with the packages that Debian calls essential.
@@ -34,6 +34,9 @@ fn mirror_is_all_that_a_site_without_internet_needs() -> Result<()> {
         )?;
         return Ok(());
     }
+    // Inside nothing can be downloaded.
+    let registries = [Part::Crane, Part::Olareg, Part::Distribution];
+    Binaries::ensure(&[&Part::ALL[..], &registries].concat())?;
     let program = std::env::current_exe()?;
     let output = inside(program.to_str().context("a path")?)
         .args(["--exact", INSIDE, "--ignored", "--nocapture"])
