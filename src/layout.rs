@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::Path;
 use store::Store;
 
@@ -122,7 +122,7 @@ impl Layout {
     /// When it cannot be written.
     pub fn write(&self, media_type: &str, bytes: &[u8]) -> Result<Descriptor, LayoutError> {
         let mut blob = self.blob()?;
-        blob.write_all(bytes).map_err(io(self.path()))?;
+        blob.append(bytes)?;
         blob.finish(media_type)
     }
 
@@ -268,12 +268,30 @@ impl Layout {
         Ok(about.subject.map(|subject| subject.digest))
     }
 
-    /// What a manifest or a list names, each of which is read as a whole before.
+    /// Adds everything that a manifest leads to. Blobs are not read.
+    ///
+    /// # Errors
+    /// When a manifest is missing or changed.
+    pub fn reach(&self, root: &Descriptor, found: &mut BTreeSet<Digest>) -> Result<(), LayoutError> {
+        let mut open = vec![root.clone()];
+        while let Some(descriptor) = open.pop() {
+            if found.insert(descriptor.digest.clone()) && Kind::of(&descriptor.media_type) != Kind::Blob {
+                open.extend(self.children(&descriptor)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// What a manifest or a list names. A blob, which names nothing, is read as a whole.
     fn below(&self, descriptor: &Descriptor) -> Result<Vec<Descriptor>, LayoutError> {
         match Kind::of(&descriptor.media_type) {
             Kind::Blob => self.check(descriptor).map(|()| Vec::new()),
-            _ => children(&descriptor.media_type, &self.document(descriptor)?).map_err(json(descriptor)),
+            _ => self.children(descriptor),
         }
+    }
+
+    fn children(&self, descriptor: &Descriptor) -> Result<Vec<Descriptor>, LayoutError> {
+        children(&descriptor.media_type, &self.document(descriptor)?).map_err(json(descriptor))
     }
 }
 
@@ -292,6 +310,7 @@ fn json(descriptor: &Descriptor) -> impl FnOnce(serde_json::Error) -> LayoutErro
 mod tests {
     use super::*;
     use crate::oci::{BlobError, Manifest, media};
+    use std::io::Write;
 
     fn layout() -> (tempfile::TempDir, Layout, Descriptor) {
         let folder = tempfile::tempdir().expect("a folder");

@@ -19,7 +19,7 @@ mod tree;
 
 pub use error::TransferError;
 pub use fetch::fetch;
-pub use find::{Found, find, find_in};
+pub use find::{Found, find, find_in, signature_tag};
 pub use origin::Origin;
 pub use retry::patiently;
 pub use send::{Delivery, send};

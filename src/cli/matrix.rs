@@ -89,8 +89,13 @@ pub(super) async fn library(named: &MatrixFile, global: &Global) -> Result<(Libr
 }
 
 /// What a cluster asks of a matrix.
-pub(super) async fn question_of(named: &MatrixFile, global: &Global) -> Result<Question, CliError> {
-    let loaded = Loaded::read(named, global).await?;
+pub(super) async fn question_of(edition: &Edition, global: &Global) -> Result<Question, CliError> {
+    let loaded = Loaded {
+        index: edition.index.clone(),
+        source: edition.source.clone(),
+        digest: edition.digest.clone(),
+        now: now(),
+    };
     question(&Platform::default(), global, &loaded).await
 }
 

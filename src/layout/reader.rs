@@ -9,7 +9,7 @@ use std::io::{Read, Take};
 use std::path::PathBuf;
 
 /// Bytes of a piece.
-pub(super) const PIECE: usize = 4 << 20;
+const PIECE: usize = 4 << 20;
 
 /// A blob that is being read. It ends without an error only if size and digest are those of its descriptor.
 #[derive(Debug)]
@@ -18,7 +18,6 @@ pub struct BlobFile {
     path: PathBuf,
     descriptor: Descriptor,
     hasher: Hasher,
-    read: u64,
 }
 
 impl Layout {
@@ -44,7 +43,6 @@ impl Layout {
             path,
             descriptor: descriptor.clone(),
             hasher: Hasher::default(),
-            read: 0,
         })
     }
 
@@ -75,7 +73,6 @@ impl BlobFile {
         piece.clear();
         let count = (&mut self.file).take(PIECE as u64).read_to_end(piece).map_err(io(&self.path))?;
         self.hasher.update(piece);
-        self.read += count as u64;
         if count > 0 {
             return Ok(true);
         }

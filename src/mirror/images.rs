@@ -41,7 +41,7 @@ pub fn references(chart: &Chart, minors: &[String]) -> Result<Vec<Wanted>, Rende
 }
 
 /// The references of the objects, in every cell.
-pub(super) fn renderable(chart: &Chart, minors: &[String]) -> Result<BTreeSet<String>, RenderError> {
+fn renderable(chart: &Chart, minors: &[String]) -> Result<BTreeSet<String>, RenderError> {
     let mut found = BTreeSet::new();
     let minors = if minors.is_empty() { &[String::new()] } else { minors };
     for minor in minors {

@@ -10,34 +10,27 @@ const KIND: ConditionType = ConditionType::ImagesMirrored;
 /// What is known of the images of these objects.
 pub(super) fn mirrored(spec: &VDOConfigSpec, lock: Option<&Lock>, desired: &[Desired]) -> Precondition {
     let registry = spec.images.as_ref().and_then(|images| images.registry.as_deref());
-    let because = |holds, message: String| Precondition {
-        kind: KIND,
-        holds,
-        reason: match holds {
-            Some(_) => Reason::ImagesOutsideMirror,
-            None => Reason::NotRequested,
-        },
-        message,
-    };
+    let fails = |message: String| Precondition::fails(KIND, Reason::ImagesOutsideMirror, message);
     let Some(registry) = registry else {
         return match lock {
-            None => because(None, "no mirror is named in spec.images.registry".into()),
-            Some(_) => because(
-                Some(false),
-                "the matrix comes from a mirror, and the images do not: set spec.images.registry to HOST/PREFIX of the mirror".into(),
-            ),
+            None => Precondition {
+                kind: KIND,
+                holds: None,
+                reason: Reason::NotRequested,
+                message: "no mirror is named in spec.images.registry".into(),
+            },
+            Some(_) => {
+                fails("the matrix comes from a mirror, and the images do not: set spec.images.registry to HOST/PREFIX of the mirror".into())
+            }
         };
     };
     let found = outside(desired.iter().map(|desired| desired.object.value()), registry);
     match found.as_slice() {
         [] => Precondition::holds(KIND, format!("all images are pulled from {registry}")),
-        images => because(
-            Some(false),
-            format!(
-                "these images are not pulled from {registry}: {}. Take their overrides out, or mirror them and override them with what is below {registry}",
-                images.join(", ")
-            ),
-        ),
+        images => fails(format!(
+            "these images are not pulled from {registry}: {}. Take their overrides out, or mirror them and override them with what is below {registry}",
+            images.join(", ")
+        )),
     }
 }
 

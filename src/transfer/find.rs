@@ -21,6 +21,12 @@ pub struct Found {
     pub tagged: Vec<(String, Tree)>,
 }
 
+/// The tag under which older versions of cosign keep the signature of a manifest.
+#[must_use]
+pub fn signature_tag(digest: &Digest) -> String {
+    format!("sha256-{}.sig", digest.hex())
+}
+
 /// Looks an image up in a registry. What belongs to it is found when all of its platforms are asked for: it is signed as a whole.
 ///
 /// # Errors
@@ -45,7 +51,7 @@ pub async fn find(registry: &Registry, at: &Reference, platforms: &[Platform]) -
             let bytes = origin.document(&entry).await?;
             found.referrers.push(tree_of(entry, bytes, &[]).await?);
         }
-        let tag = format!("sha256-{}.sig", top.hex());
+        let tag = signature_tag(&top);
         match patiently::<_, crate::registry::RegistryError>(async || registry.manifest(&at.at_tag(&tag)).await).await {
             Ok(signature) => found.tagged.push((tag, tree_of(signature.descriptor, signature.bytes, &[]).await?)),
             Err(error) if error.is_missing() => {}

@@ -185,9 +185,9 @@ fn mirror_site_of_its_own() -> Result<()> {
         ensure!(strangers.is_empty(), "not from the mirror, or by tag: {strangers:?}");
         good(bed, &[&["mirror", "verify", "--cluster"][..], &access].concat())?;
 
-        // A tag that moves in the registry matters to no one.
+        // A tag moves in the registry.
         let before = images(bed).await?;
-        mirrored.make("site/vsphere/csi-vsphere/driver:v3.7.3", "somebody's own").await?;
+        mirrored.make("site/vsphere/csi-vsphere/driver:v3.7.3", "another image").await?;
 
         // Up within the mirror.
         bed.apply(&bed.config(json!({"updatePolicy": "Latest", "storageProvider": {}, "cloudProvider": {}})))

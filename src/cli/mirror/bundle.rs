@@ -4,11 +4,13 @@ use super::super::{CliError, Exit};
 use super::{failed, unreadable};
 use crate::chart::{self, Chart};
 use crate::fetch::INDEX_FILE;
-use crate::layout::Layout;
+use crate::layout::{Layout, LayoutError};
 use crate::matrix::Index;
 use crate::mirror::{self, Lock, MATRIX};
 use crate::oci::{Descriptor, Kind, Manifest, REF_NAME, media};
-use crate::transfer::{Found, Tree, find_in};
+use crate::registry::matrix_artifact;
+use crate::signature::Form;
+use crate::transfer::{Found, Tree, find_in, signature_tag};
 use crate::types::{ChartRef, Digest};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,7 +21,7 @@ pub(super) struct Bundle {
     pub(super) layout: Arc<Layout>,
     /// What has a name, by that.
     pub(super) names: BTreeMap<String, Descriptor>,
-    /// What has none and belongs to nothing else.
+    /// What has none: what belongs to images, and an image alone in a layout.
     pub(super) unnamed: Vec<Descriptor>,
 }
 
@@ -61,15 +63,15 @@ impl Bundle {
     /// An image with what belongs to it.
     pub(super) async fn found(&self, name: &str, descriptor: &Descriptor) -> Result<Found, CliError> {
         let mut found = find_in(&self.layout, name, descriptor).await.map_err(|error| failed(&error))?;
-        let tag = format!("sha256-{}.sig", descriptor.digest.hex());
-        if let Some(signature) = self.names.get(&format!("{}:{tag}", super::find::repository(name))) {
+        let tag = signature_tag(&descriptor.digest);
+        if let Some(signature) = self.names.get(&signature_name(name, &descriptor.digest)) {
             let signature = find_in(&self.layout, name, signature).await.map_err(|error| failed(&error))?;
             found.tagged.push((tag, signature.tree));
         }
         Ok(found)
     }
 
-    /// What is neither an image of its own nor belongs to one.
+    /// Images without a name.
     pub(super) fn alone(&self) -> Vec<&Descriptor> {
         let is_image = |entry: &&Descriptor| Kind::of(&entry.media_type) != Kind::Blob && entry.artifact_type.is_none();
         self.unnamed.iter().filter(is_image).collect()
@@ -104,10 +106,47 @@ impl Matrix {
         Ok(Self { files, lock, bytes, index })
     }
 
+    /// Its signature among its files.
+    pub(super) fn signature(&self) -> Option<&Descriptor> {
+        let file = |form: Form| form.file_of(Path::new(INDEX_FILE)).display().to_string();
+        Form::ALL.into_iter().find_map(|form| self.files.get(&file(form)))
+    }
+
     /// The package of a chart among its files.
     pub(super) fn package(&self, chart: &ChartRef) -> Option<&Descriptor> {
         self.files.values().find(|blob| blob.digest == chart.digest)
     }
+}
+
+/// What a signature that is found by a tag is called.
+pub(super) fn signature_name(image: &str, digest: &Digest) -> String {
+    format!("{}:{}", super::find::repository(image), signature_tag(digest))
+}
+
+/// Whether a name is one of those.
+pub(super) fn is_signature(name: &str) -> bool {
+    let tag = name.rsplit(':').next();
+    tag.is_some_and(|tag| tag.starts_with("sha256-") && tag.ends_with(".sig"))
+}
+
+/// Writes the matrix with these files as an artifact.
+pub(super) fn write_matrix(layout: &Layout, files: &BTreeMap<String, Vec<u8>>) -> Result<Descriptor, LayoutError> {
+    let artifact = matrix_artifact(files);
+    layout.write(media::EMPTY, media::EMPTY_JSON)?;
+    for file in &artifact.files {
+        layout.write(&file.media_type, &file.bytes)?;
+    }
+    let mut written = layout.write_json(media::MANIFEST, &artifact.manifest())?;
+    written.artifact_type = Some(media::MATRIX.to_owned());
+    Ok(named(&written, MATRIX))
+}
+
+/// How `index.json` lists what has a name.
+pub(super) fn named(descriptor: &Descriptor, name: &str) -> Descriptor {
+    let mut descriptor = descriptor.clone();
+    descriptor.annotations.insert(REF_NAME.to_owned(), name.to_owned());
+    descriptor.platform = None;
+    descriptor
 }
 
 /// A chart from its package.

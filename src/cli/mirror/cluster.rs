@@ -1,22 +1,24 @@
 //! What a cluster needs of a mirror, and whether it finds it there.
 
-use super::super::args::{Global, MatrixFile, MirrorVerify, RegistryArgs};
+use super::super::args::{Global, MirrorVerify};
 use super::super::context::{Context, Deployed};
 use super::super::matrix::question_of;
 use super::super::{CliError, registry as login};
 use super::registries::Substitutes;
 use super::verify::{Fault, Report, missing};
 use crate::chart;
+use crate::fetch::Edition;
 use crate::manifest::Object;
-use crate::matrix::{self, Index, Query, UpdatePolicy};
+use crate::matrix::{self, Query, UpdatePolicy};
 use crate::mirror::Versions;
+use crate::types::{DriverName, DriverVersion};
 use std::collections::BTreeMap;
 
 /// What runs, what would be chosen, and what lies on the way there: now, and with the next minor of Kubernetes.
-pub(super) async fn versions(named: &MatrixFile, global: &Global, index: &Index) -> Result<Versions, CliError> {
-    let question = question_of(named, global).await?;
+pub(super) async fn versions(edition: &Edition, global: &Global) -> Result<Versions, CliError> {
+    let (question, index) = (question_of(edition, global).await?, &edition.index);
     let mut versions = Versions::new();
-    let mut add = |driver: &crate::types::DriverName, version: &crate::types::DriverVersion| {
+    let mut add = |driver: &DriverName, version: &DriverVersion| {
         versions.entry(driver.clone()).or_default().insert(version.clone());
     };
     question.installed.iter().for_each(|(driver, version)| add(driver, version));
@@ -77,10 +79,9 @@ pub(super) async fn verify(args: &MirrorVerify, global: &Global) -> Result<Repor
         images: images.len(),
         ..Report::default()
     };
-    let registry_args: RegistryArgs = args.registry.clone();
     for (image, needed) in images {
         let at = Substitutes::default().source(&image)?;
-        let registry = login::open(&registry_args, &at).await?;
+        let registry = login::open(&args.registry, &at).await?;
         if let Err(problem) = missing(&registry, &at).await {
             report.faults.push(Fault {
                 what: image,

@@ -4,15 +4,17 @@ use super::super::args::{Global, MatrixFile, Selecting, Taking};
 use super::super::context::now;
 use super::super::matrix::{driver, library};
 use super::super::{CliError, Exit};
+use super::bundle::opened;
+use super::find::{Ready, names};
 use super::registries::Substitutes;
 use super::{Prefix, cluster};
-use crate::chart::{self, Chart};
-use crate::fetch::{Edition, INDEX_FILE, MatrixSource};
+use crate::chart::{Chart, ImageSource};
+use crate::fetch::{Edition, INDEX_FILE, MatrixSource, index_file};
 use crate::matrix::{self, Index};
 use crate::mirror::{self, Lock, MATRIX, Selection, Wanted, placed, references};
-use crate::registry::matrix_artifact;
+use crate::oci::Platform;
 use crate::signature::Form;
-use crate::types::{Digest, DriverVersion};
+use crate::types::{Digest, DriverVersion, count};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -42,7 +44,7 @@ impl Stock {
         let (library, edition) = library(matrix, global).await?;
         let mut selection = selection(select, &edition.index)?;
         if take.for_cluster {
-            selection.exact = cluster::versions(matrix, global, &edition.index).await?;
+            selection.exact = cluster::versions(&edition, global).await?;
         }
         let chosen = selection
             .choose(&edition.index)
@@ -66,7 +68,7 @@ impl Stock {
                 let Some(entry) = entry else { continue };
                 let package = library.package(&entry.chart).await;
                 let package = package.map_err(|error| CliError::of(Exit::Refused, &error))?;
-                let chart = chart::open(&package).map_err(|error| CliError::of(Exit::Refused, &error))?;
+                let chart = opened(&package)?;
                 let label = format!("{name} {version}");
                 for wanted in wanted(&chart, version, name, &stock.edition.index)? {
                     let known = stock.images.entry(wanted.reference.clone()).or_insert_with(|| (wanted, Vec::new()));
@@ -89,7 +91,7 @@ impl Stock {
         }
         let image = take.image.clone().unwrap_or_else(crate::install::released_image);
         if image != "none" {
-            let digest = crate::chart::ImageSource::parse(&image).digest;
+            let digest = ImageSource::parse(&image).digest;
             let wanted = Wanted {
                 reference: image.clone(),
                 source: image.clone(),
@@ -105,13 +107,15 @@ impl Stock {
         Ok(stock)
     }
 
-    /// A lock without images yet.
-    pub(super) fn lock(&self) -> Lock {
+    /// What the mirror is going to hold.
+    pub(super) fn lock(&self, images: &[Ready], platforms: &[Platform]) -> Lock {
         let mut lock = Lock::of(self.edition.source.clone(), self.edition.digest.clone(), now());
         for version in &self.versions {
             let versions = lock.versions.entry(version.driver.as_str().into()).or_default();
             versions.insert(version.version.clone());
         }
+        lock.platforms = names(platforms);
+        lock.images = images.iter().map(|ready| ready.image.clone()).collect();
         lock
     }
 
@@ -135,23 +139,18 @@ impl Stock {
         Ok(files)
     }
 
-    /// The same as an artifact.
-    pub(super) fn artifact(&self, lock: &Lock) -> Result<crate::registry::Artifact, CliError> {
-        Ok(matrix_artifact(&self.files(lock)?))
-    }
-
-    /// That nothing vouches for the matrix, or who does.
-    pub(super) fn signer(&self) -> String {
-        match (&self.edition.signer, &self.edition.signed.signature) {
+    /// Which matrix it is, who vouches for it, and how many versions are selected.
+    pub(super) fn title(&self) -> String {
+        let signer = match (&self.edition.signer, &self.edition.signed.signature) {
             (Some(signer), _) => format!("signed by {signer}"),
             (None, Some(_)) => "with a signature that was not checked; --matrix-keys names the keys".into(),
             (None, None) => "not signed".into(),
-        }
-    }
-
-    /// Which matrix it is.
-    pub(super) fn title(&self) -> String {
-        format!("matrix {} version {}", self.edition.source, self.edition.index.version)
+        };
+        let versions = count(self.versions.len(), "version");
+        format!(
+            "matrix {} version {}, {signer}: {versions}",
+            self.edition.source, self.edition.index.version
+        )
     }
 }
 
@@ -179,7 +178,7 @@ pub(super) fn wanted(chart: &Chart, version: &DriverVersion, driver: &str, index
     references(chart, &minors).map_err(|error| CliError::of(Exit::Refused, &error))
 }
 
-/// Of a mirror everything comes from the mirror itself, by its digest.
+/// Of a mirror everything comes from the mirror itself, from where it lies there.
 fn from_mirror(lock: &Lock, source: &str) -> Vec<(String, String)> {
     let prefix = source.strip_suffix(MATRIX).and_then(|prefix| Prefix::parse(prefix).ok());
     let pairs = |prefix: Prefix| {
@@ -193,13 +192,9 @@ fn from_mirror(lock: &Lock, source: &str) -> Vec<(String, String)> {
 
 /// The archives of vdoctl that a release has beside its matrix, as SHA256SUMS lists them.
 fn programs(matrix: &Path) -> Result<BTreeMap<String, Vec<u8>>, CliError> {
-    let folder = if matrix.is_dir() {
-        matrix
-    } else {
-        matrix.parent().unwrap_or(matrix)
-    };
+    let sums = index_file(matrix).with_file_name("SHA256SUMS");
     let mut programs = BTreeMap::new();
-    for line in std::fs::read_to_string(folder.join("SHA256SUMS")).unwrap_or_default().lines() {
+    for line in std::fs::read_to_string(&sums).unwrap_or_default().lines() {
         let Some((sum, name)) = line.split_once("  ") else { continue };
         let is_plain = !name.contains('/') && name.starts_with("vdoctl");
         if !is_plain {
@@ -212,7 +207,7 @@ fn programs(matrix: &Path) -> Result<BTreeMap<String, Vec<u8>>, CliError> {
                 "Build or copy the release again.",
             )
         };
-        let bytes = std::fs::read(folder.join(name)).map_err(|error| wrong(error.to_string()))?;
+        let bytes = std::fs::read(sums.with_file_name(name)).map_err(|error| wrong(error.to_string()))?;
         if Digest::of(&bytes).hex() != sum {
             return Err(wrong("it is not what SHA256SUMS says".into()));
         }

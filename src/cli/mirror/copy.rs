@@ -8,10 +8,9 @@ use super::collect::Stock;
 use super::push::{Sent, deliver, news};
 use super::registries::Registries;
 use super::{Prefix, find, watched};
-use crate::mirror::places;
+use crate::mirror::{placed, places};
 use crate::registry::{pull_matrix, push_matrix};
 use crate::transfer::{Delivery, Meter};
-use crate::types::count;
 
 pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
     let prefix = Prefix::parse(&args.to)?;
@@ -21,27 +20,20 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
         matrix_credentials: args.matrix_credentials.clone(),
     };
     let stock = Stock::read(&matrix, &args.select, &args.take, global).await?;
-    progress.step(
-        Mark::Done,
-        &format!("{}, {}: {}", stock.title(), stock.signer(), count(stock.versions.len(), "version")),
-    );
+    progress.step(Mark::Done, &stock.title());
     let registries = Registries::new(&args.registries);
     let finding = find::all(&stock, &registries, &args.take.platform, None);
     let ready = watched(progress, &Meter::default(), "looking the images up", finding).await?;
-    let mut lock = stock.lock();
-    lock.platforms = find::names(&args.take.platform);
-    lock.images = ready.iter().map(|ready| ready.image.clone()).collect();
+    let lock = stock.lock(&ready, &args.take.platform);
     let places = places(&lock).map_err(|error| CliError::of(Exit::Refused, &error))?;
     let mut deliveries = Vec::new();
     for ready in ready {
-        let path = places
-            .iter()
-            .find(|(_, image)| image.digest == ready.image.digest && image.reference == ready.image.reference);
+        let path = placed(&ready.image.reference);
         // The same image under two names is in one place once.
-        if let Some((path, _)) = path {
+        if places.get(&path).is_some_and(|image| image.reference == ready.image.reference) {
             deliveries.push(Delivery {
                 found: ready.found,
-                to: prefix.at(path)?,
+                to: prefix.at(&path)?,
             });
         }
     }

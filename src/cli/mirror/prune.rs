@@ -3,21 +3,22 @@
 use super::super::args::MirrorPrune as Args;
 use super::super::output::document;
 use super::super::{Answer, CliError, Exit, style};
-use super::bundle::{Bundle, Matrix, opened};
+use super::bundle::{Bundle, Matrix, opened, signature_name, write_matrix};
 use super::collect::{selection, wanted};
 use super::{size, unreadable};
 use crate::layout::Layout;
-use crate::mirror::{FILE, Lock, MATRIX, Versions};
-use crate::oci::{Descriptor, Index, Kind, Manifest, REF_NAME, children};
-use crate::registry::matrix_artifact;
+use crate::mirror::{FILE, Image, Lock, MATRIX, Versions};
+use crate::oci::{Descriptor, Index};
 use crate::types::{Digest, count};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
+    // What it holds is read when no pull can change it any more.
+    let turn = Layout::open(&args.bundle).and_then(|layout| layout.lock());
+    let _turn = turn.map_err(|error| unreadable(&error))?;
     let bundle = Bundle::open(&args.bundle)?;
     let layout = &bundle.layout;
-    let _turn = layout.lock().map_err(|error| unreadable(&error))?;
     let matrix = bundle.matrix()?.ok_or_else(|| {
         CliError::new(
             Exit::Refused,
@@ -32,7 +33,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     let mut entries: Vec<Descriptor> = names.into_values().collect();
     let mut keep = BTreeSet::new();
     for entry in &entries {
-        reach(layout, entry, &mut keep).map_err(|error| unreadable(&error))?;
+        layout.reach(entry, &mut keep).map_err(|error| unreadable(&error))?;
     }
     // What belongs to an image stays with it.
     for entry in &bundle.unnamed {
@@ -41,7 +42,7 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
             .map_err(|error| unreadable(&error))?
             .is_some_and(|subject| keep.contains(&subject));
         if belongs {
-            reach(layout, entry, &mut keep).map_err(|error| unreadable(&error))?;
+            layout.reach(entry, &mut keep).map_err(|error| unreadable(&error))?;
             entries.push(entry.clone());
         }
     }
@@ -130,43 +131,15 @@ fn narrowed(bundle: &Bundle, matrix: &Matrix, versions: Versions, dry_run: bool)
     }
     let text = lock.text().map_err(|error| CliError::of(Exit::Refused, &error))?;
     files.insert(FILE.to_owned(), text.into_bytes());
-    let removed: BTreeSet<&str> = matrix
-        .lock
-        .images
-        .iter()
-        .map(|image| image.reference.as_str())
-        .filter(|name| !stays(name))
-        .collect();
+    let own = |image: &Image| [image.reference.clone(), signature_name(&image.reference, &image.digest)];
+    let kept: BTreeSet<String> = lock.images.iter().flat_map(own).collect();
+    let known = matrix.lock.images.iter().flat_map(own);
+    let removed: BTreeSet<String> = known.filter(|name| !kept.contains(name)).collect();
     let mut names = bundle.names.clone();
-    names.retain(|name, _| !removed.contains(name.as_str()) && !removed.iter().any(|removed| signs(name, removed)));
+    names.retain(|name, _| !removed.contains(name));
     if !dry_run {
-        let artifact = matrix_artifact(&files);
-        let manifest: Manifest = artifact.manifest();
-        let written = artifact
-            .files
-            .iter()
-            .try_for_each(|file| bundle.layout.write(&file.media_type, &file.bytes).map(drop));
-        let written = written.and_then(|()| bundle.layout.write_json(&manifest.media_type, &manifest));
-        let mut written = written.map_err(|error| unreadable(&error))?;
-        written.annotations.insert(REF_NAME.to_owned(), MATRIX.to_owned());
+        let written = write_matrix(&bundle.layout, &files).map_err(|error| unreadable(&error))?;
         names.insert(MATRIX.to_owned(), written);
     }
     Ok(names)
-}
-
-/// Whether a name is that of a signature of another one.
-fn signs(name: &str, image: &str) -> bool {
-    super::find::repository(name) == super::find::repository(image) && name.ends_with(".sig")
-}
-
-/// Everything below a manifest.
-fn reach(layout: &Layout, root: &Descriptor, keep: &mut BTreeSet<Digest>) -> Result<(), crate::layout::LayoutError> {
-    let mut open = vec![root.clone()];
-    while let Some(descriptor) = open.pop() {
-        if keep.insert(descriptor.digest.clone()) && Kind::of(&descriptor.media_type) != Kind::Blob {
-            let bytes = layout.document(&descriptor)?;
-            open.extend(children(&descriptor.media_type, &bytes).unwrap_or_default());
-        }
-    }
-    Ok(())
 }

@@ -4,14 +4,14 @@ use super::super::args::{Format, Global, MirrorPull as Args};
 use super::super::output::document;
 use super::super::progress::{Mark, Progress};
 use super::super::{Answer, CliError, Exit, style};
-use super::bundle::{Bundle, all_of};
+use super::bundle::{Bundle, all_of, named, signature_name, write_matrix};
 use super::collect::Stock;
-use super::find::{self, Before, Ready, repository};
+use super::find::{self, Before, Ready};
 use super::registries::Registries;
 use super::{failed, size, unreadable, watched};
 use crate::layout::Layout;
-use crate::mirror::{Lock, MATRIX, Moved, places};
-use crate::oci::{Descriptor, Index, REF_NAME, media};
+use crate::mirror::{Lock, Moved, places};
+use crate::oci::{Descriptor, Index, REF_NAME};
 use crate::transfer::{Meter, fetch};
 use crate::types::{Digest, count, shell_word};
 use serde_json::{Value, json};
@@ -20,19 +20,14 @@ use std::path::{Path, PathBuf};
 
 pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
     let stock = Stock::read(&args.index, &args.select, &args.take, global).await?;
-    progress.step(
-        Mark::Done,
-        &format!("{}, {}: {}", stock.title(), stock.signer(), count(stock.versions.len(), "version")),
-    );
+    progress.step(Mark::Done, &stock.title());
     let target = Target::of(&args.bundle);
     let old = target.old()?;
     let registries = Registries::new(&args.registries);
     let meter = Meter::default();
     let finding = find::all(&stock, &registries, &args.take.platform, old.as_ref());
     let ready = watched(progress, &meter, "looking the images up", finding).await?;
-    let mut lock = stock.lock();
-    lock.platforms = find::names(&args.take.platform);
-    lock.images = ready.iter().map(|ready| ready.image.clone()).collect();
+    let lock = stock.lock(&ready, &args.take.platform);
     places(&lock).map_err(|error| CliError::of(Exit::Refused, &error))?;
     let moved = old.as_ref().map(|old| lock.moved_since(&old.lock)).unwrap_or_default();
     for Moved { reference, before, now } in &moved {
@@ -56,11 +51,10 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
     for (reference, found) in &images {
         entries.push(named(&found.tree.root, reference));
         entries.extend(found.referrers.iter().map(|tree| tree.root.clone()));
-        let tagged = found.tagged.iter();
-        entries.extend(tagged.map(|(tag, tree)| named(&tree.root, &format!("{}:{tag}", repository(reference)))));
+        let signature = signature_name(reference, &found.tree.root.digest);
+        entries.extend(found.tagged.iter().map(|(_, tree)| named(&tree.root, &signature)));
     }
-    let matrix = write_matrix(&stock, &lock, &layout).map_err(|error| unreadable(&error))??;
-    entries.push(named(&matrix, MATRIX));
+    entries.push(write_matrix(&layout, &stock.files(&lock)?).map_err(|error| unreadable(&error))?);
     let mut seen = BTreeSet::new();
     entries.retain(|entry| seen.insert((entry.digest.clone(), entry.annotations.get(REF_NAME).cloned())));
     // Until here the bundle is the one before.
@@ -68,28 +62,6 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
     target.finish(&layout)?;
     let (_, bytes, _) = meter.read();
     summary.answer(progress, args, "pulled", bytes)
-}
-
-fn named(descriptor: &Descriptor, name: &str) -> Descriptor {
-    let mut descriptor = descriptor.clone();
-    descriptor.annotations.insert(REF_NAME.to_owned(), name.to_owned());
-    descriptor.platform = None;
-    descriptor
-}
-
-/// The matrix with its lock as an artifact of the layout.
-fn write_matrix(stock: &Stock, lock: &Lock, layout: &Layout) -> Result<Result<Descriptor, CliError>, crate::layout::LayoutError> {
-    let artifact = match stock.artifact(lock) {
-        Ok(artifact) => artifact,
-        Err(error) => return Ok(Err(error)),
-    };
-    layout.write(media::EMPTY, media::EMPTY_JSON)?;
-    for file in &artifact.files {
-        layout.write(&file.media_type, &file.bytes)?;
-    }
-    let mut written = layout.write_json(media::MANIFEST, &artifact.manifest())?;
-    written.artifact_type = Some(media::MATRIX.to_owned());
-    Ok(Ok(written))
 }
 
 /// Where the bundle is written.
@@ -202,10 +174,9 @@ impl Summary {
         }
         let mut text = String::new();
         if args.dry_run || matches!(args.output.format, Some(Format::Wide)) {
-            let head = vec!["IMAGE".to_owned(), "DIGEST".to_owned(), "SIZE".to_owned()];
             let row = |(reference, digest, bytes, _): &(String, Digest, u64, _)| vec![reference.clone(), digest.short(), size(*bytes)];
-            let rows: Vec<Vec<String>> = std::iter::once(head).chain(self.images.iter().map(row)).collect();
-            text.push_str(&style::columns(rows.iter()));
+            let rows: Vec<Vec<String>> = self.images.iter().map(row).collect();
+            text.push_str(&style::table(&["IMAGE", "DIGEST", "SIZE"], &rows));
         }
         text.push_str(&format!(
             "{} {}: {} in {}, {}\n",

@@ -5,7 +5,7 @@ use super::super::output::document;
 use super::super::progress::{Mark, Progress};
 use super::super::{Answer, CliError, Exit, registry, style};
 use super::adopt::adopt;
-use super::bundle::{Bundle, Matrix, all_of};
+use super::bundle::{Bundle, Matrix, all_of, is_signature};
 use super::{Prefix, failed, size, watched};
 use crate::mirror::{Lock, MATRIX, placed, places};
 use crate::oci::Descriptor;
@@ -89,12 +89,12 @@ async fn deliveries(bundle: &Bundle, matrix: Option<&Matrix>, to: &str) -> Resul
         // A name without a path is a tag.
         let to = match name.contains('/') {
             true => Prefix::parse(to)?.at(&placed(name))?,
-            false => repository(to)?.at_tag(name),
+            false => registry::reference(to)?.at_tag(name),
         };
         all.push(one(name, descriptor, to).await?);
     }
     if all.is_empty() {
-        let at = repository(to)?;
+        let at = registry::reference(to)?;
         match bundle.alone().as_slice() {
             [only] if at.tag.is_some() => all.push(one(&at.to_string(), only, at).await?),
             [_] => {
@@ -118,16 +118,6 @@ async fn deliveries(bundle: &Bundle, matrix: Option<&Matrix>, to: &str) -> Resul
         }
     }
     Ok((all, None))
-}
-
-fn repository(to: &str) -> Result<Reference, CliError> {
-    registry::reference(to)
-}
-
-fn is_signature(name: &str) -> bool {
-    name.rsplit(':')
-        .next()
-        .is_some_and(|tag| tag.starts_with("sha256-") && tag.ends_with(".sig"))
 }
 
 fn incomplete(bundle: &Bundle, what: &str) -> CliError {

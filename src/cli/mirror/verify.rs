@@ -3,15 +3,14 @@
 use super::super::args::{Global, MirrorVerify as Args};
 use super::super::output::document;
 use super::super::{Answer, CliError, Exit, registry as login, style};
-use super::bundle::{Bundle, Matrix, opened};
+use super::bundle::{Bundle, Matrix, is_signature, opened};
 use super::collect::wanted;
 use super::{Prefix, cluster, size};
 use crate::fetch::KeyStore;
 use crate::layout::Layout;
 use crate::mirror::{Image, MATRIX, placed, places};
-use crate::oci::{Descriptor, REF_NAME};
+use crate::oci::Descriptor;
 use crate::registry::{Reference, Registry};
-use crate::signature::Form;
 use crate::transfer::{AT_ONCE, Origin, TransferError, patiently, tree};
 use crate::types::{Digest, count};
 use futures::{StreamExt, stream};
@@ -83,15 +82,20 @@ fn in_bundle(args: &Args, path: &Path) -> Result<Report, CliError> {
     };
     let read = |blob: &Descriptor| layout.read(blob).map_err(|error| CliError::of(Exit::Refused, &error));
     let needs = report.judge(&matrix, args.matrix_keys.as_deref(), read)?;
-    // Charts and signatures were looked at one by one.
-    let known: BTreeSet<&Digest> = matrix.files.values().map(|blob| &blob.digest).collect();
-    let rest = layout
-        .faults(descriptor, &mut sound)
-        .into_iter()
-        .filter(|(blob, _)| !known.contains(&blob.digest));
-    report
-        .faults
-        .extend(rest.map(|(_, error)| fault("the matrix", chain(&error), &["all".into()])));
+    for (blob, error) in layout.faults(descriptor, &mut sound) {
+        let file = matrix
+            .files
+            .iter()
+            .find(|(_, file)| file.digest == blob.digest)
+            .map(|(path, _)| path.as_str());
+        match file {
+            // Charts and the signature were looked at one by one.
+            Some(path) if path.ends_with(".tgz") => {}
+            Some(_) if matrix.signature().is_some_and(|signature| signature.digest == blob.digest) => {}
+            Some(path) => report.faults.push(fault(path, chain(&error), &[])),
+            None => report.faults.push(fault("the matrix", chain(&error), &["all".into()])),
+        }
+    }
     for image in &matrix.lock.images {
         report.images += 1;
         let versions = needs.get(&image.reference).cloned().unwrap_or_default();
@@ -104,17 +108,9 @@ fn in_bundle(args: &Args, path: &Path) -> Result<Report, CliError> {
             .faults
             .extend(problem.map(|problem| fault(&image.reference, problem, &versions)));
     }
-    let others = bundle
-        .names
-        .iter()
-        .filter(|(name, _)| name.ends_with(".sig"))
-        .map(|(name, root)| (name.clone(), root));
-    let referrers = bundle.unnamed.iter().map(|root| {
-        (
-            root.annotations.get(REF_NAME).cloned().unwrap_or_else(|| root.digest.to_string()),
-            root,
-        )
-    });
+    let others = bundle.names.iter().filter(|(name, _)| is_signature(name));
+    let others = others.map(|(name, root)| (name.clone(), root));
+    let referrers = bundle.unnamed.iter().map(|root| (root.digest.to_string(), root));
     for (name, root) in others.chain(referrers) {
         report
             .faults
@@ -154,12 +150,7 @@ impl Report {
         keys: Option<&Path>,
         read: impl Fn(&Descriptor) -> Result<Vec<u8>, CliError>,
     ) -> Result<BTreeMap<String, Vec<String>>, CliError> {
-        let form = Form::ALL.into_iter().find_map(|form| {
-            matrix
-                .files
-                .get(&form.file_of(Path::new(crate::fetch::INDEX_FILE)).display().to_string())
-        });
-        let signature = form.map(&read).transpose();
+        let signature = matrix.signature().map(&read).transpose();
         match (keys, signature) {
             (_, Err(error)) => self.faults.push(fault("the signature of the matrix", error.what, &["all".into()])),
             (Some(keys), Ok(signature)) => {

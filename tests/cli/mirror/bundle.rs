@@ -58,6 +58,11 @@ fn below(bundle: &str) -> Result<BTreeMap<String, Vec<String>>> {
 #[tokio::test]
 async fn bundle_with_any_blob_missing_cut_or_changed_names_exactly_the_versions_that_need_it() -> Result<()> {
     let site = Site::start().await?;
+    let archive = b"an archive of vdoctl";
+    let release = PathBuf::from(site.publisher.matrix());
+    fs::write(release.join("vdoctl-linux-amd64.tar.gz"), archive)?;
+    let sum = vdo::types::Digest::of(archive).hex();
+    fs::write(release.join("SHA256SUMS"), format!("{sum}  vdoctl-linux-amd64.tar.gz\n"))?;
     let bundle = site.path("bundle");
     site.pull(&bundle, &["--all"])?.good();
     let below = below(&bundle)?;
@@ -77,7 +82,8 @@ async fn bundle_with_any_blob_missing_cut_or_changed_names_exactly_the_versions_
                 let package = vdo::chart::open(&good);
                 package.is_ok_and(|chart| chart.metadata.version.to_string() == **version)
             });
-            expected = chart.map_or_else(|| vec!["all".into()], |version| vec![format!("toy {version}")]);
+            let of_all = if good == archive { Vec::new() } else { vec!["all".into()] };
+            expected = chart.map_or(of_all, |version| vec![format!("toy {version}")]);
         }
         // Each in one way: there are enough of them.
         let (what, damaged) = match place % 3 {
@@ -168,6 +174,14 @@ async fn bundle_pulled_again_asks_once_for_each_tag_and_reports_a_tag_that_moved
 async fn bundle_pruned_to_fewer_versions_has_only_these_and_stays_complete() -> Result<()> {
     let site = Site::start().await?;
     let bundle = site.path("bundle");
+    // Something stands where older versions of cosign put signatures.
+    let mut signatures = Vec::new();
+    for version in ["1.0.0", "1.1.0"] {
+        let digest = site.images.digest(&format!("src/toy:v{version}")).await?;
+        let tag = format!("toy:{}.sig", digest.replace(':', "-"));
+        site.images.make(&format!("src/{tag}"), version).await?;
+        signatures.push(format!("registry.example/{tag}"));
+    }
     site.pull(&bundle, &["--all"])?.good();
     let all = blobs(&bundle)?.len();
     let would = site
@@ -180,6 +194,8 @@ async fn bundle_pruned_to_fewer_versions_has_only_these_and_stays_complete() -> 
     let verified = site.run(&["mirror", "verify", &bundle, "-o", "json"])?.good().json();
     assert_eq!((&verified["versions"], &verified["images"]), (&json!(["toy 1.1.0"]), &json!(2)));
     assert!(blobs(&bundle)?.len() < all - 5);
+    let names: Vec<String> = below(&bundle)?.into_keys().filter(|name| name.ends_with(".sig")).collect();
+    assert_eq!(names, signatures[1..], "the signature of the image that stays");
     let refused = site.run(&["mirror", "prune", &bundle, "--driver", "toy=1.0.0"])?;
     assert_eq!(refused.code, 2, "{}{}", refused.out, refused.err);
     Ok(())

@@ -133,7 +133,7 @@ impl Layout {
             .flag("etcd-servers", format!("http://127.0.0.1:{}", self.etcd_client.number()))
             .flag("secure-port", self.secure.number().to_string())
             .flag("bind-address", "127.0.0.1")
-            // It is told to no one, and would otherwise be looked for: a machine without a network has none.
+            // Nothing uses it, and a machine without a network has none to be found.
             .flag("advertise-address", "192.0.2.1")
             .flag("tls-cert-file", self.path("server.crt"))
             .flag("tls-private-key-file", self.path("server.key"))
