@@ -134,7 +134,8 @@ pub struct MirrorVerify {
     #[arg(value_name = "BUNDLE|oci://…", required_unless_present = "cluster", conflicts_with = "cluster")]
     pub mirror: Option<String>,
     /// The images of the cluster, where its pods take them from
-    #[arg(long, env = "VDO_CLUSTER", value_parser = FalseyValueParser::new())]
+    // Its images are in registries of several owners: a password is for one.
+    #[arg(long, env = "VDO_CLUSTER", value_parser = FalseyValueParser::new(), conflicts_with = "username")]
     pub cluster: bool,
     /// A file with public keys (PEM), or a folder of such files: the matrix has to be signed by one of them
     #[arg(long, env = "VDO_MATRIX_KEYS", value_name = "PATH")]

@@ -72,3 +72,16 @@ async fn selection_dry_run_lists_images_and_sizes_and_writes_nothing() -> Result
     assert_eq!((&data["dryRun"], &data["kind"]), (&json!(true), &json!("MirrorPull")));
     Ok(())
 }
+
+#[test]
+fn verify_of_a_cluster_takes_no_password_for_every_registry() {
+    let said = crate::seen(crate::vdoctl(&[
+        "mirror",
+        "verify",
+        "--cluster",
+        "--username",
+        "me",
+        "--password-stdin",
+    ]));
+    assert!(said.starts_with("exit 2") && said.contains("cannot be used with"), "{said}");
+}
