@@ -1,4 +1,4 @@
-//! The pure core and what is generated from it: no process, cluster or network. All but four modules build without the feature `io`, which
+//! The pure core and what is generated from it: no process, cluster or network. All but five modules build without the feature `io`, which
 //! makes `make mutants` twice as fast.
 #![allow(missing_docs, reason = "tests")]
 
@@ -14,6 +14,7 @@ mod fuzz;
 #[path = "../../examples/generate/parts.rs"]
 mod generate;
 mod health;
+#[cfg(feature = "io")]
 mod history;
 mod install;
 mod layering;
