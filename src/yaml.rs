@@ -171,11 +171,11 @@ fn indented(text: &str, line: usize) -> String {
 
 /// Go turns YAML into JSON and prints an integral float without a fraction; the API server refuses `1000.0` for an integer field.
 fn integers_as_go(value: &mut Value) {
-    const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53: below it every integral f64 is exactly one integer
+    const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53: up to it an f64 holds every integer
     match value {
         Value::Number(number) => {
-            if let Some(float) = number.as_f64().filter(|f| number.is_f64() && f.fract() == 0.0 && f.abs() < EXACT) {
-                #[expect(clippy::cast_possible_truncation, reason = "integral and below 2^53")]
+            if let Some(float) = number.as_f64().filter(|f| number.is_f64() && f.fract() == 0.0 && f.abs() <= EXACT) {
+                #[expect(clippy::cast_possible_truncation, reason = "integral and at most 2^53")]
                 let integer = float as i64;
                 *value = integer.into();
             }

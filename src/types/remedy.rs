@@ -25,3 +25,19 @@ pub fn with_remedy(what: &str, remedy: &str) -> String {
     }
     format!("{}. {remedy}", what.trim_end_matches('.'))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shell_word_is_quoted_only_where_a_shell_would_split_or_expand_it() {
+        assert_eq!(shell_word("kube-system/vdo"), "kube-system/vdo");
+        for word in ["", "a b", "it's", "$HOME", "a;b", "*", "\"", "a\nb"] {
+            let quoted = shell_word(word);
+            assert_ne!(quoted, word);
+            assert_eq!(shlex::split(&quoted), Some(vec![word.to_owned()]), "{quoted}");
+        }
+        assert_eq!(shell_word("a\0b"), "a\0b", "no shell can be given it");
+    }
+}

@@ -93,6 +93,23 @@ fn matrix_stale_index_freezes_policy() {
     }
 }
 
+/// An index from the future shows a clock that is wrong, by which an old one seems to be good: a day is allowed.
+#[test]
+fn matrix_index_generated_after_tomorrow_is_stale() {
+    let mut value = toy();
+    value["generated"] = serde_json::json!("2026-11-20T12:00:00Z");
+    let index = parse(&value);
+    for (now, ahead) in [
+        ("2026-11-19T11:59:59Z", true),
+        ("2026-11-19T12:00:00Z", false),
+        ("2026-11-19T12:00:01Z", false),
+        ("2026-11-20T12:00:01Z", false),
+    ] {
+        let now = now.parse().unwrap();
+        assert_eq!([index.is_ahead(now), index.is_stale(now)], [ahead; 2], "{now}");
+    }
+}
+
 /// Past its date an index installs what is missing, and changes nothing that runs: neither because something newer is in it, nor because
 /// what runs does not fit any more. A pin is a decision of its own.
 #[test]

@@ -4,7 +4,9 @@
 mod advice;
 mod ahead;
 mod beside;
+mod difference;
 use crate::generate::matrix as generate;
+mod mirrored;
 mod refused;
 mod steps;
 

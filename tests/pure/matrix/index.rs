@@ -316,3 +316,39 @@ fn matrix_index_text_instead_of_map_is_told() {
     let error = Index::parse(index.to_string().as_bytes()).unwrap_err().to_string();
     assert!(error.contains("expected a map"), "{error}");
 }
+
+/// What servers and people give instead of an index.
+#[test]
+fn matrix_index_something_else_is_named() {
+    for (bytes, what) in [
+        (&b""[..], "this is empty"),
+        (b" \n", "this is empty"),
+        (b"<!DOCTYPE html>", "this is a web page"),
+        (b"\n <html>", "this is a web page"),
+        (b"\x1f\x8b\x08\x00", "this is an archive"),
+        (b"PK\x03\x04\x14", "this is an archive"),
+        (b"PK\x03", "neither YAML nor JSON"),
+        (b"\xff\xfe", "not UTF-8"),
+        (b"text", "apiVersion"),
+    ] {
+        let error = Index::parse(bytes).unwrap_err().to_string();
+        assert!(error.contains(what), "{bytes:?}: {error}");
+    }
+}
+
+#[test]
+fn matrix_requirement_in_words_names_its_versions_and_its_condition() {
+    for (fields, expected) in [
+        (json!({}), "base"),
+        (json!({"min": "1.0.0"}), "base 1.0.0 and newer"),
+        (json!({"max": "2.0.0"}), "base up to 2.0.0"),
+        (json!({"min": "1.0.0", "max": "2.0.0"}), "base 1.0.0 to 2.0.0"),
+        (json!({"min": "1.0.0", "max": "1.0.0"}), "base 1.0.0"),
+        (json!({"when": {"featureState": "f", "is": false}}), "base when f is false"),
+    ] {
+        let mut requirement = json!({"driver": "base"});
+        requirement.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let requirement: vdo::matrix::Requirement = serde_json::from_value(requirement).unwrap();
+        assert_eq!(requirement.to_string(), expected);
+    }
+}

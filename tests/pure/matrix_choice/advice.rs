@@ -187,3 +187,33 @@ fn advice_requirement_is_named_only_where_it_is_all_that_lacks() {
     let error = question.of(&index).unwrap_err();
     assert_eq!(error.advice.as_deref(), Some("Installing base too would let 1.0.0 be installed"));
 }
+
+/// Doing without something is cheaper than an upgrade of a vCenter, and that is cheaper than another driver, whichever version is newer.
+#[test]
+fn advice_smaller_change_goes_before_newer_version() {
+    let base = json!({"requires": [{"driver": "base"}], "features": {"f": {"vsphere": {"min": null, "max": null}}}});
+    let vsphere = json!({
+        "vsphere": {"min": "8.0", "max": null, "confidence": "unverified"},
+        "features": {"f": {"vsphere": {"min": null, "max": null}}},
+    });
+    let bare = json!({});
+    for (newer, older, expected) in [
+        (&base, &bare, "Without spec.f 1.0.0 would fit"),
+        (&vsphere, &bare, "Without spec.f 1.0.0 would fit"),
+        (&base, &vsphere, "Upgrading vc1 to 8.0 would let 1.0.0 be installed"),
+        (&vsphere, &base, "Upgrading vc1 to 8.0 would let 2.0.0 be installed"),
+    ] {
+        let index = toys(&[
+            (
+                "toy",
+                &[("2.0.0", "1.30", "1.34", newer.clone()), ("1.0.0", "1.30", "1.34", older.clone())],
+            ),
+            ("base", &[("1.0.0", "1.30", "1.34", json!({}))]),
+        ]);
+        let mut question = ask(&index, "v1.33.0", &["7.0.3"]);
+        question.drivers.remove("base");
+        question.drivers.get_mut("toy").unwrap().features = [("f".to_owned(), "spec.f".to_owned())].into();
+        let error = question.of(&index).unwrap_err();
+        assert_eq!(error.advice.as_deref(), Some(expected), "{newer} {older}");
+    }
+}

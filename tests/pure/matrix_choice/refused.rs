@@ -131,3 +131,16 @@ fn no_fit_nearest_version_needs_least() {
     let nearest: Vec<String> = error.nearest().iter().map(|rejected| rejected.version.to_string()).collect();
     assert_eq!(nearest, ["2.0.0", "3.0.0", "4.0.0", "5.0.0", "1.0.0"]);
 }
+
+#[test]
+fn no_fit_message_counts_versions_beyond_the_nearest_three() {
+    for (versions, more) in [(2, None), (3, None), (4, Some("; and 1 more")), (5, Some("; and 2 more"))] {
+        let names: Vec<String> = (1..=versions).map(|minor| format!("1.{minor}.0")).collect();
+        let lines: Vec<_> = names.iter().map(|version| (version.as_str(), "1.35", "1.36", json!({}))).collect();
+        let index = toy(&lines);
+        let message = ask(&index, "v1.33.0", &[]).of(&index).unwrap_err().to_string();
+        let shown = message.split("; and ").next().unwrap();
+        assert_eq!(shown.matches("supports Kubernetes").count(), versions.min(3), "{message}");
+        assert_eq!(message.strip_prefix(shown), Some(more.unwrap_or_default()), "{message}");
+    }
+}
