@@ -82,14 +82,19 @@ impl Bed {
     /// The same on another cluster.
     pub async fn start_on(cluster: ClusterOptions, vcenter: VcenterOptions) -> Result<Self> {
         let mut bed = Self::start_bare(cluster, vcenter).await?;
-        let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
-        bed.cluster.apply_file(deploy.join("namespace.yaml")).await?;
-        for entry in std::fs::read_dir(deploy.join("crds"))? {
-            bed.cluster.apply_file(entry?.path()).await?;
-        }
-        bed.grant().await?;
-        bed.enrol().await?;
+        bed.apply_deploy().await?;
         Ok(bed)
+    }
+
+    /// Applies deploy/ but for the operator itself, which is a process here and gets its service account.
+    pub async fn apply_deploy(&mut self) -> Result<()> {
+        let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
+        self.cluster.apply_file(deploy.join("namespace.yaml")).await?;
+        for entry in std::fs::read_dir(deploy.join("crds"))? {
+            self.cluster.apply_file(entry?.path()).await?;
+        }
+        self.grant().await?;
+        self.enrol().await
     }
 
     /// The nodes and the vCenter alone: nothing of deploy/, and no account for an operator outside of a pod.

@@ -2,11 +2,11 @@
 //! shows has to be in its output.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test should stop where it fails")]
 
-use crate::fixture::alone;
+use crate::fixture::BARE;
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use std::process::Command;
-use vdo_testbed::{Binaries, Cluster, ClusterOptions, Part};
+use vdo_testbed::{Binaries, Part};
 
 /// A block of commands with the lines that are promised to be in its output.
 struct Block {
@@ -76,10 +76,9 @@ fn page_new_driver_works_as_written() -> Result<()> {
 
 #[test]
 fn page_manual_works_as_written() -> Result<()> {
-    alone(async || {
+    BARE.run(async |bed| {
         let kubectl = Binaries::ensure(&[Part::Kubectl])?.path(Part::Kubectl);
-        let cluster = Cluster::start(ClusterOptions::api_only()).await?;
-        let kubeconfig = cluster.kubeconfig();
+        let kubeconfig = bed.cluster.kubeconfig();
         let folder = kubectl.parent().context("a folder")?.to_owned();
         let followed = tokio::task::spawn_blocking(move || follow("manual.md", &[&folder], Some(&kubeconfig))).await??;
         ensure!(followed >= 5, "only {followed} blocks");

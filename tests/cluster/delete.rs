@@ -24,7 +24,7 @@ fn deploy(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(file)
 }
 
-/// Applies deploy/ but for the operator itself, which is a process here, and the samples; then the drivers are installed.
+/// Applies deploy/ with the operator as a process, and the samples; then the drivers are installed.
 pub async fn install(bed: &mut Bed) -> Result<()> {
     apply_deploy(bed).await?;
     bed.apply(&bed.secret(bed.vcenter.password())).await?;
@@ -38,17 +38,9 @@ pub async fn install(bed: &mut Bed) -> Result<()> {
     Ok(())
 }
 
-async fn apply_deploy(bed: &Bed) -> Result<()> {
-    bed.cluster.apply_file(deploy("namespace.yaml")).await?;
-    for definition in DEFINITIONS {
-        bed.cluster
-            .apply_file(deploy(&format!("crds/vdo.vmware.com_{definition}.yaml")))
-            .await?;
-    }
-    bed.grant().await?;
+async fn apply_deploy(bed: &mut Bed) -> Result<()> {
+    bed.apply_deploy().await?;
     bed.cluster.apply_file(deploy("network-policy.yaml")).await?;
-    // The account may be another one of the same name.
-    bed.cluster.service_account_kubeconfig(NS, "vdo-operator").await?;
     Ok(())
 }
 

@@ -14,14 +14,14 @@ mod values;
 mod waiting;
 
 use crate::adoption::kubectl;
-use crate::bed::{Bed, NODES, NS, PATIENCE};
-use crate::fixture::alone;
+use crate::bed::{Bed, NS, PATIENCE};
+use crate::fixture::BARE;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use vdo_testbed::{ClusterOptions, Probe, Proxy, VcenterOptions, until};
+use vdo_testbed::{Probe, Proxy, until};
 
 const ADMIN: &str = vdo_testbed::Cluster::ADMIN;
 
@@ -109,10 +109,6 @@ fn err(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-async fn bare() -> Result<Bed> {
-    Bed::start_bare(ClusterOptions::default(), VcenterOptions::with_vms(NODES)).await
-}
-
 /// What an installation consists of, as it is stored.
 async fn stored(bed: &Bed, yaml: &str) -> Result<Vec<Value>> {
     let mut all = Vec::new();
@@ -144,16 +140,15 @@ async fn operate(bed: &mut Bed) -> Result<()> {
 
 #[test]
 fn deploy_into_empty_cluster_is_ready_and_again_changes_nothing() -> Result<()> {
-    alone(async || {
-        let mut bed = bare().await?;
-        let deploy = Deploy::to(&bed)?;
-        refused::in_an_empty_cluster(&bed, &deploy).await?;
-        refused::beside_others(&bed, &deploy).await?;
+    BARE.run(async |bed| {
+        let deploy = Deploy::to(bed)?;
+        refused::in_an_empty_cluster(bed, &deploy).await?;
+        refused::beside_others(bed, &deploy).await?;
 
-        let yaml = deploy.run(&bed, &["-o", "yaml"])?;
+        let yaml = deploy.run(bed, &["-o", "yaml"])?;
         ensure!(yaml.status.success(), "{}", err(&yaml));
         let yaml = out(&yaml);
-        let tried = deploy.run(&bed, &["--dry-run", "server"])?;
+        let tried = deploy.run(bed, &["--dry-run", "server"])?;
         ensure!(
             tried.status.success() && out(&tried).contains("VDOConfig vmware-system-vdo/vdo would be created"),
             "{}{}",
@@ -165,8 +160,8 @@ fn deploy_into_empty_cluster_is_ready_and_again_changes_nothing() -> Result<()> 
             "a dry run made a namespace"
         );
 
-        let waiting = deploy.command(&bed, &[]).spawn()?;
-        operate(&mut bed).await?;
+        let waiting = deploy.command(bed, &[]).spawn()?;
+        operate(bed).await?;
         let done = waiting.wait_with_output()?;
         let text = out(&done);
         ensure!(done.status.success(), "{text}{}", err(&done));
@@ -183,10 +178,10 @@ fn deploy_into_empty_cluster_is_ready_and_again_changes_nothing() -> Result<()> 
         ensure!(!text.contains(bed.vcenter.password()) && !err(&done).contains(bed.vcenter.password()));
 
         // kubectl with what -o yaml prints leads to the same.
-        let before = stored(&bed, &yaml).await?;
+        let before = stored(bed, &yaml).await?;
         let manifests: Vec<Value> = vdo::yaml::load_all(&yaml)?;
-        kubectl(&bed, &["apply", "--server-side", "--force-conflicts", "-f", "-"], &manifests)?;
-        let after = stored(&bed, &yaml).await?;
+        kubectl(bed, &["apply", "--server-side", "--force-conflicts", "-f", "-"], &manifests)?;
+        let after = stored(bed, &yaml).await?;
         for (before, after) in before.iter().zip(&after) {
             ensure!(before == after, "kubectl made of {before} {after}");
         }
@@ -208,17 +203,17 @@ fn deploy_into_empty_cluster_is_ready_and_again_changes_nothing() -> Result<()> 
             }
             Ok(all)
         };
-        let before = versions(&bed).await?;
-        let again = deploy.run(&bed, &["-o", "json"])?;
+        let before = versions(bed).await?;
+        let again = deploy.run(bed, &["-o", "json"])?;
         ensure!(again.status.success(), "{}", err(&again));
         ensure!(out(&again).contains("objects are as they should be"), "{}", out(&again));
         for line in out(&again).lines() {
             let event: Value = serde_json::from_str(line).with_context(|| line.to_owned())?;
             ensure!(event["apiVersion"] == "vdoctl/v1" && event["kind"] == "Progress", "{event}");
         }
-        ensure!(versions(&bed).await? == before);
-        page(&bed, &deploy)?;
-        refused::in_an_installed_cluster(&mut bed, &deploy).await
+        ensure!(versions(bed).await? == before);
+        page(bed, &deploy)?;
+        refused::in_an_installed_cluster(bed, &deploy).await
     })
 }
 

@@ -1,12 +1,17 @@
 //! The control planes that the tests of this binary share: some with the drivers installed, some without, each used by one test at a time.
 //!
-//! A test says what it needs: [`EMPTY`], [`OPERATOR`] or [`INSTALLED`]. The fixture brings the shared cluster there from wherever the
-//! last test left it, which takes a second or a few, where a new control plane takes ten. After a test that failed the cluster is not
+//! A test says what it needs: [`EMPTY`], [`OPERATOR`], [`INSTALLED`], or [`BARE`] and [`IMAGES`] where it installs VDO itself. The fixture
+//! brings the shared cluster there from wherever the last test left it, which takes a second or a few, where a new control plane takes ten
+//! seconds of processor time. After a test that failed the cluster is not
 //! used again: it is kept for whoever looks for the cause, and the next test gets a new one.
 //!
 //! What a test creates is deleted afterwards by its UID, whatever its kind in [`SWEPT`]. What a test changes in objects that were there
 //! before (labels of nodes, what the vCenter says), it changes back itself. Evidence from before a test (events, drift entries, audit
 //! lines) is still there: a test takes an audit mark, or compares times.
+
+mod bare;
+
+pub use bare::{BARE, IMAGES};
 
 use crate::bed::{Bed, NODES, NS, PATIENCE, RIGHTS};
 use anyhow::{Context, Result};
@@ -41,7 +46,7 @@ pub const INSTALLED: Fixture = Fixture {
 };
 
 /// The kinds of which a test may create objects, in the order in which they are deleted.
-const SWEPT: [(&str, &str); 28] = [
+const SWEPT: [(&str, &str); 29] = [
     ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"),
     ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"),
     ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
@@ -70,7 +75,19 @@ const SWEPT: [(&str, &str); 28] = [
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
     ("v1", "Namespace"),
     ("v1", "Node"),
+    ("coordination.k8s.io/v1", "Lease"),
 ];
+
+/// What is left in a cluster when it is swept.
+#[derive(Clone, Copy, PartialEq)]
+enum Keep {
+    /// Nothing but what was there before the first test.
+    Baseline,
+    /// Leases as well: the operator may hold one.
+    Operator,
+    /// And the samples with the drivers.
+    Drivers,
+}
 
 /// The state in which a test finds the cluster.
 #[derive(Clone, Copy, Debug)]
@@ -97,7 +114,7 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 static WITH_DRIVERS: Pool = Pool::of(2);
 static WITHOUT_DRIVERS: Pool = Pool::of(1);
 /// They wait more than they work, so a few of them run at once.
-static ALONE: Semaphore = Semaphore::const_new(3);
+static ALONE: Semaphore = Semaphore::const_new(2);
 
 /// Clusters of one kind. They are started when a test wants one for the first time.
 struct Pool {
@@ -116,6 +133,39 @@ impl Pool {
     fn unused(&self) -> MutexGuard<'_, Vec<Shared>> {
         self.unused.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Runs a test in a cluster that no other test uses meanwhile: `prepare` brings one there that an earlier test left, or that `start` made.
+    fn run(
+        &self,
+        start: impl AsyncFnOnce() -> Result<Bed>,
+        prepare: impl AsyncFnOnce(&mut Shared) -> Result<()>,
+        test: impl AsyncFnOnce(&mut Bed) -> Result<()>,
+    ) -> Result<()> {
+        RUNTIME.block_on(async {
+            let place = self.places.acquire().await?;
+            let begun = Instant::now();
+            let unused = self.unused().pop();
+            let mut shared = match unused {
+                Some(shared) => shared,
+                None => Shared::of(start().await?).await?,
+            };
+            let outcome = AssertUnwindSafe(async {
+                prepare(&mut shared).await.context("the cluster for this test")?;
+                test(&mut shared.bed).await
+            })
+            .catch_unwind()
+            .await;
+            if matches!(outcome, Ok(Ok(()))) {
+                self.unused().push(shared);
+            } else {
+                shared.bed.cluster.keep_dir();
+                drop(shared);
+            }
+            drop(place);
+            took(begun);
+            outcome.unwrap_or_else(|panic| resume_unwind(panic))
+        })
+    }
 }
 
 impl Fixture {
@@ -126,31 +176,8 @@ impl Fixture {
 
     /// Runs a test in this state.
     pub fn run(self, test: impl AsyncFnOnce(&mut Bed) -> Result<()>) -> Result<()> {
-        RUNTIME.block_on(async {
-            let pool = if self.installed { &WITH_DRIVERS } else { &WITHOUT_DRIVERS };
-            let place = pool.places.acquire().await?;
-            let begun = Instant::now();
-            let unused = pool.unused().pop();
-            let mut shared = match unused {
-                Some(shared) => shared,
-                None => Shared::start().await?,
-            };
-            let outcome = AssertUnwindSafe(async {
-                shared.restore(self).await.context("the cluster for this test")?;
-                test(&mut shared.bed).await
-            })
-            .catch_unwind()
-            .await;
-            if matches!(outcome, Ok(Ok(()))) {
-                pool.unused().push(shared);
-            } else {
-                shared.bed.cluster.keep_dir();
-                drop(shared);
-            }
-            drop(place);
-            took(begun);
-            outcome.unwrap_or_else(|panic| resume_unwind(panic))
-        })
+        let pool = if self.installed { &WITH_DRIVERS } else { &WITHOUT_DRIVERS };
+        pool.run(Bed::start, async |shared| shared.restore(self).await, test)
     }
 }
 
@@ -184,9 +211,12 @@ fn took(begun: Instant) {
 }
 
 impl Shared {
-    async fn start() -> Result<Self> {
-        let bed = Bed::start().await?;
-        let baseline = found(&bed).await?.iter().map(|object| (uid(object), rights(object))).collect();
+    async fn of(bed: Bed) -> Result<Self> {
+        let baseline = found(&bed, &SWEPT)
+            .await?
+            .iter()
+            .map(|object| (uid(object), rights(object)))
+            .collect();
         Ok(Self {
             bed,
             baseline,
@@ -196,7 +226,7 @@ impl Shared {
 
     async fn restore(&mut self, wanted: Fixture) -> Result<()> {
         let bed = &mut self.bed;
-        let all = found(bed).await?;
+        let all = found(bed, &SWEPT).await?;
         let as_before = |(uid, rights): (&String, &Value)| {
             rights.is_null() || all.iter().any(|o| o["metadata"]["uid"] == **uid && self::rights(o) == *rights)
         };
@@ -210,10 +240,10 @@ impl Shared {
             }
         }
         let keep = wanted.installed && is_installed(bed).await?;
-        self.sweep(all, true).await?;
+        self.sweep(all, Keep::Drivers).await?;
         if !keep {
             uninstall(&mut self.bed).await?;
-            self.sweep(found(&self.bed).await?, false).await?;
+            self.sweep(found(&self.bed, &SWEPT).await?, Keep::Operator).await?;
             renew_nodes(&self.bed).await?;
         }
         let bed = &mut self.bed;
@@ -241,27 +271,36 @@ impl Shared {
         Ok(())
     }
 
-    /// Deletes what tests have created, and with `installed` nothing of what the operator and the samples have.
-    async fn sweep(&self, all: Vec<Value>, installed: bool) -> Result<()> {
+    /// Deletes what tests have created, except for what is kept.
+    async fn sweep(&self, all: Vec<Value>, keep: Keep) -> Result<()> {
         let bed = &self.bed;
-        let left = self.leftovers(all, installed);
+        let left = self.leftovers(all, keep);
         for same in left.chunk_by(|one, other| one["kind"] == other["kind"]) {
             try_join_all(same.iter().map(|object| remove(bed, object))).await?;
         }
-        if left.is_empty() {
+        let kinds: Vec<_> = SWEPT
+            .into_iter()
+            .filter(|(_, kind)| left.iter().any(|o| o["kind"] == *kind))
+            .collect();
+        if kinds.is_empty() {
             return Ok(());
         }
         until("what the last test created to be deleted", PATIENCE, async || {
-            let left = self.leftovers(found(bed).await?, installed);
+            let left = self.leftovers(found(bed, &kinds).await?, keep);
             let left: Vec<String> = left.iter().map(crate::bed::name).collect();
             Ok(Probe::when(left.is_empty(), left.join(", ")))
         })
         .await
     }
 
-    fn leftovers(&self, mut all: Vec<Value>, installed: bool) -> Vec<Value> {
+    fn leftovers(&self, mut all: Vec<Value>, keep: Keep) -> Vec<Value> {
         all.retain(|object| {
-            let expected = is_of_kubernetes(object) || (installed && is_of_the_operator(object));
+            let kept = match keep {
+                Keep::Baseline => false,
+                Keep::Operator => object["kind"] == "Lease",
+                Keep::Drivers => object["kind"] == "Lease" || is_of_the_operator(object),
+            };
+            let expected = is_of_kubernetes(object) || kept;
             !(expected || self.baseline.contains_key(&uid(object)))
         });
         all
@@ -290,17 +329,24 @@ fn rights(object: &Value) -> Value {
     }
 }
 
-/// Everything of the swept kinds.
-async fn found(bed: &Bed) -> Result<Vec<Value>> {
-    let lists = SWEPT.map(async |(api_version, kind)| {
-        let mut all = bed.list(api_version, kind, "").await?;
+/// Everything of these kinds. Those of VDO are not served where nothing of it is.
+async fn found(bed: &Bed, kinds: &[(&str, &str)]) -> Result<Vec<Value>> {
+    let lists = kinds.iter().map(async |(api_version, kind)| {
+        let mut all = match bed.list(api_version, kind, "").await {
+            Err(error) if *api_version == VDO && is_not_found(&error) => Vec::new(),
+            all => all?,
+        };
         for object in &mut all {
-            object["apiVersion"] = api_version.into();
-            object["kind"] = kind.into();
+            object["apiVersion"] = (*api_version).into();
+            object["kind"] = (*kind).into();
         }
         anyhow::Ok(all)
     });
     Ok(try_join_all(lists).await?.concat())
+}
+
+fn is_not_found(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404)
 }
 
 fn uid(object: &Value) -> String {
@@ -332,6 +378,8 @@ fn is_of_kubernetes(object: &Value) -> bool {
         "Service" => name == "kubernetes",
         "Namespace" => name == "default" || name.starts_with("kube-"),
         "Node" => NODES.iter().any(|(node, _)| *node == name),
+        // Of the kubelets and of the API server itself.
+        "Lease" => namespace == "kube-node-lease" || name.starts_with("apiserver-"),
         _ => false,
     };
     known || metadata["ownerReferences"].is_array()

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 use crate::bed::{Bed, NS, PATIENCE};
-use crate::fixture::{INSTALLED, alone};
+use crate::fixture::{BARE, INSTALLED};
 use crate::install::until_at_rest;
 use crate::matrix_source::{Publisher, embedded_index};
 use crate::matrix_web::{CHART, leaked, release, until_driver, until_refused, until_version};
@@ -163,8 +163,8 @@ fn matrix_named_by_a_compatibility_config_is_followed_at_once() -> Result<()> {
 /// A cluster that has never seen the original operator's kind loses nothing.
 #[test]
 fn matrix_without_the_kind_compatibility_config_is_the_operators_own() -> Result<()> {
-    alone(async || {
-        let mut bed = Bed::start().await?;
+    BARE.run(async |bed| {
+        bed.apply_deploy().await?;
         let definition = "compatibilityconfigs.vdo.vmware.com";
         bed.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", definition)
             .await?;

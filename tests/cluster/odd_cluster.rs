@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 use crate::bed::{Bed, NS, OPERATOR as ACCOUNT, PATIENCE, condition, logged};
-use crate::fixture::{EMPTY, INSTALLED, alone};
+use crate::fixture::{BARE, EMPTY, INSTALLED};
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
@@ -111,8 +111,8 @@ fn webhook_hanging_on_every_write_stops_no_driver_and_repair_follows() -> Result
 #[test]
 fn definitions_deleted_and_made_anew_are_watched_again() -> Result<()> {
     const CRD: &str = "apiextensions.k8s.io/v1";
-    alone(async || {
-        let mut bed = Bed::start().await?;
+    BARE.run(async |bed| {
+        bed.apply_deploy().await?;
         bed.start_operator().await?;
         bed.apply_samples().await?;
         bed.until_ready().await?;
@@ -140,7 +140,7 @@ fn definitions_deleted_and_made_anew_are_watched_again() -> Result<()> {
             let controller = bed.get("apps/v1", "Deployment", CSI_NS, "vsphere-csi-controller").await?;
             Ok(controller["metadata"]["uid"].clone())
         };
-        let before = uid(&bed).await?;
+        let before = uid(bed).await?;
         gone("vspherecloudconfigs.vdo.vmware.com").await?;
         until("the VDOConfig not to be ready", PATIENCE, async || {
             let ready = condition(&bed.get(VDO, "VDOConfig", NS, "vdo").await?, "Ready");
@@ -150,14 +150,14 @@ fn definitions_deleted_and_made_anew_are_watched_again() -> Result<()> {
         again("vspherecloudconfigs").await?;
         bed.apply(&bed.connection("vc1")).await?;
         bed.until_ready().await?;
-        ensure!(uid(&bed).await? == before, "the controller was made anew");
+        ensure!(uid(bed).await? == before, "the controller was made anew");
 
         gone("vdoconfigs.vdo.vmware.com").await?;
         ensure!(bed.owned().await?.is_empty(), "with its VDOConfig the drivers go");
         again("vdoconfigs").await?;
         bed.apply(&bed.config(json!({}))).await?;
         bed.until_ready().await?;
-        lives(&mut bed).await
+        lives(bed).await
     })
 }
 

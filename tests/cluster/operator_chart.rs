@@ -3,13 +3,13 @@
 
 mod make;
 
-use crate::fixture::alone;
+use crate::fixture::BARE;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use vdo_testbed::{Binaries, Cluster, ClusterOptions, Helm, NodeOptions, Part};
+use vdo_testbed::{Binaries, Cluster, Helm, Part};
 
 const NAMESPACE: &str = "vmware-system-vdo";
 /// As little of the Prometheus operator's definitions as the API server needs to know the kinds; their fields are not checked.
@@ -130,9 +130,9 @@ async fn variants(kubectl: &Kubectl, helm: &Helm) -> Result<Vec<(String, Vec<Val
 
 #[test]
 fn operator_chart_listed_values_and_overlays_are_valid_for_the_api_server() -> Result<()> {
-    alone(async || {
-        let cluster = Cluster::start(ClusterOptions::api_only()).await?;
-        let (kubectl, helm) = (Kubectl::of(&cluster)?, Helm::of(&cluster).await?);
+    BARE.run(async |bed| {
+        let cluster = &bed.cluster;
+        let (kubectl, helm) = (Kubectl::of(cluster)?, Helm::of(cluster).await?);
         kubectl.run(&["apply", "--server-side", "-f", "deploy/namespace.yaml"])?;
         kubectl.run(&["apply", "--server-side", "-k", "deploy"])?;
         for (kind, plural) in MONITORING {
@@ -194,10 +194,9 @@ fn definition(kind: &str, plural: &str) -> Value {
 /// One release from its first day to its second installation, with a VDOConfig all the time.
 #[test]
 fn operator_chart_uninstall_keeps_vdoconfig_and_next_install_continues() -> Result<()> {
-    alone(async || {
-        let cluster = Cluster::start(ClusterOptions::default()).await?;
-        cluster.add_node(NodeOptions::control_plane("cp-1").uninitialized()).await?;
-        let (kubectl, helm) = (Kubectl::of(&cluster)?, Helm::of(&cluster).await?);
+    BARE.run(async |bed| {
+        let cluster = &bed.cluster;
+        let (kubectl, helm) = (Kubectl::of(cluster)?, Helm::of(cluster).await?);
         let release = async |verb: &str, chart: &str, more: &[&str]| {
             let usual = [verb, "vdo", chart, "--namespace", NAMESPACE, "--wait", "--timeout", "2m"];
             helm.run(&[&usual, more].concat()).await
@@ -284,9 +283,9 @@ fn column(kubectl: &Kubectl) -> Result<Value> {
 
 #[test]
 fn operator_chart_takes_over_what_kubectl_applied_when_asked_to() -> Result<()> {
-    alone(async || {
-        let cluster = Cluster::start(ClusterOptions::api_only()).await?;
-        let (kubectl, helm) = (Kubectl::of(&cluster)?, Helm::of(&cluster).await?);
+    BARE.run(async |bed| {
+        let cluster = &bed.cluster;
+        let (kubectl, helm) = (Kubectl::of(cluster)?, Helm::of(cluster).await?);
         kubectl.run(&["apply", "--server-side", "-f", "deploy/namespace.yaml"])?;
         kubectl.run(&["apply", "--server-side", "-k", "deploy"])?;
         cluster.apply_file(root().join("deploy/samples/vdoconfig.yaml")).await?;

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 use crate::bed::{Bed, NS, PATIENCE, image};
-use crate::fixture::alone;
+use crate::fixture::{IMAGES, alone};
 use anyhow::{Context, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -81,8 +81,7 @@ fn ensure_is_confined(run: &ContainerRun) -> Result<()> {
 
 #[test]
 fn operator_image_with_deployed_manifests_runs_confined_and_survives_a_kill() -> Result<()> {
-    alone(async || {
-        let bed = Bed::start_for_images().await?;
+    IMAGES.run(async |bed| {
         bed.deploy().await?;
         let (pod, run) = bed.until_operator_pod_is_ready(0).await?;
         assert_eq!(pod["spec"]["nodeName"], "cp-1");
@@ -100,7 +99,7 @@ fn operator_image_with_deployed_manifests_runs_confined_and_survives_a_kill() ->
 
         bed.apply_samples().await?;
         bed.until_ready().await?;
-        assert_eq!(holder(&bed).await?, pod["metadata"]["name"], "the Lease is held by the pod's name");
+        assert_eq!(holder(bed).await?, pod["metadata"]["name"], "the Lease is held by the pod's name");
 
         signal(&run, nix::sys::signal::Signal::SIGKILL)?;
         let (restarted, again) = bed.until_operator_pod_is_ready(1).await?;
@@ -117,7 +116,7 @@ fn operator_image_with_deployed_manifests_runs_confined_and_survives_a_kill() ->
             Ok(Probe::when(bed.operator_pod().await?.is_null(), "it is there"))
         })
         .await?;
-        assert_eq!(holder(&bed).await?, "", "an operator that is asked to end frees the Lease");
+        assert_eq!(holder(bed).await?, "", "an operator that is asked to end frees the Lease");
         ensure!(bed.operator_containers().is_empty(), "its process is left");
         Ok(())
     })
@@ -125,8 +124,7 @@ fn operator_image_with_deployed_manifests_runs_confined_and_survives_a_kill() ->
 
 #[test]
 fn operator_image_that_cannot_be_pulled_is_reported_until_it_can() -> Result<()> {
-    alone(async || {
-        let bed = Bed::start_for_images().await?;
+    IMAGES.run(async |bed| {
         let reference = image::reference()?;
         bed.agent.withdraw_image(&reference);
         bed.deploy().await?;
@@ -135,7 +133,7 @@ fn operator_image_that_cannot_be_pulled_is_reported_until_it_can() -> Result<()>
             Ok(Probe::when(state["waiting"]["reason"] == "ImagePullBackOff", state))
         })
         .await?;
-        let failed = events(&bed, "Failed").await?;
+        let failed = events(bed, "Failed").await?;
         ensure!(failed.iter().any(|message| message.contains(&reference)), "{failed:?}");
         ensure!(failed.contains(&"Error: ErrImagePull".to_owned()), "{failed:?}");
         bed.agent.serve_image(&reference, &image::layout()?).await?;
@@ -147,8 +145,7 @@ fn operator_image_that_cannot_be_pulled_is_reported_until_it_can() -> Result<()>
 /// A pod is ready when the operator says so, and restarted when it does not answer.
 #[test]
 fn operator_image_probes_decide_about_readiness_and_restarts() -> Result<()> {
-    alone(async || {
-        let bed = Bed::start_for_images().await?;
+    IMAGES.run(async |bed| {
         bed.deploy().await?;
         let probe = |path: &str| json!({"httpGet": {"path": path, "port": "http"}, "periodSeconds": 1, "failureThreshold": 2});
         let mut liveness = probe("/healthz");
@@ -166,7 +163,7 @@ fn operator_image_probes_decide_about_readiness_and_restarts() -> Result<()> {
         };
         patch(change("/never")).await?;
         until("a pod whose readiness probe has failed", PATIENCE, async || {
-            let failed = events(&bed, "Unhealthy").await?;
+            let failed = events(bed, "Unhealthy").await?;
             Ok(Probe::when(
                 failed.iter().any(|message| message.contains("statuscode: 404")),
                 format!("{failed:?}"),
@@ -181,7 +178,7 @@ fn operator_image_probes_decide_about_readiness_and_restarts() -> Result<()> {
         let (_, run) = bed.until_operator_pod_is_ready(0).await?;
         signal(&run, nix::sys::signal::Signal::SIGSTOP)?;
         bed.until_operator_pod_is_ready(1).await?;
-        let killed = events(&bed, "Killing").await?;
+        let killed = events(bed, "Killing").await?;
         let message = "Container operator failed liveness probe, will be restarted";
         ensure!(killed.contains(&message.to_owned()), "{killed:?}");
         Ok(())

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use crate::bed::{Bed, NS, PATIENCE};
-use crate::fixture::{INSTALLED, alone, written};
+use crate::fixture::{BARE, INSTALLED, written};
 use crate::install::until_at_rest;
 use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams};
@@ -162,9 +162,9 @@ pub async fn change_definition(bed: &Bed, versions: &[Value]) -> Result<()> {
 
 #[test]
 fn definition_with_a_newer_stored_version_is_refused_until_it_is_known() -> Result<()> {
-    alone(async || {
-        // What was stored as another version cannot be brought back for other tests.
-        let bed = &mut Bed::start().await?;
+    // What was stored as another version cannot be brought back for tests that share the definitions.
+    BARE.run(async |bed| {
+        bed.apply_deploy().await?;
         bed.start_operator().await?;
         bed.apply_samples().await?;
         bed.until_ready().await?;

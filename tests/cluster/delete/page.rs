@@ -2,7 +2,7 @@
 
 use super::{ensure_nothing_is_left, install, is_there};
 use crate::bed::{Bed, NS};
-use crate::fixture::alone;
+use crate::fixture::BARE;
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -49,30 +49,28 @@ fn run(bed: &Bed, command: &str) -> Result<String> {
 
 #[test]
 fn uninstall_page_commands_of_kubectl_leave_nothing() -> Result<()> {
-    alone(async || {
-        let mut bed = Bed::start().await?;
-        install(&mut bed).await?;
+    BARE.run(async |bed| {
+        install(bed).await?;
         for command in commands("With kubectl")? {
-            run(&bed, &command)?;
+            run(bed, &command)?;
         }
-        ensure_nothing_is_left(&bed).await
+        ensure_nothing_is_left(bed).await
     })
 }
 
 #[test]
 fn uninstall_page_commands_after_the_wrong_way_leave_nothing() -> Result<()> {
-    alone(async || {
-        let mut bed = Bed::start().await?;
-        install(&mut bed).await?;
+    BARE.run(async |bed| {
+        install(bed).await?;
         bed.kill_operator();
-        run(&bed, "kubectl delete --ignore-not-found --wait=false -k deploy")?;
+        run(bed, "kubectl delete --ignore-not-found --wait=false -k deploy")?;
         for command in commands("After the wrong way")? {
-            run(&bed, &command)?;
+            run(bed, &command)?;
         }
         ensure!(
-            !is_there(&bed, "vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?,
+            !is_there(bed, "vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?,
             "the VDOConfig is left"
         );
-        ensure_nothing_is_left(&bed).await
+        ensure_nothing_is_left(bed).await
     })
 }

@@ -2,7 +2,7 @@
 
 use super::{CRD, CSI_NS, DEFINITIONS, VDO, apply_deploy, delete, deploy, ensure_nothing_is_left, ensure_says, install, is_there};
 use crate::bed::{Bed, NS, PATIENCE};
-use crate::fixture::alone;
+use crate::fixture::BARE;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use vdo_testbed::{Probe, until};
@@ -40,10 +40,9 @@ async fn kubectl_delete(bed: &mut Bed, with_namespace: bool) -> Result<()> {
 /// Nothing but the objects that are stuck is left of the operator: definitions and both namespaces are terminating.
 #[test]
 fn delete_after_kubectl_delete_of_everything_finishes_without_operator() -> Result<()> {
-    alone(async || {
-        let mut bed = Bed::start().await?;
-        install(&mut bed).await?;
-        kubectl_delete(&mut bed, true).await?;
+    BARE.run(async |bed| {
+        install(bed).await?;
+        kubectl_delete(bed, true).await?;
         // The Lease of a killed operator runs out by itself.
         until("status to explain the situation", PATIENCE, async || {
             let (code, out, err) = bed.vdoctl(&["status"])?;
@@ -57,11 +56,11 @@ fn delete_after_kubectl_delete_of_everything_finishes_without_operator() -> Resu
         for wrong in ["made anew", "recreated", "not installed yet", "Choose a driver version"] {
             ensure!(!out.contains(wrong) && !err.contains(wrong), "{wrong:?} is in:\n{out}{err}");
         }
-        let (code, out, err) = delete(&bed, &["--yes"])?;
+        let (code, out, err) = delete(bed, &["--yes"])?;
         ensure!(code == 0, "{code}");
         ensure_says(&out, &["vdoctl removes the drivers itself"])?;
         ensure_says(&err, &["VDO is removed"])?;
-        ensure_nothing_is_left(&bed).await
+        ensure_nothing_is_left(bed).await
     })
 }
 
@@ -69,19 +68,18 @@ fn delete_after_kubectl_delete_of_everything_finishes_without_operator() -> Resu
 /// they are applied once more.
 #[test]
 fn operator_applied_again_finishes_deletion_and_waits_for_definitions() -> Result<()> {
-    alone(async || {
-        let mut bed = Bed::start().await?;
-        install(&mut bed).await?;
-        kubectl_delete(&mut bed, false).await?;
-        super::until_gone(&bed, "v1", "Namespace", "", CSI_NS).await?;
-        apply_without_connections(&bed).await?;
+    BARE.run(async |bed| {
+        install(bed).await?;
+        kubectl_delete(bed, false).await?;
+        super::until_gone(bed, "v1", "Namespace", "", CSI_NS).await?;
+        apply_without_connections(bed).await?;
         bed.start_operator().await?;
-        super::until_gone(&bed, VDO, "VDOConfig", NS, "vdo").await?;
+        super::until_gone(bed, VDO, "VDOConfig", NS, "vdo").await?;
         let definition = format!("{}.vdo.vmware.com", DEFINITIONS[0]);
-        super::until_gone(&bed, CRD, "CustomResourceDefinition", "", &definition).await?;
+        super::until_gone(bed, CRD, "CustomResourceDefinition", "", &definition).await?;
         ensure!(bed.owned().await?.is_empty(), "something of the drivers is left");
         ensure!(bed.operator_runs(), "the operator ended with its definitions");
-        apply_deploy(&bed).await?;
+        apply_deploy(bed).await?;
         bed.apply_samples().await?;
         bed.until_ready().await?;
         Ok(())
@@ -89,13 +87,13 @@ fn operator_applied_again_finishes_deletion_and_waits_for_definitions() -> Resul
 }
 
 /// A definition that is being deleted never becomes established again, so it is not waited for.
-async fn apply_without_connections(bed: &Bed) -> Result<()> {
+async fn apply_without_connections(bed: &mut Bed) -> Result<()> {
     bed.grant().await?;
     bed.cluster.apply_file(deploy("network-policy.yaml")).await?;
     bed.cluster
         .apply_file(deploy("crds/vdo.vmware.com_vspherecloudconfigs.yaml"))
         .await?;
-    bed.cluster.service_account_kubeconfig(NS, "vdo-operator").await?;
+    bed.enrol().await?;
     let definition = bed.get(CRD, "CustomResourceDefinition", "", "vdoconfigs.vdo.vmware.com").await?;
     ensure!(
         definition["metadata"]["deletionTimestamp"] != Value::Null,

@@ -1,8 +1,8 @@
 //! From an installation to nothing, and to drivers without an operator.
 
-use super::{CSI_NS, DEFINITIONS, VDO, delete, deploy, ensure_nothing_is_left, ensure_says, install, is_there};
+use super::{CSI_NS, VDO, delete, ensure_nothing_is_left, ensure_says, install, is_there};
 use crate::bed::{Bed, NS, PATIENCE};
-use crate::fixture::alone;
+use crate::fixture::BARE;
 use anyhow::{Context, Result, ensure};
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::discovery::{Discovery, verbs};
@@ -62,30 +62,6 @@ async fn everything(bed: &Bed) -> Result<BTreeMap<String, Value>> {
     Ok(all)
 }
 
-/// Takes away what a bed begins with, without our own code.
-async fn strip(bed: &Bed) -> Result<()> {
-    for file in ["drivers-rbac.yaml", "rbac.yaml"].into_iter().chain(["namespace.yaml"]) {
-        let applied = bed.cluster.apply_file(deploy(file)).await?;
-        for object in applied {
-            let types = object.types.clone().context("a type")?;
-            let (namespace, name) = (
-                object.metadata.namespace.unwrap_or_default(),
-                object.metadata.name.unwrap_or_default(),
-            );
-            bed.delete(&types.api_version, &types.kind, &namespace, &name).await?;
-        }
-    }
-    for definition in DEFINITIONS {
-        let name = format!("{definition}.vdo.vmware.com");
-        bed.delete(super::CRD, "CustomResourceDefinition", "", &name).await?;
-        super::until_gone(bed, super::CRD, "CustomResourceDefinition", "", &name).await?;
-    }
-    for namespace in [NS, CSI_NS] {
-        super::until_gone(bed, "v1", "Namespace", "", namespace).await?;
-    }
-    Ok(())
-}
-
 fn ensure_same(before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>) -> Result<()> {
     let left: Vec<&String> = after.keys().filter(|key| !before.contains_key(*key)).collect();
     let lost: Vec<&String> = before.keys().filter(|key| !after.contains_key(*key)).collect();
@@ -106,13 +82,11 @@ fn ensure_same(before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>
 /// All objects of all kinds before the installation and after the deletion.
 #[test]
 fn delete_after_install_leaves_every_object_as_before() -> Result<()> {
-    alone(async || {
-        let mut bed = Bed::start().await?;
-        strip(&bed).await?;
-        let before = everything(&bed).await?;
-        install(&mut bed).await?;
-        ensure!(everything(&bed).await?.len() > before.len() + 40, "nothing was installed");
-        let (code, out, err) = delete(&bed, &["--yes"])?;
+    BARE.run(async |bed| {
+        let before = everything(bed).await?;
+        install(bed).await?;
+        ensure!(everything(bed).await?.len() > before.len() + 40, "nothing was installed");
+        let (code, out, err) = delete(bed, &["--yes"])?;
         ensure!(code == 0, "{code}");
         ensure_says(
             &out,
@@ -128,9 +102,9 @@ fn delete_after_install_leaves_every_object_as_before() -> Result<()> {
             "the operator was not asked:\n{out}"
         );
         ensure!(!err.contains("stays"), "{err}");
-        ensure_nothing_is_left(&bed).await?;
-        ensure_same(&before, &everything(&bed).await?)?;
-        let (code, _, err) = delete(&bed, &[])?;
+        ensure_nothing_is_left(bed).await?;
+        ensure_same(&before, &everything(bed).await?)?;
+        let (code, _, err) = delete(bed, &[])?;
         ensure!(code == 0 && err.contains("nothing of VDO"), "{code} {err}");
         Ok(())
     })
@@ -145,14 +119,13 @@ async fn running(bed: &Bed) -> Result<(String, String)> {
 /// The credentials are the user's own, and keep their namespace. The drivers keep what they need, and run on as they are.
 #[test]
 fn delete_keep_drivers_leaves_them_running_with_their_rights() -> Result<()> {
-    alone(async || {
-        let mut bed = Bed::start().await?;
-        install(&mut bed).await?;
+    BARE.run(async |bed| {
+        install(bed).await?;
         bed.merge("v1", "Secret", NS, "vc1-credentials", json!({"metadata": {"labels": null}}))
             .await?;
-        let (before, owned) = (running(&bed).await?, bed.owned().await?);
+        let (before, owned) = (running(bed).await?, bed.owned().await?);
         ensure!(!owned.is_empty(), "nothing is installed");
-        let (code, _, err) = delete(&bed, &["--yes", "--keep-drivers"])?;
+        let (code, _, err) = delete(bed, &["--yes", "--keep-drivers"])?;
         ensure!(code == 0, "{code}");
         ensure_says(
             &err,
@@ -161,12 +134,12 @@ fn delete_keep_drivers_leaves_them_running_with_their_rights() -> Result<()> {
                 "install VDO and create a VDOConfig",
             ],
         )?;
-        ensure!(running(&bed).await? == before, "the driver was touched");
+        ensure!(running(bed).await? == before, "the driver was touched");
         for object in &owned {
             let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
             let (kind, place, name) = (text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
             ensure!(
-                is_there(&bed, &text("/apiVersion"), &kind, &place, &name).await?,
+                is_there(bed, &text("/apiVersion"), &kind, &place, &name).await?,
                 "{kind} {place}/{name} is gone"
             );
         }
@@ -175,26 +148,26 @@ fn delete_keep_drivers_leaves_them_running_with_their_rights() -> Result<()> {
             ("ClusterRoleBinding", "vsphere-csi-controller-binding"),
         ] {
             ensure!(
-                is_there(&bed, "rbac.authorization.k8s.io/v1", kind, "", name).await?,
+                is_there(bed, "rbac.authorization.k8s.io/v1", kind, "", name).await?,
                 "{kind} {name} is gone"
             );
         }
         ensure!(
-            !is_there(&bed, "rbac.authorization.k8s.io/v1", "ClusterRole", "", "vdo-operator").await?,
+            !is_there(bed, "rbac.authorization.k8s.io/v1", "ClusterRole", "", "vdo-operator").await?,
             "a role is left"
         );
         ensure!(
-            !is_there(&bed, super::CRD, "CustomResourceDefinition", "", "vdoconfigs.vdo.vmware.com").await?,
+            !is_there(bed, super::CRD, "CustomResourceDefinition", "", "vdoconfigs.vdo.vmware.com").await?,
             "a definition is left"
         );
         ensure!(
-            is_there(&bed, "v1", "Secret", NS, "vc1-credentials").await?,
+            is_there(bed, "v1", "Secret", NS, "vc1-credentials").await?,
             "the user's Secret is gone"
         );
         // Taken over again, as they run.
         bed.kill_operator();
-        install(&mut bed).await?;
-        ensure!(running(&bed).await?.0 == before.0, "recreated");
+        install(bed).await?;
+        ensure!(running(bed).await?.0 == before.0, "recreated");
         Ok(())
     })
 }
@@ -202,8 +175,7 @@ fn delete_keep_drivers_leaves_them_running_with_their_rights() -> Result<()> {
 /// Killed before its k-th write; the next run goes on, and the end is the same.
 #[test]
 fn delete_killed_at_any_write_is_finished_by_the_next() -> Result<()> {
-    alone(async || {
-        let mut bed = Bed::start().await?;
+    BARE.run(async |bed| {
         let proxy = Proxy::start(&bed.cluster).await?;
         let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "admin", "namespace": "default"}});
         let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "admin"},
@@ -213,7 +185,7 @@ fn delete_killed_at_any_write_is_finished_by_the_next() -> Result<()> {
         bed.apply(&binding).await?;
         let direct = bed.cluster.service_account_kubeconfig("default", "admin").await?;
         let through = proxy.kubeconfig(&direct)?;
-        install(&mut bed).await?;
+        install(bed).await?;
         bed.kill_operator();
         // Without an operator every write is this process's own. Each run is killed a few writes after the last one's end.
         let mut kills = 0;
@@ -244,10 +216,10 @@ fn delete_killed_at_any_write_is_finished_by_the_next() -> Result<()> {
         }
         ensure!(kills >= 3, "only {kills} runs were killed");
         println!("killed {kills} times");
-        let (code, _, _) = delete(&bed, &["--yes"])?;
+        let (code, _, _) = delete(bed, &["--yes"])?;
         ensure!(code == 0, "{code}");
-        ensure_nothing_is_left(&bed).await?;
-        ensure!(!is_there(&bed, VDO, "VDOConfig", NS, "vdo").await?, "the VDOConfig is left");
+        ensure_nothing_is_left(bed).await?;
+        ensure!(!is_there(bed, VDO, "VDOConfig", NS, "vdo").await?, "the VDOConfig is left");
         Ok(())
     })
 }
@@ -255,19 +227,18 @@ fn delete_killed_at_any_write_is_finished_by_the_next() -> Result<()> {
 /// What does not come to its end is named, and a second run ends it.
 #[test]
 fn delete_past_timeout_names_what_it_waited_for() -> Result<()> {
-    alone(async || {
-        let mut bed = Bed::start().await?;
-        install(&mut bed).await?;
+    BARE.run(async |bed| {
+        install(bed).await?;
         let hold = |finalizers: Value| json!({"metadata": {"finalizers": finalizers}});
         let (kind, object) = ("Deployment", "vsphere-csi-controller");
         bed.merge("apps/v1", kind, CSI_NS, object, hold(json!(["example.com/keeper"])))
             .await?;
-        let (code, _, err) = delete(&bed, &["--yes", "--timeout", "8s"])?;
+        let (code, _, err) = delete(bed, &["--yes", "--timeout", "8s"])?;
         ensure!(code == 7, "{code}");
         ensure_says(&err, &["within 8 s", "it waited for", "Run vdoctl delete again"])?;
         bed.merge("apps/v1", kind, CSI_NS, object, hold(Value::Null)).await?;
-        let (code, _, _) = delete(&bed, &["--yes"])?;
+        let (code, _, _) = delete(bed, &["--yes"])?;
         ensure!(code == 0, "{code}");
-        tokio::time::timeout(Duration::from_secs(5), ensure_nothing_is_left(&bed)).await?
+        tokio::time::timeout(Duration::from_secs(5), ensure_nothing_is_left(bed)).await?
     })
 }

@@ -1,8 +1,8 @@
 //! On a terminal a person is asked before a cluster gets something that it does not have.
 
-use super::{ADMIN, Deploy, bare, command};
+use super::{ADMIN, Deploy, command};
 use crate::bed::{NS, PATIENCE};
-use crate::fixture::alone;
+use crate::fixture::BARE;
 use crate::screen::Screen;
 use anyhow::{Result, ensure};
 use serde_json::Value;
@@ -12,12 +12,11 @@ use vdo_testbed::{Cluster, ClusterOptions, NodeOptions, Probe, until};
 /// about again; another one is.
 #[test]
 fn deploy_on_a_terminal_asks_for_each_cluster_and_enter_says_no() -> Result<()> {
-    alone(async || {
-        let bed = bare().await?;
-        let deploy = Deploy::to(&bed)?;
+    BARE.run(async |bed| {
+        let deploy = Deploy::to(bed)?;
         let mark = bed.cluster.audit().mark().await?;
         for answer in ["\n", "n\n", "nonsense\n"] {
-            let mut screen = Screen::start(deploy.command(&bed, &["--no-wait"]))?;
+            let mut screen = Screen::start(deploy.command(bed, &["--no-wait"]))?;
             screen.until("[y/N]").await?;
             let shown = screen.shown();
             let question = format!("Deploy to cluster testbed at {}?", bed.cluster.server_url());
@@ -32,18 +31,18 @@ fn deploy_on_a_terminal_asks_for_each_cluster_and_enter_says_no() -> Result<()> 
         let writes = bed.cluster.audit().since(mark).await?.of(ADMIN).writes();
         ensure!(writes.is_empty(), "something was written: {writes}");
 
-        let mut screen = Screen::start(deploy.command(&bed, &["--no-wait"]))?;
+        let mut screen = Screen::start(deploy.command(bed, &["--no-wait"]))?;
         screen.until("[y/N]").await?;
         screen.types("y\n")?;
         let (code, shown) = screen.ended().await?;
         ensure!(code == 0, "{code}\n{shown}");
-        let (code, shown) = Screen::start(deploy.command(&bed, &["--no-wait"]))?.ended().await?;
+        let (code, shown) = Screen::start(deploy.command(bed, &["--no-wait"]))?.ended().await?;
         ensure!(code == 0 && !shown.contains("[y/N]"), "the cluster of last time: {code}\n{shown}");
 
         let other = Cluster::start(ClusterOptions::default()).await?;
         other.add_node(NodeOptions::worker("w-1").uninitialized()).await?;
         let kubeconfig = other.kubeconfig().display().to_string();
-        let mut screen = Screen::start(deploy.command(&bed, &["--no-wait", "--kubeconfig", &kubeconfig]))?;
+        let mut screen = Screen::start(deploy.command(bed, &["--no-wait", "--kubeconfig", &kubeconfig]))?;
         screen.until("[y/N]").await?;
         let shown = screen.shown();
         ensure!(shown.replace('\n', "").contains(&other.server_url()), "{shown}");
@@ -67,12 +66,11 @@ fn deploy_on_a_terminal_asks_for_each_cluster_and_enter_says_no() -> Result<()> 
 /// terminal shows again what is typed, and nothing was sent or written.
 #[test]
 fn deploy_on_a_terminal_asks_for_password_and_certificate_and_restores_the_terminal() -> Result<()> {
-    alone(async || {
-        let bed = bare().await?;
-        let deploy = Deploy::to(&bed)?;
+    BARE.run(async |bed| {
+        let deploy = Deploy::to(bed)?;
         let mark = bed.cluster.audit().mark().await?;
         let asked = deploy.without(&["--password-file", "--thumbprint"]);
-        let start = || Screen::start_controlled(&command(&bed, &asked, &["--no-wait", "--yes"]));
+        let start = || Screen::start_controlled(&command(bed, &asked, &["--no-wait", "--yes"]));
         let until_asked = async |screen: &mut Screen| -> Result<()> {
             screen.until(&format!("Password for {}:", bed.vcenter.user())).await?;
             until("the terminal to hide what is typed", PATIENCE, async || {

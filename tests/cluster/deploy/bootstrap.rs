@@ -2,7 +2,7 @@
 
 use super::{Deploy, err, out};
 use crate::bed::{Bed, NODES, NS, PATIENCE};
-use crate::fixture::alone;
+use crate::fixture::IMAGES;
 use anyhow::{Result, ensure};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
@@ -38,9 +38,8 @@ async fn operator(bed: &Bed) -> Result<Value> {
 
 #[test]
 fn deploy_to_nodes_without_pod_network_uses_that_of_the_node_and_later_leaves_it() -> Result<()> {
-    alone(async || {
-        let bed = Bed::start_for_images().await?;
-        network(&bed, false).await?;
+    IMAGES.run(async |bed| {
+        network(bed, false).await?;
         // As it is shipped, it waits for the network, and its pod reports that.
         bed.deploy().await?;
         until("the operator's pod to wait for the network", PATIENCE, async || {
@@ -56,8 +55,8 @@ fn deploy_to_nodes_without_pod_network_uses_that_of_the_node_and_later_leaves_it
             "{code} {text}"
         );
 
-        let deploy = Deploy::to(&bed)?;
-        let mut command = deploy.command(&bed, &["--timeout", "4m"]);
+        let deploy = Deploy::to(bed)?;
+        let mut command = deploy.command(bed, &["--timeout", "4m"]);
         let running = tokio::task::spawn_blocking(move || command.output());
         let initialised = async || {
             let nodes = bed.list("v1", "Node", "").await?;
@@ -69,17 +68,17 @@ fn deploy_to_nodes_without_pod_network_uses_that_of_the_node_and_later_leaves_it
             Ok(Probe::when(left == 0, format!("{left} are not")))
         })
         .await?;
-        let pod = operator(&bed).await?["spec"]["template"]["spec"].clone();
+        let pod = operator(bed).await?["spec"]["template"]["spec"].clone();
         ensure!(pod["hostNetwork"] == true, "{pod}");
         // Now the plugin begins its work.
-        network(&bed, true).await?;
+        network(bed, true).await?;
         let done = running.await??;
         let line = "because no control-plane node has a pod network; kube-proxy has to lead it to the API server";
         ensure!(done.status.success() && out(&done).contains(line), "{}{}", out(&done), err(&done));
 
-        let again = deploy.run(&bed, &["--timeout", "4m"])?;
+        let again = deploy.run(bed, &["--timeout", "4m"])?;
         ensure!(again.status.success(), "{}{}", out(&again), err(&again));
-        let pod = operator(&bed).await?["spec"]["template"]["spec"].clone();
+        let pod = operator(bed).await?["spec"]["template"]["spec"].clone();
         ensure!(pod["hostNetwork"].is_null(), "{pod}");
         let namespace = bed.get("v1", "Namespace", "", NS).await?;
         ensure!(
@@ -93,7 +92,7 @@ fn deploy_to_nodes_without_pod_network_uses_that_of_the_node_and_later_leaves_it
             "metadata": {"name": "kubernetes", "namespace": "default", "labels": {"kubernetes.io/service-name": "kubernetes"}},
             "endpoints": [{"addresses": ["192.0.2.7"]}], "ports": [{"name": "https", "port": 6443}]});
         bed.apply(&slice).await?;
-        let tried = deploy.run(&bed, &["--host-network", "--dry-run", "server"])?;
+        let tried = deploy.run(bed, &["--host-network", "--dry-run", "server"])?;
         let line = "will run in the network of its node; it will talk to the API server at 192.0.2.7 port 6443";
         ensure!(
             tried.status.success() && out(&tried).contains(line),

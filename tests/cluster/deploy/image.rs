@@ -1,8 +1,8 @@
 //! The whole life with the operator's image as its users get it: a pull that fails is shown while it is waited for, and `delete` ends it all.
 
 use super::{Deploy, err, out};
-use crate::bed::{Bed, NS, image};
-use crate::fixture::alone;
+use crate::bed::{NS, image};
+use crate::fixture::IMAGES;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -10,12 +10,11 @@ use std::process::Command;
 
 #[test]
 fn deploy_with_unavailable_image_shows_it_then_installs_and_delete_leaves_nothing() -> Result<()> {
-    alone(async || {
-        let bed = Bed::start_for_images().await?;
+    IMAGES.run(async |bed| {
         let reference = image::reference()?;
         bed.agent.withdraw_image(&reference);
-        let deploy = Deploy::to(&bed)?;
-        let mut waiting = deploy.command(&bed, &["--timeout", "4m"]).spawn()?;
+        let deploy = Deploy::to(bed)?;
+        let mut waiting = deploy.command(bed, &["--timeout", "4m"]).spawn()?;
         let lines = waiting.stdout.take().context("an output")?;
         let (shown, rest) = tokio::task::spawn_blocking(move || {
             let mut lines = BufReader::new(lines);

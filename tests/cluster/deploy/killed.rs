@@ -1,18 +1,17 @@
 //! Killed at any write, or while it waits, the next one completes the installation.
 
-use super::{Deploy, administrator, bare, err, operate, out};
+use super::{Deploy, administrator, err, operate, out};
 use crate::bed::{NS, PATIENCE, sample};
-use crate::fixture::alone;
+use crate::fixture::BARE;
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 use vdo_testbed::{Act, Probe, until};
 
 #[test]
 fn deploy_killed_at_writes_and_while_waiting_is_completed_by_the_next() -> Result<()> {
-    alone(async || {
-        let mut bed = bare().await?;
-        let (proxy, through) = administrator(&bed).await?;
-        let deploy = Deploy::to(&bed)?;
+    BARE.run(async |bed| {
+        let (proxy, through) = administrator(bed).await?;
+        let deploy = Deploy::to(bed)?;
         // The next run writes only what is left, so late numbers come of themselves.
         let writes: Vec<usize> = (1..=5).collect();
         let mut kills = sample::some("writes at which deploy is killed", &writes, 4);
@@ -21,7 +20,7 @@ fn deploy_killed_at_writes_and_while_waiting_is_completed_by_the_next() -> Resul
         for number in kills {
             for act in [Act::StopBefore, Act::StopAfter] {
                 proxy.begin(move |call| if call.write == Some(number) { act } else { Act::Pass });
-                let command = deploy.command(&bed, &["--no-wait", "--kubeconfig", &through]);
+                let command = deploy.command(bed, &["--no-wait", "--kubeconfig", &through]);
                 let mut child = tokio::process::Command::from(command).spawn()?;
                 let stopped = tokio::select! {
                     stopped = proxy.stopped(PATIENCE) => stopped,
@@ -41,8 +40,8 @@ fn deploy_killed_at_writes_and_while_waiting_is_completed_by_the_next() -> Resul
         proxy.begin(|_| Act::Pass);
 
         // SIGINT while it waits: the operator has everything, and goes on alone.
-        let waiting = deploy.command(&bed, &[]).spawn()?;
-        operate(&mut bed).await?;
+        let waiting = deploy.command(bed, &[]).spawn()?;
+        operate(bed).await?;
         until("everything to be written", PATIENCE, async || {
             let config = bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?;
             Ok(Probe::when(config != Value::Null, "no VDOConfig"))
@@ -60,7 +59,7 @@ fn deploy_killed_at_writes_and_while_waiting_is_completed_by_the_next() -> Resul
             err(&waited)
         );
         bed.until_ready().await?;
-        let again = deploy.run(&bed, &[])?;
+        let again = deploy.run(bed, &[])?;
         ensure!(
             again.status.success() && out(&again).contains("installed and healthy"),
             "{}{}",

@@ -3,7 +3,7 @@
 
 use super::{Deploy, err, out};
 use crate::bed::{Bed, NS, PATIENCE, condition};
-use crate::fixture::alone;
+use crate::fixture::IMAGES;
 use crate::matrix_source::{Publisher, embedded_index};
 use crate::matrix_web::{CHART, release};
 use anyhow::{Result, ensure};
@@ -17,9 +17,8 @@ async fn arguments(bed: &Bed) -> Result<String> {
 
 #[test]
 fn deploy_with_a_signed_folder_decides_with_it_and_later_deployments_keep_it() -> Result<()> {
-    alone(async || {
-        let bed = Bed::start_for_images().await?;
-        let deploy = Deploy::to(&bed)?;
+    IMAGES.run(async |bed| {
+        let deploy = Deploy::to(bed)?;
         let (key, mut index) = (Publisher::new()?, embedded_index()?);
         let folder = tempfile::tempdir()?;
         let path = |name: &str| folder.path().join(name).display().to_string();
@@ -32,14 +31,14 @@ fn deploy_with_a_signed_folder_decides_with_it_and_later_deployments_keep_it() -
         let matrix = ["--matrix", &path(""), "--matrix-keys", &path("keys.pem")];
 
         // Keys for nothing, and an index that was changed, are found before anything is written.
-        let keys_alone = deploy.run(&bed, &matrix[2..])?;
+        let keys_alone = deploy.run(bed, &matrix[2..])?;
         ensure!(
             keys_alone.status.code() == Some(2) && err(&keys_alone).contains("none is named"),
             "{}",
             err(&keys_alone)
         );
         std::fs::write(path("index.yaml"), format!("{index} "))?;
-        let changed = deploy.run(&bed, &matrix)?;
+        let changed = deploy.run(bed, &matrix)?;
         ensure!(
             !changed.status.success() && err(&changed).contains("changed after it was signed"),
             "{}",
@@ -47,7 +46,7 @@ fn deploy_with_a_signed_folder_decides_with_it_and_later_deployments_keep_it() -
         );
         ensure!(bed.get("v1", "Namespace", "", NS).await? == Value::Null, "something was written");
         std::fs::write(path("index.yaml"), index.to_string())?;
-        let yaml = deploy.run(&bed, &[&matrix[..], &["-o", "yaml"]].concat())?;
+        let yaml = deploy.run(bed, &[&matrix[..], &["-o", "yaml"]].concat())?;
         for text in [
             "source: configmap://vmware-system-vdo/vdo-matrix-files",
             "BEGIN PUBLIC KEY",
@@ -56,7 +55,7 @@ fn deploy_with_a_signed_folder_decides_with_it_and_later_deployments_keep_it() -
             ensure!(out(&yaml).contains(text), "{text} is not in {}{}", out(&yaml), err(&yaml));
         }
 
-        let done = deploy.command(&bed, &[&matrix[..], &["--timeout", "4m"]].concat()).spawn()?;
+        let done = deploy.command(bed, &[&matrix[..], &["--timeout", "4m"]].concat()).spawn()?;
         let done = tokio::task::spawn_blocking(move || done.wait_with_output()).await??;
         let text = out(&done);
         ensure!(
@@ -77,30 +76,27 @@ fn deploy_with_a_signed_folder_decides_with_it_and_later_deployments_keep_it() -
         ensure!(code == 0 && text.contains("MATRIX") && text.contains("signed by sha256:"), "{text}");
 
         // An upgrade of the operator that does not name it.
-        let again = deploy.run(&bed, &["--no-wait"])?;
+        let again = deploy.run(bed, &["--no-wait"])?;
         ensure!(
             again.status.success() && out(&again).contains("as they should be"),
             "{}{}",
             out(&again),
             err(&again)
         );
-        ensure!(arguments(&bed).await?.contains("--matrix-keys="), "keys were forgotten");
+        ensure!(arguments(bed).await?.contains("--matrix-keys="), "keys were forgotten");
 
         // Another source without keys. It does not know what runs, which is found before anything is written.
-        let refused = deploy.run(&bed, &["--no-wait", "--matrix", "embedded"])?;
+        let refused = deploy.run(bed, &["--no-wait", "--matrix", "embedded"])?;
         ensure!(
             refused.status.code() == Some(1) && out(&refused).contains("older than the installed 3.7.4"),
             "{}{}",
             out(&refused),
             err(&refused)
         );
-        ensure!(
-            arguments(&bed).await?.contains("--matrix-keys="),
-            "a refused deployment was written"
-        );
-        let other = deploy.run(&bed, &["--no-wait", "--ignore-checks", "--matrix", "embedded"])?;
+        ensure!(arguments(bed).await?.contains("--matrix-keys="), "a refused deployment was written");
+        let other = deploy.run(bed, &["--no-wait", "--ignore-checks", "--matrix", "embedded"])?;
         ensure!(other.status.success(), "{}{}", out(&other), err(&other));
-        ensure!(!arguments(&bed).await?.contains("--matrix-keys="), "keys are left");
+        ensure!(!arguments(bed).await?.contains("--matrix-keys="), "keys are left");
         until("the operator's own matrix to be in use", PATIENCE, async || {
             let status = bed.status().await?;
             let fresh = condition(&bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?, "MatrixFresh");

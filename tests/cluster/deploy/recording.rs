@@ -3,7 +3,7 @@
 
 use super::{Deploy, administrator, err, out};
 use crate::bed::{Bed, PATIENCE, image};
-use crate::fixture::alone;
+use crate::fixture::IMAGES;
 use crate::screen::{COLUMNS, Screen};
 use anyhow::{Result, ensure};
 use std::collections::BTreeSet;
@@ -59,37 +59,36 @@ impl Recording {
 
 #[test]
 fn deploy_killed_twice_on_a_terminal_and_delete_leave_what_kubectl_listed_before() -> Result<()> {
-    alone(async || {
-        let bed = Bed::start_for_images().await?;
-        let (proxy, through) = administrator(&bed).await?;
-        let deploy = Deploy::to(&bed)?;
-        let before = listed(&bed)?;
+    IMAGES.run(async |bed| {
+        let (proxy, through) = administrator(bed).await?;
+        let deploy = Deploy::to(bed)?;
+        let before = listed(bed)?;
         ensure!(before.len() > 50, "kubectl lists {before:?}");
         let mut recording = Recording::default();
 
         // Killed in the middle of its writes.
         proxy.begin(|call| if call.write == Some(9) { Act::StopAfter } else { Act::Pass });
-        let mut screen = Screen::start(deploy.command(&bed, &["--kubeconfig", &through]))?;
+        let mut screen = Screen::start(deploy.command(bed, &["--kubeconfig", &through]))?;
         screen.until("[y/N]").await?;
         screen.types("y\n")?;
         proxy.stopped(PATIENCE).await?;
-        recording.add(&bed, &screen.kill()?)?;
+        recording.add(bed, &screen.kill()?)?;
         proxy.resume();
         proxy.begin(|_| Act::Pass);
         // And while it waits for an operator whose image cannot be pulled.
         let reference = image::reference()?;
         bed.agent.withdraw_image(&reference);
-        let mut screen = Screen::start(deploy.command(&bed, &["--timeout", "4m", "--yes"]))?;
+        let mut screen = Screen::start(deploy.command(bed, &["--timeout", "4m", "--yes"]))?;
         screen.until("ImagePull").await?;
-        recording.add(&bed, &screen.kill()?)?;
+        recording.add(bed, &screen.kill()?)?;
         bed.agent.serve_image(&reference, &image::layout()?).await?;
-        let screen = Screen::start(deploy.command(&bed, &["--timeout", "4m"]))?;
+        let screen = Screen::start(deploy.command(bed, &["--timeout", "4m"]))?;
         let (code, shown) = screen.ended().await?;
-        recording.add(&bed, &shown)?;
+        recording.add(bed, &shown)?;
         let text = recording.0.join("\n\n");
         ensure!(code == 0 && shown.contains("installed and healthy"), "{code}\n{text}");
         println!("{text}");
-        let installed = listed(&bed)?;
+        let installed = listed(bed)?;
         ensure!(installed.len() > before.len() + 40, "nothing was installed");
 
         let mut delete = Command::new(env!("CARGO_BIN_EXE_vdoctl"));
@@ -97,7 +96,7 @@ fn deploy_killed_twice_on_a_terminal_and_delete_leave_what_kubectl_listed_before
         let deleted = tokio::task::spawn_blocking(move || delete.output()).await??;
         ensure!(deleted.status.success(), "{}{}", out(&deleted), err(&deleted));
         until("kubectl to list what it listed before", PATIENCE, async || {
-            let after = listed(&bed)?;
+            let after = listed(bed)?;
             let (left, lost): (Vec<_>, Vec<_>) = (after.difference(&before).collect(), before.difference(&after).collect());
             Ok(Probe::when(
                 left.is_empty() && lost.is_empty(),

@@ -2,7 +2,7 @@
 
 use super::{ADMIN, command, err, out};
 use crate::bed::{Bed, NS, PATIENCE, condition, image};
-use crate::fixture::alone;
+use crate::fixture::IMAGES;
 use crate::operator_upgrade::{change_definition, versions};
 use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams};
@@ -63,34 +63,33 @@ fn ensure_ended(output: &Output, code: i32, words: &[&str]) -> Result<()> {
 
 #[test]
 fn deploy_of_a_newer_vdoctl_upgrades_the_operator_and_an_older_one_needs_leave() -> Result<()> {
-    alone(async || {
-        let bed = Bed::start_for_images().await?;
-        let old = deploy_version(&bed, "0.0.1").await?;
-        until_runs(&bed, &old).await?;
+    IMAGES.run(async |bed| {
+        let old = deploy_version(bed, "0.0.1").await?;
+        until_runs(bed, &old).await?;
         bed.apply_samples().await?;
         bed.until_ready().await?;
         let (before, config) = (
-            workloads(&bed).await?,
+            workloads(bed).await?,
             bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?,
         );
 
         // No flag but how long it may take: the configuration stays.
         let run = async |args: &[&str]| -> Result<Output> {
-            let mut command = command(&bed, &[], args);
+            let mut command = command(bed, &[], args);
             Ok(tokio::task::spawn_blocking(move || command.output()).await??)
         };
         let output = run(&["--timeout", "4m"]).await?;
         let upgraded = format!("operator 0.0.1 will be upgraded to {OWN}");
         ensure_ended(&output, 0, &[&upgraded, "installed and healthy"])?;
         let usual = image::reference()?;
-        until_runs(&bed, &usual).await?;
-        ensure!(workloads(&bed).await? == before, "the drivers were touched");
+        until_runs(bed, &usual).await?;
+        ensure!(workloads(bed).await? == before, "the drivers were touched");
         let now = bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?;
         ensure!(now["spec"] == config["spec"], "{} {}", now["spec"], config["spec"]);
 
         // Now this vdoctl is the older one.
-        let newer = deploy_version(&bed, "99.0.0").await?;
-        until_runs(&bed, &newer).await?;
+        let newer = deploy_version(bed, "99.0.0").await?;
+        until_runs(bed, &newer).await?;
         let mark = bed.cluster.audit().mark().await?;
         let words = ["the operator in the cluster is 99.0.0, newer than this vdoctl", "--allow-downgrade"];
         ensure_ended(&run(&[]).await?, 4, &words)?;
@@ -99,17 +98,17 @@ fn deploy_of_a_newer_vdoctl_upgrades_the_operator_and_an_older_one_needs_leave()
         let replaced = format!("operator 99.0.0 will be replaced by the older {OWN}");
         let output = run(&["--allow-downgrade", "--timeout", "4m"]).await?;
         ensure_ended(&output, 0, &[&replaced, "installed and healthy"])?;
-        until_runs(&bed, &usual).await?;
-        ensure!(workloads(&bed).await? == before, "the drivers were touched");
+        until_runs(bed, &usual).await?;
+        ensure!(workloads(bed).await? == before, "the drivers were touched");
 
         // Objects that are stored in a version which this vdoctl does not know are left to one that does, with or without leave.
         let status = json!({"status": {"storedVersions": ["v1alpha1", "v9"]}});
         let definitions = bed.api(EXTENSIONS, "CustomResourceDefinition", "");
-        let mut all = versions(&bed).await?;
+        let mut all = versions(bed).await?;
         let mut further = all[0].clone();
         (further["name"], further["storage"]) = (json!("v9"), json!(false));
         all.push(further);
-        change_definition(&bed, &all).await?;
+        change_definition(bed, &all).await?;
         definitions
             .patch_status(DEFINITION, &PatchParams::default(), &Patch::Merge(status))
             .await?;

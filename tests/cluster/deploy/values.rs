@@ -1,8 +1,8 @@
 //! A whole configuration from a file.
 
-use super::{ADMIN, Deploy, bare, command, err, out};
+use super::{ADMIN, Deploy, command, err, out};
 use crate::bed::NS;
-use crate::fixture::alone;
+use crate::fixture::BARE;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use vdo_testbed::{Vcenter, VcenterOptions};
@@ -10,9 +10,8 @@ use vdo_testbed::{Vcenter, VcenterOptions};
 /// Several vCenters come in a file; each is looked at before anything is written, and one that cannot be used stops everything.
 #[test]
 fn deploy_with_a_file_of_two_vcenters_checks_both_and_applies_both() -> Result<()> {
-    alone(async || {
-        let bed = bare().await?;
-        let deploy = Deploy::to(&bed)?;
+    BARE.run(async |bed| {
+        let deploy = Deploy::to(bed)?;
         let second = Vcenter::start(VcenterOptions::with_vms([])).await?;
         let file = |password: &str| -> Result<String> {
             let mut secret = bed.secret(second.password());
@@ -34,11 +33,11 @@ fn deploy_with_a_file_of_two_vcenters_checks_both_and_applies_both() -> Result<(
             Ok(deploy.file("configuration.yaml", &text, 0o600)?.display().to_string())
         };
         let mark = bed.cluster.audit().mark().await?;
-        let wrong = command(&bed, &[], &["--values", &file("wrong")?, "--no-wait"]).output()?;
+        let wrong = command(bed, &[], &["--values", &file("wrong")?, "--no-wait"]).output()?;
         ensure!(wrong.status.code() == Some(6), "{:?} {}{}", wrong.status, out(&wrong), err(&wrong));
         let writes = bed.cluster.audit().since(mark).await?.of(ADMIN).writes();
         ensure!(writes.is_empty(), "something was written: {writes}");
-        let right = command(&bed, &[], &["--values", &file(second.password())?, "--no-wait"]).output()?;
+        let right = command(bed, &[], &["--values", &file(second.password())?, "--no-wait"]).output()?;
         ensure!(right.status.success(), "{}{}", out(&right), err(&right));
         for connection in ["vc1", "vc2"] {
             let there = bed.get("vdo.vmware.com/v1alpha1", "VsphereCloudConfig", NS, connection).await?;

@@ -1,8 +1,8 @@
 //! How a wait ends that does not come to its end.
 
-use super::{Deploy, bare, err};
+use super::{Deploy, err};
 use crate::bed::NS;
-use crate::fixture::alone;
+use crate::fixture::BARE;
 use crate::screen::Screen;
 use anyhow::{Result, ensure};
 use nix::sys::signal::{Signal, kill};
@@ -12,10 +12,9 @@ use serde_json::Value;
 /// What is waited for is named at the end of the time, and a signal ends the wait and nothing else.
 #[test]
 fn deploy_past_timeout_names_what_it_waited_for_and_a_signal_ends_the_wait() -> Result<()> {
-    alone(async || {
-        let bed = bare().await?;
-        let deploy = Deploy::to(&bed)?;
-        let late = deploy.run(&bed, &["--timeout", "3s"])?;
+    BARE.run(async |bed| {
+        let deploy = Deploy::to(bed)?;
+        let late = deploy.run(bed, &["--timeout", "3s"])?;
         let said = err(&late);
         ensure!(late.status.code() == Some(7), "{:?} {said}", late.status);
         for words in [
@@ -26,7 +25,7 @@ fn deploy_past_timeout_names_what_it_waited_for_and_a_signal_ends_the_wait() -> 
             ensure!(said.contains(words), "{words:?} is not in {said}");
         }
         for (signal, code) in [(Signal::SIGTERM, 143), (Signal::SIGINT, 130)] {
-            let mut screen = Screen::start_controlled(&deploy.command(&bed, &[]))?;
+            let mut screen = Screen::start_controlled(&deploy.command(bed, &[]))?;
             screen.until("the operator to look at VDOConfig").await?;
             kill(Pid::from_raw(screen.pid()?), signal)?;
             let ended = screen.code().await?;

@@ -2,14 +2,14 @@
 //! password and runs the command here.
 
 use super::{Kubectl, NAMESPACE, root};
-use crate::fixture::alone;
+use crate::fixture::BARE;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::{Command, Output};
 use tempfile::TempDir;
-use vdo_testbed::{Binaries, Cluster, ClusterOptions, Part};
+use vdo_testbed::{Binaries, Part};
 
 /// A password that a shell, make and printf would each spoil in another way.
 const PASSWORD: &str = r#"Zq7!hunter"w\or d#;%$$HOME'`x`"#;
@@ -91,20 +91,11 @@ fn image(kubectl: &Kubectl) -> Result<Value> {
     Ok(kubectl.get("deployment", "vdo-operator")?["spec"]["template"]["spec"]["containers"][0]["image"].clone())
 }
 
-/// Namespaces are deleted by the controller manager; pods are not needed.
-fn without_pods() -> ClusterOptions {
-    ClusterOptions {
-        scheduler: false,
-        kwok: false,
-        ..ClusterOptions::default()
-    }
-}
-
 #[test]
 fn make_undeploy_keeps_what_a_vdoconfig_or_drivers_need() -> Result<()> {
-    alone(async || {
-        let cluster = Cluster::start(without_pods()).await?;
-        let (desk, kubectl) = (Desk::new(&cluster.kubeconfig())?, Kubectl::of(&cluster)?);
+    BARE.run(async |bed| {
+        let cluster = &bed.cluster;
+        let (desk, kubectl) = (Desk::new(&cluster.kubeconfig())?, Kubectl::of(cluster)?);
         let nothing = desk.make(&["undeploy"], &[])?;
         ensure!(nothing.status.success(), "undeploy where nothing is: {}", said(&nothing));
 
@@ -178,9 +169,9 @@ fn make_undeploy_keeps_what_a_vdoconfig_or_drivers_need() -> Result<()> {
 
 #[test]
 fn make_deploy_over_ssh_password_is_in_no_argument() -> Result<()> {
-    alone(async || {
-        let cluster = Cluster::start(ClusterOptions::api_only()).await?;
-        let (desk, kubectl) = (Desk::new(&cluster.kubeconfig())?, Kubectl::of(&cluster)?);
+    BARE.run(async |bed| {
+        let cluster = &bed.cluster;
+        let (desk, kubectl) = (Desk::new(&cluster.kubeconfig())?, Kubectl::of(cluster)?);
         let environment = [
             ("K8S_MASTER_IP", "192.0.2.10"),
             ("K8S_MASTER_SSH_USER", "ubuntu"),

@@ -7,7 +7,9 @@ use tokio::time::{Instant, sleep};
 
 /// How long anything may take that is not measured: long, for a machine that is busy with something else. What is wrong is mostly seen at once.
 pub const PATIENCE: Duration = Duration::from_secs(300);
-const PAUSE: Duration = Duration::from_millis(80);
+/// Between two looks: a tenth of the time waited, within these bounds, so that a long wait costs a busy machine little.
+const SHORTEST: Duration = Duration::from_millis(50);
+const LONGEST: Duration = Duration::from_millis(500);
 
 /// Asks `probe` again and again until it gives a value. It fails at once on an error, and after `patience` with what was
 /// waited for and the last thing `probe` said was missing.
@@ -15,7 +17,8 @@ pub async fn until<T, F>(what: &str, patience: Duration, mut probe: F) -> Result
 where
     F: AsyncFnMut() -> Result<Probe<T>>,
 {
-    let deadline = Instant::now() + patience;
+    let begun = Instant::now();
+    let deadline = begun + patience;
     loop {
         let missing = match probe().await? {
             Probe::Ready(value) => return Ok(value),
@@ -24,7 +27,7 @@ where
         if Instant::now() >= deadline {
             bail!("gave up after {patience:?} waiting for {what}: {missing}");
         }
-        sleep(PAUSE).await;
+        sleep((begun.elapsed() / 10).clamp(SHORTEST, LONGEST)).await;
     }
 }
 
