@@ -1,12 +1,14 @@
 //! What the operator gets to judge and to reach the source of its matrix: public keys and credentials, mounted as folders.
 
-use crate::manifest::Object;
+use super::VDOCTL;
+use crate::api::MANAGED_BY_LABEL;
+use crate::manifest::{ManifestError, Object};
 use serde_json::{Value, json};
 
 /// The ConfigMap that names the source.
-pub const MATRIX: &str = "vdo-matrix";
+const MATRIX: &str = "vdo-matrix";
 /// The key of it.
-pub const MATRIX_SOURCE: &str = "source";
+const SOURCE: &str = "source";
 /// The ConfigMap that lists the files of a matrix that was a folder.
 pub const MATRIX_FILES: &str = "vdo-matrix-files";
 /// The ConfigMap with the public keys.
@@ -17,6 +19,30 @@ pub const MATRIX_CREDENTIALS: &str = "vdo-matrix-credentials";
 /// Their volumes, each with the flag that takes its folder.
 const KEYS: (&str, &str) = ("matrix-keys", "--matrix-keys");
 const CREDENTIALS: (&str, &str) = ("matrix-credentials", "--matrix-credentials");
+
+/// A ConfigMap or Secret for the operator, with this content.
+///
+/// # Errors
+/// When it is none.
+pub fn companion(namespace: &str, kind: &str, name: &str, content: Value) -> Result<Object, ManifestError> {
+    // `vdoctl delete` takes away what has the label.
+    let mut object = json!({
+        "apiVersion": "v1", "kind": kind,
+        "metadata": {"name": name, "namespace": namespace, "labels": {MANAGED_BY_LABEL: VDOCTL}},
+    });
+    for (key, value) in content.as_object().into_iter().flatten() {
+        object[key] = value.clone();
+    }
+    Object::new(object)
+}
+
+/// The ConfigMap that makes the operator take its matrix from this source.
+///
+/// # Errors
+/// When it is none.
+pub fn matrix_source(namespace: &str, source: &str) -> Result<Object, ManifestError> {
+    companion(namespace, "ConfigMap", MATRIX, json!({"data": {SOURCE: source}}))
+}
 
 /// What is mounted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

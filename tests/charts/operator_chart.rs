@@ -323,11 +323,9 @@ fn operator_chart_with_a_source_of_the_matrix_equals_what_is_deployed() {
         without_helms_additions(&mut object);
         rendered.insert(id(&object), object);
     }
-    let named = rendered.remove(&format!("ConfigMap {NAMESPACE}/{}", vdo::install::MATRIX)).unwrap();
-    assert_eq!(
-        named["data"],
-        json!({vdo::install::MATRIX_SOURCE: "https://vdo.example/index.yaml"})
-    );
+    let source = vdo::install::matrix_source(NAMESPACE, "https://vdo.example/index.yaml").unwrap();
+    let named = rendered.remove(&id(source.value())).unwrap();
+    assert_eq!(named["data"], source.value()["data"]);
     let operator = deployed.iter().find(|object| object.kind() == "Deployment").unwrap();
     assert_eq!(rendered[&id(operator.value())], *operator.value());
 }

@@ -4,9 +4,8 @@ use super::super::args::MatrixFile;
 use super::super::matrix::config_maps::{files, objects};
 use super::super::{CliError, Exit};
 use super::vcenter::private;
-use crate::api::MANAGED_BY_LABEL;
 use crate::fetch::{ConfigMaps, KeyStore, MatrixSource, credentials};
-use crate::install::{MATRIX, MATRIX_CREDENTIALS, MATRIX_FILES, MATRIX_KEYS, MATRIX_SOURCE, Mounts, VDOCTL};
+use crate::install::{MATRIX_CREDENTIALS, MATRIX_FILES, MATRIX_KEYS, Mounts, companion, matrix_source};
 use crate::manifest::{ManifestError, Object};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -44,7 +43,8 @@ impl Matrix {
         let mut matrix = Self::default();
         if let Some(keys) = &args.matrix_keys {
             matrix.mounts.keys = true;
-            matrix.add(namespace, "ConfigMap", MATRIX_KEYS, json!({"data": {"keys.pem": public(keys)?}}))?;
+            let data = json!({"data": {"keys.pem": public(keys)?}});
+            matrix.add(companion(namespace, "ConfigMap", MATRIX_KEYS, data))?;
         } else if *source != MatrixSource::Embedded {
             matrix
                 .notes
@@ -53,7 +53,7 @@ impl Matrix {
         if let Some(folder) = &args.matrix_credentials {
             matrix.mounts.credentials = true;
             let data = json!({"type": "Opaque", "data": secret(folder)?});
-            matrix.add(namespace, "Secret", MATRIX_CREDENTIALS, data)?;
+            matrix.add(companion(namespace, "Secret", MATRIX_CREDENTIALS, data))?;
         }
         let source = match source {
             // The operator sees no folder of this machine.
@@ -76,21 +76,12 @@ impl Matrix {
             }
             source => source.to_string(),
         };
-        matrix.add(namespace, "ConfigMap", MATRIX, json!({"data": {MATRIX_SOURCE: source}}))?;
+        matrix.add(matrix_source(namespace, &source))?;
         Ok(matrix)
     }
 
-    fn add(&mut self, namespace: &str, kind: &str, name: &str, content: Value) -> Result<(), CliError> {
-        // `vdoctl delete` takes away what has the label.
-        let mut object = json!({
-            "apiVersion": "v1", "kind": kind,
-            "metadata": {"name": name, "namespace": namespace, "labels": {MANAGED_BY_LABEL: VDOCTL}},
-        });
-        for (key, value) in content.as_object().into_iter().flatten() {
-            object[key] = value.clone();
-        }
-        let object = Object::new(object).map_err(|error: ManifestError| CliError::internal(&error))?;
-        self.objects.push(object);
+    fn add(&mut self, object: Result<Object, ManifestError>) -> Result<(), CliError> {
+        self.objects.push(object.map_err(|error| CliError::internal(&error))?);
         Ok(())
     }
 }
