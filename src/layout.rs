@@ -6,12 +6,14 @@
 mod archive;
 mod blob;
 mod error;
+mod partial;
 mod reader;
 mod store;
 mod sweep;
 
 pub use blob::BlobWriter;
 pub use error::LayoutError;
+pub use partial::Partial;
 pub use reader::BlobFile;
 pub use sweep::Swept;
 

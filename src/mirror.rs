@@ -14,10 +14,12 @@ mod images;
 mod lock;
 mod pins;
 mod place;
+mod programs;
 mod selection;
 
 pub use images::{Wanted, references};
 pub use lock::{FILE, Image, Lock, LockError, Moved};
 pub use pins::{outside, pin};
 pub use place::{Collision, MATRIX, placed, places};
+pub use programs::{Program, SUMS, SUMS_SIGNATURE, programs};
 pub use selection::{DriverPattern, Selection, SelectionError, Versions};

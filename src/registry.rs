@@ -7,6 +7,7 @@
 
 mod challenge;
 mod chart;
+mod delete;
 mod error;
 mod files;
 mod helper;
@@ -72,6 +73,7 @@ impl std::fmt::Debug for Registry {
 enum Need {
     Pull,
     Push,
+    Delete,
 }
 
 impl Registry {

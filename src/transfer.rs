@@ -15,10 +15,11 @@ mod find;
 mod origin;
 mod retry;
 mod send;
+mod tasks;
 mod tree;
 
 pub use error::TransferError;
-pub use fetch::fetch;
+pub use fetch::{Known, fetch};
 pub use find::{Found, find, find_in, signature_tag};
 pub use origin::Origin;
 pub use retry::patiently;

@@ -76,6 +76,7 @@ if [[ ${1:-} != check ]]; then
     # What is skipped otherwise, where the machine or the environment has what it needs.
     programs=$({ PATH=$PATH:/usr/sbin type -P nginx squid htpasswd || true; } | wc -l)
     [[ $programs -lt 3 ]] || also cluster --ignored matrix_behind
+    [[ -z $(type -P skopeo) ]] || also cli --ignored of_skopeo
     [[ -z $cosign ]] || also charts --ignored of_cosign
     [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also charts --ignored of_upstream
     [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also cluster --ignored adoption_of_upstream

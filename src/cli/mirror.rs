@@ -7,14 +7,17 @@
 
 mod adopt;
 mod bundle;
+mod clear;
 mod cluster;
 mod collect;
 mod copy;
 mod find;
+mod narrow;
 mod prune;
 mod pull;
 mod push;
 mod registries;
+mod remote;
 mod verify;
 
 use super::args::{Format, Global, Mirror as Args, MirrorVerb};
@@ -37,6 +40,7 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &mut Printer) -> 
         MirrorVerb::Verify(args) => verify::run(args, global).await,
         MirrorVerb::Push(args) => push::run(args, global, &mut progress(printer, args.output.format)).await,
         MirrorVerb::Copy(args) => copy::run(args, global, &mut progress(printer, args.output.format)).await,
+        MirrorVerb::Prune(args) if args.mirror.starts_with("oci://") => clear::run(args).await,
         MirrorVerb::Prune(args) => prune::run(args),
     }
 }
@@ -60,8 +64,11 @@ async fn watched<T>(progress: &mut Progress, meter: &Meter, what: &str, work: im
             biased;
             done = &mut work => return done,
             _ = ticks.tick() => {
-                let (blobs, moved, total) = meter.read();
-                progress.waiting(&[format!("{what}: {} of {}, {} complete", size(moved), size(total), count(blobs as usize, "blob"))]);
+                let line = match meter.read() {
+                    (_, _, 0) => what.to_owned(),
+                    (blobs, moved, total) => format!("{what}: {} of {}, {} complete", size(moved), size(total), count(blobs as usize, "blob")),
+                };
+                progress.waiting(&[line]);
             }
         }
     }

@@ -37,8 +37,13 @@ pub(super) fn signature(path: &Path) -> Result<Option<Vec<u8>>, FetchError> {
 
 /// What a mirror has of the index beside it.
 pub(super) fn lock(path: &Path) -> Result<Option<Vec<u8>>, FetchError> {
-    let file = folder(path).join(mirror::FILE);
-    file.exists().then(|| read(&file, LOCK_LIMIT)).transpose()
+    beside(path, mirror::FILE, LOCK_LIMIT)
+}
+
+/// A file in the folder of the index.
+pub(super) fn beside(path: &Path, name: &str, limit: usize) -> Result<Option<Vec<u8>>, FetchError> {
+    let file = folder(path).join(name);
+    file.exists().then(|| read(&file, limit)).transpose()
 }
 
 fn folder(path: &Path) -> &Path {

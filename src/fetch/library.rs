@@ -420,6 +420,14 @@ impl Library {
         }
     }
 
+    /// A file beside the index; `None` where there is none of this name. Nothing vouches for it yet.
+    ///
+    /// # Errors
+    /// When it cannot be read, or has more bytes than `limit`.
+    pub async fn beside(&self, name: &str, limit: usize) -> Result<Option<Vec<u8>>, FetchError> {
+        self.source().beside(&self.access()?, name, limit).await
+    }
+
     /// The bytes of a chart that was opened, or is kept, unless it is in the binary as well.
     #[must_use]
     pub fn packed(&self, digest: &Digest) -> Option<Vec<u8>> {

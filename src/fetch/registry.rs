@@ -94,6 +94,16 @@ impl RegistrySource {
         })
     }
 
+    /// A file of the artifact.
+    pub(super) async fn beside(&self, access: &Access, name: &str, limit: usize) -> Result<Option<Vec<u8>>, FetchError> {
+        let registry = registry(access, &self.0, true)?;
+        let files = layers(&self.0, &registry.manifest(&self.0).await?, media::MATRIX)?;
+        match files.iter().find(|(file, _)| file == name) {
+            Some((_, layer)) => Ok(Some(registry.blob_bytes(&self.0.repository, layer, limit).await?)),
+            None => Ok(None),
+        }
+    }
+
     /// What cosign has attached to the manifest.
     async fn attached(&self, registry: &Registry, subject: &Fetched) -> Result<Option<Vec<u8>>, FetchError> {
         let repository = &self.0.repository;

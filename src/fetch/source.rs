@@ -104,6 +104,19 @@ impl MatrixSource {
         Ok(Look::at(signed))
     }
 
+    /// A file beside the index; `None` where there is none of this name. Nothing vouches for it yet.
+    ///
+    /// # Errors
+    /// When it cannot be read, or has more bytes than `limit`.
+    pub async fn beside(&self, access: &Access, name: &str, limit: usize) -> Result<Option<Vec<u8>>, FetchError> {
+        match self {
+            Self::Embedded | Self::ConfigMaps(_) => Ok(None),
+            Self::Local(path) => directory::beside(path, name, limit),
+            Self::Web(web) => web.beside(access, name, limit).await,
+            Self::Registry(registry) => registry.beside(access, name, limit).await,
+        }
+    }
+
     /// The bytes of a chart package, with the digest the reference asks for. A chart that is in the binary comes from there: its digest
     /// says that it is the same.
     ///

@@ -91,20 +91,22 @@ impl Web {
         })
     }
 
-    /// What is there now, with the signature asked for anew: an index may be signed again by another key without being changed.
+    /// The signature, asked for at every look: an index may be signed again by another key without being changed.
     async fn signature(&self, server: &Server<'_>) -> Result<Option<Vec<u8>>, FetchError> {
         for form in Form::ALL {
             let mut url = self.url.clone();
             url.set_path(&form.file_of(Path::new(self.url.path())).to_string_lossy());
-            match server.get(&url, SMALL_LIMIT, None).await {
-                Ok(Answer::New { bytes, .. }) => return Ok(Some(bytes)),
-                Ok(Answer::Same { .. }) => {}
-                Err(FetchError::Web { source, .. }) if matches!(&*source, WebError::Status { code, .. } if *code == StatusCode::NOT_FOUND) =>
-                    {}
-                Err(error) => return Err(error),
+            if let Some(signature) = server.file(&url, SMALL_LIMIT).await? {
+                return Ok(Some(signature));
             }
         }
         Ok(None)
+    }
+
+    /// A file in the folder of the index.
+    pub(super) async fn beside(&self, access: &Access, name: &str, limit: usize) -> Result<Option<Vec<u8>>, FetchError> {
+        let Some(url) = self.place(name) else { return Ok(None) };
+        self.server(access, &url)?.file(&url, limit).await
     }
 
     /// The bytes of the chart at a location, if they are the promised ones. `None` for another kind of location.
@@ -172,6 +174,18 @@ impl<'a> Server<'a> {
 
     async fn get(&self, url: &Url, limit: usize, known: Option<&Validators>) -> Result<Answer, FetchError> {
         self.ask(url, limit, known).await.map_err(|error| self.web.failed(url, error))
+    }
+
+    /// A file, where there is one.
+    async fn file(&self, url: &Url, limit: usize) -> Result<Option<Vec<u8>>, FetchError> {
+        match self.get(url, limit, None).await {
+            Ok(Answer::New { bytes, .. }) => Ok(Some(bytes)),
+            Ok(Answer::Same { .. }) => Ok(None),
+            Err(FetchError::Web { source, .. }) if matches!(&*source, WebError::Status { code, .. } if *code == StatusCode::NOT_FOUND) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     async fn ask(&self, url: &Url, limit: usize, known: Option<&Validators>) -> Result<Answer, WebError> {

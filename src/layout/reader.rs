@@ -9,7 +9,20 @@ use std::io::{Read, Take};
 use std::path::PathBuf;
 
 /// Bytes of a piece.
-const PIECE: usize = 4 << 20;
+const PIECE: u64 = 1 << 20;
+
+/// Adds everything that a file still has. Gives how many bytes that is.
+pub(super) fn add(file: &mut impl Read, hasher: &mut Hasher) -> std::io::Result<u64> {
+    let (mut all, mut piece) = (0, Vec::new());
+    loop {
+        piece.clear();
+        match Read::take(&mut *file, PIECE).read_to_end(&mut piece)? {
+            0 => return Ok(all),
+            count => all += count as u64,
+        }
+        hasher.update(&piece);
+    }
+}
 
 /// A blob that is being read. It ends without an error only if size and digest are those of its descriptor.
 #[derive(Debug)]
@@ -71,7 +84,7 @@ impl BlobFile {
     /// When it cannot be read, or was changed.
     pub fn next(&mut self, piece: &mut Vec<u8>) -> Result<bool, LayoutError> {
         piece.clear();
-        let count = (&mut self.file).take(PIECE as u64).read_to_end(piece).map_err(io(&self.path))?;
+        let count = (&mut self.file).take(PIECE).read_to_end(piece).map_err(io(&self.path))?;
         self.hasher.update(piece);
         if count > 0 {
             return Ok(true);

@@ -1,8 +1,8 @@
 //! One writer at a time, and the removal of what nothing leads to.
 
 use super::error::io;
-use super::{Layout, LayoutError};
-use crate::types::Digest;
+use super::{Layout, LayoutError, partial, reader};
+use crate::types::{Digest, Hasher};
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 
@@ -36,6 +36,7 @@ impl Layout {
     /// When a file cannot be removed.
     pub fn sweep(&self, keep: &BTreeSet<Digest>) -> Result<Swept, LayoutError> {
         self.tidy()?;
+        self.forget()?;
         let (root, swept) = (self.store.folder()?, self.unneeded(keep)?);
         for name in self.others(keep)? {
             let path = root.join(name);
@@ -56,6 +57,26 @@ impl Layout {
         })
     }
 
+    /// Blobs whose bytes are not what their names say. All of them are read.
+    ///
+    /// # Errors
+    /// When one cannot be read.
+    pub fn damaged(&self) -> Result<BTreeSet<Digest>, LayoutError> {
+        let mut damaged = BTreeSet::new();
+        for hex in self.store.blobs()? {
+            let Ok(digest) = format!("sha256:{hex}").parse::<Digest>() else {
+                continue;
+            };
+            let name = super::blob_name(&digest);
+            let (mut file, mut hasher) = (self.store.open(&name)?, Hasher::default());
+            reader::add(&mut file, &mut hasher).map_err(io(&self.store.name(&name)))?;
+            if hasher.finish() != digest {
+                damaged.insert(digest);
+            }
+        }
+        Ok(damaged)
+    }
+
     fn others(&self, keep: &BTreeSet<Digest>) -> Result<Vec<String>, LayoutError> {
         let keep: BTreeSet<String> = keep.iter().map(Digest::hex).collect();
         let mut blobs = self.store.blobs()?;
@@ -63,16 +84,28 @@ impl Layout {
         Ok(blobs.into_iter().map(|name| format!("{}/{name}", super::BLOBS)).collect())
     }
 
-    /// Removes what writers that were killed have left. The caller holds the lock.
+    /// Removes what writers that were killed have left, but for parts of blobs that a pull can go on with. The caller holds the lock.
     ///
     /// # Errors
     /// When a file cannot be removed.
     pub fn tidy(&self) -> Result<(), LayoutError> {
+        self.remove(".part")
+    }
+
+    /// Removes the parts of blobs. The caller holds the lock.
+    ///
+    /// # Errors
+    /// When a file cannot be removed.
+    pub fn forget(&self) -> Result<(), LayoutError> {
+        self.remove(partial::ENDING)
+    }
+
+    fn remove(&self, ending: &str) -> Result<(), LayoutError> {
         let root = self.store.folder()?;
         for entry in fs::read_dir(root).map_err(io(root))? {
             let entry = entry.map_err(io(root))?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            if name.starts_with('.') && name.ends_with(".part") {
+            if name.starts_with('.') && name.ends_with(ending) {
                 fs::remove_file(entry.path()).map_err(io(&entry.path()))?;
             }
         }

@@ -57,6 +57,9 @@ pub enum Fault {
         /// What is there now.
         found: Option<Digest>,
     },
+    /// It deletes nothing.
+    #[error("the registry does not delete manifests: it answers with HTTP status {0}")]
+    Keeps(StatusCode),
     /// An upload cannot go on.
     #[error("the registry has {has} bytes of an upload, of which {sent} were sent")]
     Upload {
@@ -100,6 +103,14 @@ impl RegistryError {
     #[must_use]
     pub fn is_content(&self) -> bool {
         matches!(&*self.fault, Fault::Blob(_) | Fault::NotRegistry(_) | Fault::Kind { .. })
+    }
+
+    /// Whether what was read before may be what is wrong: the whole has another digest, or there is no such rest of it.
+    #[must_use]
+    pub fn is_of_rest(&self) -> bool {
+        let no_such_rest =
+            |fault: &Fault| matches!(fault, Fault::Web(WebError::Status { code, .. }) if *code == StatusCode::RANGE_NOT_SATISFIABLE);
+        self.is_content() || no_such_rest(&self.fault)
     }
 
     /// Whether it is worth to ask again: the registry is busy, or the connection broke off.
@@ -155,6 +166,7 @@ impl Remedy for RegistryError {
             Fault::NotRegistry(_) => "Check the address, and whether something in front of the registry wants a login.",
             Fault::Kind { .. } => "Correct the reference.",
             Fault::Moved { .. } => "Read what is there now, and publish again on top of it.",
+            Fault::Keeps(_) => "Let the registry delete (distribution: storage.delete.enabled), or delete there what --dry-run lists.",
             Fault::Upload { .. } => "Try again.",
         }))
     }

@@ -41,6 +41,15 @@ impl Artifact {
             )
         }
     }
+
+    /// The digest of that manifest.
+    ///
+    /// # Errors
+    /// When it has no form in JSON.
+    pub fn digest(&self) -> Result<Digest, RegistryError> {
+        let failed = |error: serde_json::Error| RegistryError::new("the files cannot be published", Fault::NotRegistry(error.to_string()));
+        Ok(Digest::of(&serde_json::to_vec(&self.manifest()).map_err(failed)?))
+    }
 }
 
 /// Publishes files under the tag of the reference; gives the manifest. The tag is written last, so a reader sees all files or the ones before.

@@ -146,17 +146,36 @@ impl Registry {
     /// # Errors
     /// When it is not there or cannot be had.
     pub async fn blob(&self, repository: &str, descriptor: &Descriptor) -> Result<BlobReader, RegistryError> {
+        self.rest_of_blob(repository, descriptor, (0, Hasher::default())).await
+    }
+
+    /// The rest of a blob of which so many bytes were read already, and this computed of them. It ends as [`Registry::blob`] does: the whole
+    /// is compared.
+    ///
+    /// # Errors
+    /// When it is not there or cannot be had.
+    pub async fn rest_of_blob(
+        &self,
+        repository: &str,
+        descriptor: &Descriptor,
+        (read, hasher): (u64, Hasher),
+    ) -> Result<BlobReader, RegistryError> {
         let mut reader = BlobReader {
             registry: self.clone(),
             repository: repository.to_owned(),
             descriptor: descriptor.clone(),
-            hasher: Hasher::default(),
-            read: 0,
+            hasher,
+            read,
             skip: 0,
             resumes: 0,
             open: None,
         };
-        reader.begin().await.map_err(|fault| reader.failed(fault))?;
+        let begun = match read {
+            // There is no rest that could be asked for.
+            read if read > 0 && read == descriptor.size => reader.compare().map_err(Fault::from),
+            _ => reader.begin().await,
+        };
+        begun.map_err(|fault| reader.failed(fault))?;
         Ok(reader)
     }
 
@@ -299,6 +318,16 @@ impl BlobReader {
         }
     }
 
+    /// Whether everything that was read is what the descriptor names.
+    fn compare(&mut self) -> Result<(), BlobError> {
+        let found = std::mem::take(&mut self.hasher).finish();
+        let expected = self.descriptor.digest.clone();
+        match found == expected {
+            true => Ok(()),
+            false => Err(BlobError::Digest { expected, found }),
+        }
+    }
+
     /// The next piece; none at the end, when everything that came is what the descriptor names.
     ///
     /// # Errors
@@ -325,12 +354,7 @@ impl BlobReader {
                 }
                 Ok(None) if self.read == self.descriptor.size => {
                     self.open = None;
-                    let found = std::mem::take(&mut self.hasher).finish();
-                    let expected = self.descriptor.digest.clone();
-                    return match found == expected {
-                        true => Ok(None),
-                        false => Err(self.failed(BlobError::Digest { expected, found })),
-                    };
+                    return self.compare().map(|()| None).map_err(|error| self.failed(error));
                 }
                 ended => {
                     self.open = None;

@@ -85,6 +85,15 @@ impl Remedy for TransferError {
 }
 
 impl TransferError {
+    /// Whether what was read before may be what is wrong.
+    pub(super) fn is_of_rest(&self) -> bool {
+        match self {
+            Self::Registry(error) => error.is_of_rest(),
+            Self::Layout(error) => matches!(error, LayoutError::Blob(_)),
+            _ => false,
+        }
+    }
+
     /// Says to which image it belongs.
     #[must_use]
     pub fn of(self, reference: &str) -> Self {

@@ -1,7 +1,7 @@
 use super::retry::patiently;
 use super::{Origin, TransferError, Tree, tree};
 use crate::layout::Layout;
-use crate::oci::{Descriptor, Platform};
+use crate::oci::{Descriptor, Kind, Platform};
 use crate::registry::{Reference, Registry};
 use crate::types::Digest;
 use std::sync::Arc;
@@ -27,32 +27,35 @@ pub fn signature_tag(digest: &Digest) -> String {
     format!("sha256-{}.sig", digest.hex())
 }
 
-/// Looks an image up in a registry. What belongs to it is found when all of its platforms are asked for: it is signed as a whole.
+/// Looks an image up in a registry, with what belongs to it. A publisher signs the whole, and perhaps the manifest for each platform. A list of
+/// some of these is none of its own, so nothing belongs to it.
 ///
 /// # Errors
 /// When it is not there, cannot be had, or is not there for the platforms.
 pub async fn find(registry: &Registry, at: &Reference, platforms: &[Platform]) -> Result<Found, TransferError> {
     let name = at.to_string();
-    let fetched = patiently::<_, TransferError>(async || registry.manifest(at).await).await?;
+    let fetched = patiently::<_, TransferError, _>(|| registry.manifest(at)).await?;
     let origin = Origin::Registry(registry.clone(), at.clone());
     let top = fetched.descriptor.digest.clone();
     let tree_of =
         async |descriptor: Descriptor, bytes: Vec<u8>, platforms: &[Platform]| tree(&origin, &name, (descriptor, bytes), platforms).await;
     let main = tree_of(fetched.descriptor, fetched.bytes, platforms).await?;
     let mut found = Found {
-        whole: (main.root.digest != top).then_some(top.clone()),
+        whole: (main.root.digest != top).then_some(top),
         tree: main,
         referrers: Vec::new(),
         tagged: Vec::new(),
         origin: origin.clone(),
     };
-    if found.whole.is_none() {
-        for entry in origin.referrers(&top).await? {
+    if found.whole.is_none() || Kind::of(&found.tree.root.media_type) == Kind::Manifest {
+        let digest = found.tree.root.digest.clone();
+        for entry in origin.referrers(&digest).await? {
             let bytes = origin.document(&entry).await?;
             found.referrers.push(tree_of(entry, bytes, &[]).await?);
         }
-        let tag = signature_tag(&top);
-        match patiently::<_, crate::registry::RegistryError>(async || registry.manifest(&at.at_tag(&tag)).await).await {
+        let tag = signature_tag(&digest);
+        let signature = at.at_tag(&tag);
+        match patiently::<_, crate::registry::RegistryError, _>(|| registry.manifest(&signature)).await {
             Ok(signature) => found.tagged.push((tag, tree_of(signature.descriptor, signature.bytes, &[]).await?)),
             Err(error) if error.is_missing() => {}
             Err(error) => return Err(error.into()),

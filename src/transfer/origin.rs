@@ -3,7 +3,7 @@ use super::retry::patiently;
 use crate::layout::{BlobFile, Layout};
 use crate::oci::Descriptor;
 use crate::registry::{BlobReader, Reference, Registry, RegistryError};
-use crate::types::Digest;
+use crate::types::{Digest, Hasher};
 use hyper::body::Bytes;
 use std::sync::Arc;
 
@@ -28,17 +28,24 @@ impl Origin {
         match self {
             Self::Registry(registry, at) => {
                 let at = at.at_digest(&descriptor.digest);
-                let found = patiently::<_, TransferError>(async || registry.manifest(&at).await).await?;
+                let found = patiently::<_, TransferError, _>(|| registry.manifest(&at)).await?;
                 Ok(found.bytes)
             }
             Self::Layout(layout) => Ok(layout.document(descriptor)?),
         }
     }
 
+    /// A blob.
     pub(super) async fn blob(&self, descriptor: &Descriptor) -> Result<Reader, TransferError> {
+        self.rest(descriptor, &(0, Hasher::default())).await
+    }
+
+    /// The rest of a blob of which so many bytes are there, and this was computed of them. A layout gives it as a whole.
+    pub(super) async fn rest(&self, descriptor: &Descriptor, so_far: &(u64, Hasher)) -> Result<Reader, TransferError> {
         match self {
             Self::Registry(registry, at) => {
-                let reader = patiently::<_, RegistryError>(async || registry.blob(&at.repository, descriptor).await).await;
+                let ask = || registry.rest_of_blob(&at.repository, descriptor, so_far.clone());
+                let reader = patiently::<_, RegistryError, _>(ask).await;
                 let foreign = |error: &RegistryError| error.is_missing() && crate::oci::is_foreign(&descriptor.media_type);
                 match reader {
                     Ok(reader) => Ok(Reader::Registry(Box::new(reader))),
@@ -65,7 +72,7 @@ impl Origin {
     /// What belongs to a manifest.
     pub(super) async fn referrers(&self, digest: &Digest) -> Result<Vec<Descriptor>, TransferError> {
         match self {
-            Self::Registry(registry, at) => patiently(async || registry.all_referrers(at, digest).await).await,
+            Self::Registry(registry, at) => patiently(|| registry.all_referrers(at, digest)).await,
             Self::Layout(layout) => Ok(layout.referrers(digest)?),
         }
     }

@@ -15,7 +15,11 @@ const LONGEST: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// The last error.
-pub async fn patiently<T, E: From<RegistryError>>(mut ask: impl AsyncFnMut() -> Result<T, RegistryError>) -> Result<T, E> {
+pub async fn patiently<T, E, F>(mut ask: impl FnMut() -> F) -> Result<T, E>
+where
+    E: From<RegistryError>,
+    F: Future<Output = Result<T, RegistryError>>,
+{
     let mut asked = 0;
     loop {
         let error = match ask().await {

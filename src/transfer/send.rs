@@ -1,13 +1,12 @@
 //! Into a registry: blobs once for each registry, manifests below before those above, tags last.
 
 use super::retry::patiently;
-use super::{AT_ONCE, Found, Meter, Origin, TransferError, Tree};
+use super::{Found, Meter, Origin, TransferError, Tree, tasks};
 use crate::oci::Descriptor;
 use crate::registry::{Reference, Registry, RegistryError};
 use crate::types::Digest;
-use futures::{StreamExt, TryStreamExt, stream};
-use hyper::body::Bytes;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// An image on its way.
 #[derive(Debug)]
@@ -22,27 +21,27 @@ pub struct Delivery {
 ///
 /// # Errors
 /// When one of them cannot be read or written; those before it are complete.
-pub async fn send(registry: &Registry, deliveries: &[Delivery], meter: &Meter) -> Result<(), TransferError> {
-    let mut blobs: BTreeMap<&Digest, Blob<'_>> = BTreeMap::new();
+pub async fn send(registry: &Registry, deliveries: &[Delivery], meter: &Arc<Meter>) -> Result<(), TransferError> {
+    let mut blobs: BTreeMap<&Digest, Blob> = BTreeMap::new();
     for delivery in deliveries {
         for (digest, descriptor) in delivery.found.trees().flat_map(|tree| &tree.blobs) {
             let blob = blobs.entry(digest).or_insert_with(|| Blob {
-                descriptor,
-                origin: &delivery.found.origin,
+                descriptor: descriptor.clone(),
+                origin: delivery.found.origin.clone(),
                 repositories: Vec::new(),
-                reference: &delivery.to,
+                reference: delivery.to.to_string(),
             });
-            if !blob.repositories.contains(&delivery.to.repository.as_str()) {
-                blob.repositories.push(&delivery.to.repository);
+            if !blob.repositories.contains(&delivery.to.repository) {
+                blob.repositories.push(delivery.to.repository.clone());
             }
         }
     }
     meter.expect(blobs.values().map(|blob| blob.descriptor.size).sum());
-    let sent = stream::iter(blobs.into_values()).map(|blob| async move {
-        let sent = blob.send(registry, meter).await;
-        sent.map_err(|error| error.of(&blob.reference.to_string()))
+    let sent = blobs.into_values().map(|blob| {
+        let (registry, meter) = (registry.clone(), meter.clone());
+        async move { blob.send(&registry, &meter).await.map_err(|error| error.of(&blob.reference)) }
     });
-    sent.buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
+    tasks::all(sent).await?;
     for delivery in deliveries {
         let written = write(registry, delivery).await;
         written.map_err(|error| error.of(&delivery.to.to_string()))?;
@@ -51,20 +50,20 @@ pub async fn send(registry: &Registry, deliveries: &[Delivery], meter: &Meter) -
 }
 
 /// A blob, and every repository that needs it.
-struct Blob<'a> {
-    descriptor: &'a Descriptor,
-    origin: &'a Origin,
-    repositories: Vec<&'a str>,
-    reference: &'a Reference,
+struct Blob {
+    descriptor: Descriptor,
+    origin: Origin,
+    repositories: Vec<String>,
+    reference: String,
 }
 
-impl Blob<'_> {
+impl Blob {
     async fn send(&self, registry: &Registry, meter: &Meter) -> Result<(), TransferError> {
         let digest = &self.descriptor.digest;
         let mut from = self.origin.within(registry);
         let mut meter = Some(meter);
         for repository in &self.repositories {
-            let known = patiently::<_, TransferError>(async || registry.has_blob(repository, digest).await).await?;
+            let known = patiently::<_, TransferError, _>(|| registry.has_blob(repository, digest)).await?;
             let sent = !known && self.send_to(registry, repository, from, meter).await?;
             from = Some(repository);
             // Only the first repository counts.
@@ -87,19 +86,20 @@ impl Blob<'_> {
         meter: Option<&Meter>,
     ) -> Result<bool, TransferError> {
         let upload = match from {
-            Some(from) => patiently::<_, RegistryError>(async || registry.mount(repository, &self.descriptor.digest, from).await).await?,
-            None => Some(patiently::<_, RegistryError>(async || registry.upload(repository).await).await?),
+            Some(from) => patiently::<_, RegistryError, _>(|| registry.mount(repository, &self.descriptor.digest, from)).await?,
+            None => Some(patiently::<_, RegistryError, _>(|| registry.upload(repository)).await?),
         };
         let Some(mut upload) = upload else { return Ok(false) };
-        let mut reader = self.origin.blob(self.descriptor).await?;
+        let mut reader = self.origin.blob(&self.descriptor).await?;
         let mut piece: Vec<u8> = Vec::new();
         // A registry is asked as seldom as possible, whatever pieces come.
         while let Some(bytes) = reader.next().await? {
             meter.iter().for_each(|meter| meter.moved(bytes.len()));
-            piece.extend_from_slice(&bytes);
-            if piece.len() >= PIECE {
-                upload.write(Bytes::from(std::mem::take(&mut piece))).await?;
+            if piece.len() + bytes.len() > PIECE {
+                let full = std::mem::replace(&mut piece, Vec::with_capacity(PIECE));
+                upload.write(full.into()).await?;
             }
+            piece.extend_from_slice(&bytes);
         }
         upload.write(piece.into()).await?;
         upload.finish(&self.descriptor.digest).await?;
@@ -129,7 +129,7 @@ async fn put(registry: &Registry, tree: &Tree, to: &Reference) -> Result<(), Tra
             true => to.clone(),
             false => to.at_digest(&descriptor.digest),
         };
-        patiently::<_, TransferError>(async || registry.put_bytes(&at, &descriptor.media_type, bytes.clone()).await).await?;
+        patiently::<_, TransferError, _>(|| registry.put_bytes(&at, &descriptor.media_type, bytes.clone())).await?;
     }
     Ok(())
 }

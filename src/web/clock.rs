@@ -63,15 +63,21 @@ impl Clock {
     /// # Errors
     /// When it does.
     pub async fn within<T>(&self, work: impl Future<Output = T>) -> Result<T, WebError> {
+        tokio::time::timeout_at(self.end(Instant::now()), work)
+            .await
+            .map_err(|_| WebError::TooSlow {
+                bytes: self.bytes,
+                seconds: self.start.elapsed().as_secs(),
+            })
+    }
+
+    /// Until when the next piece has to be there.
+    fn end(&self, now: Instant) -> Instant {
         let earned = self.grace + Duration::from_secs(self.bytes) / RATE;
-        let end = match self.whole {
+        match self.whole {
             Some(whole) => self.start + earned.min(whole),
-            None => (self.start + earned).min(Instant::now() + STALL),
-        };
-        tokio::time::timeout_at(end, work).await.map_err(|_| WebError::TooSlow {
-            bytes: self.bytes,
-            seconds: self.start.elapsed().as_secs(),
-        })
+            None => (self.start + earned).min(now + STALL),
+        }
     }
 
     /// The next piece of an answer; none at its end.
@@ -97,5 +103,32 @@ impl Clock {
             bytes.extend_from_slice(&piece);
         }
         Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clock_gives_more_time_the_more_has_come_and_never_waits_long_for_the_next_piece() {
+        let second = Duration::from_secs;
+        let mebibyte = 1 << 20;
+        for (clock, bytes, after, expected) in [
+            // Nothing comes; a byte now and then; 4 KiB a second.
+            (Clock::start(), 0, 0, 10),
+            (Clock::start(), 100, 9, 10),
+            (Clock::start(), 40 << 10, 15, 20),
+            // What is held in memory has to be there at some time, and a large blob has not.
+            (Clock::start(), mebibyte, 100, 120),
+            (Clock::unlimited(), 0, 0, 10),
+            (Clock::unlimited(), mebibyte, 200, 230),
+            (Clock::unlimited(), mebibyte, 250, 266),
+            (Clock::sending(mebibyte as usize), 0, 0, 92),
+        ] {
+            let clock = Clock { bytes, ..clock };
+            let end = clock.end(clock.start + second(after));
+            assert_eq!((end - clock.start).as_secs(), expected, "{bytes} bytes, after {after} s");
+        }
     }
 }

@@ -16,6 +16,8 @@ mod process;
 mod publish;
 mod registry;
 mod rights;
+#[path = "../bed/sample.rs"]
+mod sample;
 mod stopping;
 mod terminal;
 

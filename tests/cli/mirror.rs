@@ -3,6 +3,9 @@
 mod bundle;
 mod hostile;
 mod layouts;
+mod programs;
+mod prune;
+mod resume;
 mod select;
 
 use crate::publish::folder::Publisher;
@@ -137,7 +140,10 @@ struct Target {
 
 impl Target {
     async fn start() -> Result<Self> {
-        let server = RegistryServer::start(RegistryKind::Distribution, RegistryAuth::Basic).await?;
+        Self::at(RegistryServer::start(RegistryKind::Distribution, RegistryAuth::Basic).await?).await
+    }
+
+    async fn at(server: RegistryServer) -> Result<Self> {
         let images = TestImages::of(&server).await?;
         Ok(Self {
             ca: server.ca_file()?.display().to_string(),
@@ -246,6 +252,7 @@ async fn mirror_copied_from_a_mirror_takes_everything_from_there() -> Result<()>
         site.run(&[&["mirror", "copy", source, to][..], &fixed, more].concat())
     };
     let from = flags.last().context("a substitute")?;
+    archive(&site.publisher.matrix(), b"an archive of vdoctl")?;
     let first = copy(&site.publisher.matrix(), &target.prefix(), &["--from", from])?.good().json();
     assert_eq!(first["images"], 5);
     // The source is gone: what comes now comes from the mirror.
@@ -258,6 +265,8 @@ async fn mirror_copied_from_a_mirror_takes_everything_from_there() -> Result<()>
     std::fs::copy(&target.login, Path::new(&credentials).join("config.json"))?;
     let second = format!("oci://{}/second", target.server.host());
     let pulls = target.server.log().lines().count();
+    // A tag that moves in the mirror changes nothing: what was pulled has its digest.
+    target.images.make("site/vsphere/toy:v1.0.0", "another image").await?;
     copy(&mirror, &second, &["--matrix-credentials", &credentials])?.good();
     assert!(target.server.log().lines().count() > pulls);
     for name in ["toy:v1.0.0", "sidecars/sidecar:v1"] {
@@ -268,5 +277,61 @@ async fn mirror_copied_from_a_mirror_takes_everything_from_there() -> Result<()>
     }
     let verify = [&["mirror", "verify", &second][..], &target.flags()].concat();
     assert!(site.run(&verify)?.good().out.contains("complete"));
+    // Archives of vdoctl go from one to the next, with their sums.
+    let matrix = format!("{}/second/vdo/matrix:stable", target.server.host());
+    let manifest = target.images.crane(&["manifest", &matrix]).await?;
+    for file in ["vdoctl-linux-amd64.tar.gz", "SHA256SUMS"] {
+        assert!(manifest.contains(&format!("\"{file}\"")), "{file}: {manifest}");
+    }
+    Ok(())
+}
+
+/// Puts an archive of vdoctl beside a matrix.
+fn archive(matrix: &str, bytes: &[u8]) -> Result<()> {
+    std::fs::write(Path::new(matrix).join("vdoctl-linux-amd64.tar.gz"), bytes)?;
+    let sum = vdo::types::Digest::of(bytes).hex();
+    Ok(std::fs::write(
+        Path::new(matrix).join("SHA256SUMS"),
+        format!("{sum}  vdoctl-linux-amd64.tar.gz\n"),
+    )?)
+}
+
+#[tokio::test]
+async fn mirror_copied_from_a_mirror_of_one_platform_says_that_it_has_no_other() -> Result<()> {
+    let site = Site::start().await?;
+    let target = RegistryServer::start(RegistryKind::Olareg, RegistryAuth::None).await?;
+    let both = site.path("both.pem");
+    std::fs::write(&both, format!("{}{}", site.source.ca(), target.ca()))?;
+    let credentials = site.path("credentials");
+    std::fs::create_dir(&credentials)?;
+    std::fs::write(Path::new(&credentials).join("ca.crt"), target.ca())?;
+    let flags = site.flags();
+    let copy = |source: &str, to: &str, more: &[&str]| {
+        let fixed = ["--ca-file", &both, "--image", "none", "--driver", "toy=1.0.0"];
+        site.run(&[&["mirror", "copy", source, to][..], &fixed, more].concat())
+    };
+    let place = |name: &str| {
+        (
+            format!("oci://{}/{name}", target.host()),
+            format!("oci://{}/{name}/vdo/matrix:stable", target.host()),
+        )
+    };
+    let [(first, first_matrix), (second, second_matrix), (third, _)] = ["first", "second", "third"].map(place);
+    let from = flags.last().context("a substitute")?;
+    copy(&site.publisher.matrix(), &first, &["--from", from, "--platform", "linux/arm64"])?.good();
+    copy(&first_matrix, &second, &["--matrix-credentials", &credentials])?.good();
+    let refused = copy(
+        &second_matrix,
+        &third,
+        &["--matrix-credentials", &credentials, "--platform", "linux/amd64"],
+    )?;
+    assert_eq!(refused.code, 2, "{}", refused.out);
+    assert!(
+        refused.err.contains("has images for linux/arm64, and not for linux/amd64"),
+        "{}",
+        refused.err
+    );
+    let verified = site.run(&["mirror", "verify", &second, "--ca-file", &both])?.good();
+    assert!(verified.out.contains("1 version, 2 images: complete"), "{}", verified.out);
     Ok(())
 }

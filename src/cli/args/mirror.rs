@@ -38,7 +38,10 @@ pub enum MirrorVerb {
     ///
     /// For example: vdoctl mirror copy embedded oci://registry.example.com/vsphere --driver csi=3.7.*
     Copy(MirrorCopy),
-    /// Removes what a bundle does not need: blobs of earlier pulls, and versions that are not selected
+    /// Removes what a mirror does not need: what earlier pulls or pushes have left, and versions that are not selected
+    ///
+    /// In a registry the manifests are deleted that this mirror has written there and does not need any more, if nothing else needs them; the
+    /// registry frees their blobs when it collects its garbage. Look first whether a cluster still runs them: vdoctl status.
     Prune(MirrorPrune),
 }
 
@@ -203,15 +206,18 @@ pub struct MirrorCopy {
 /// Arguments of `mirror prune`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct MirrorPrune {
-    /// The bundle: a folder
-    #[arg(value_name = "BUNDLE")]
-    pub bundle: PathBuf,
+    /// The bundle, which is a folder, or oci://HOST/PREFIX as it was pushed to
+    #[arg(value_name = "BUNDLE|oci://…")]
+    pub mirror: String,
     /// Which of its versions stay; default: all.
     #[command(flatten)]
     pub select: Selecting,
     /// Lists what would be removed and removes nothing
     #[arg(long, env = "VDO_DRY_RUN", value_parser = FalseyValueParser::new())]
     pub dry_run: bool,
+    /// The registry.
+    #[command(flatten)]
+    pub registry: RegistryArgs,
     /// The format.
     #[command(flatten)]
     pub output: Output,

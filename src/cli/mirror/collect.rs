@@ -9,10 +9,11 @@ use super::find::{Ready, names};
 use super::registries::Substitutes;
 use super::{Prefix, cluster};
 use crate::chart::{Chart, ImageSource};
-use crate::fetch::{Edition, INDEX_FILE, MatrixSource, index_file};
+use crate::fetch::{Edition, INDEX_FILE, Library, MatrixSource};
 use crate::matrix::{self, Index};
-use crate::mirror::{self, Lock, MATRIX, Selection, Wanted, placed, references};
+use crate::mirror::{self, Lock, MATRIX, SUMS, SUMS_SIGNATURE, Selection, Wanted, placed, references};
 use crate::oci::Platform;
+use crate::registry::Reference;
 use crate::signature::Form;
 use crate::types::{Digest, DriverVersion, count};
 use std::collections::BTreeMap;
@@ -32,9 +33,13 @@ pub(super) struct Stock {
     pub(super) versions: Vec<Version>,
     /// Every image, with the versions that need it.
     pub(super) images: BTreeMap<String, (Wanted, Vec<String>)>,
+    /// The platforms that are taken; none: all that there are.
+    pub(super) platforms: Vec<Platform>,
     /// Where images are pulled from.
-    pub(super) substitutes: Substitutes,
-    /// What else goes along: archives of vdoctl that lie beside the index.
+    substitutes: Substitutes,
+    /// Where the mirror lies from which everything comes.
+    mirror: Option<Prefix>,
+    /// What else goes along: archives of vdoctl, with their sums.
     programs: BTreeMap<String, Vec<u8>>,
 }
 
@@ -50,18 +55,18 @@ impl Stock {
             .choose(&edition.index)
             .map_err(|error| CliError::of(Exit::Usage, &error))?;
         let mut stock = Self {
+            platforms: take.platform.clone(),
             substitutes: Substitutes(take.from.clone()),
+            mirror: match &matrix.matrix {
+                Some(MatrixSource::Registry(source)) => prefix_of(source.reference()),
+                _ => None,
+            },
             versions: Vec::new(),
             images: BTreeMap::new(),
-            programs: match &matrix.matrix {
-                Some(MatrixSource::Local(path)) => programs(path)?,
-                _ => BTreeMap::new(),
-            },
+            programs: programs(&library).await?,
             edition,
         };
-        if let (Some(lock), Some(MatrixSource::Registry(source))) = (&stock.edition.lock, &matrix.matrix) {
-            stock.substitutes.0.extend(from_mirror(lock, &source.to_string()));
-        }
+        stock.narrow()?;
         for (name, versions) in &chosen {
             for version in versions {
                 let entry = stock.edition.index.drivers.get(name).and_then(|driver| driver.entry(version));
@@ -107,14 +112,67 @@ impl Stock {
         Ok(stock)
     }
 
+    /// A mirror with a part of the platforms has no others.
+    fn narrow(&mut self) -> Result<(), CliError> {
+        let Some(held) = self
+            .edition
+            .lock
+            .as_ref()
+            .map(|lock| &lock.platforms)
+            .filter(|held| !held.is_empty())
+        else {
+            return Ok(());
+        };
+        match self.platforms.iter().find(|wanted| !held.contains(&wanted.to_string())) {
+            Some(wanted) => Err(CliError::new(
+                Exit::Usage,
+                format!(
+                    "the mirror {} has images for {}, and not for {wanted}",
+                    self.edition.source,
+                    held.join(", ")
+                ),
+                "Name platforms that it has, or another source.",
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// The platforms as the lock lists them.
+    pub(super) fn platforms(&self) -> Vec<String> {
+        match &self.edition.lock {
+            Some(lock) if self.platforms.is_empty() => lock.platforms.clone(),
+            _ => names(&self.platforms),
+        }
+    }
+
+    /// What a mirror that is the source has of an image.
+    fn mirrored(&self, wanted: &Wanted) -> Option<(&Prefix, &mirror::Image)> {
+        self.mirror.as_ref().zip(self.edition.lock.as_ref()?.image(&wanted.reference))
+    }
+
+    /// Where an image is pulled from. Of a mirror everything comes from the mirror itself, by the digest that it was pulled with.
+    pub(super) fn place(&self, wanted: &Wanted) -> Result<Reference, CliError> {
+        let (mut at, digest) = match self.mirrored(wanted) {
+            Some((prefix, image)) => (prefix.at(&placed(&image.reference))?, Some(&image.digest)),
+            None => (self.substitutes.source(&wanted.source)?, wanted.digest.as_ref()),
+        };
+        at.digest = digest.cloned().or(at.digest);
+        Ok(at)
+    }
+
+    /// The digest of all platforms of an image of which a mirror has a part.
+    pub(super) fn whole(&self, wanted: &Wanted) -> Option<Digest> {
+        self.mirrored(wanted)?.1.whole.clone()
+    }
+
     /// What the mirror is going to hold.
-    pub(super) fn lock(&self, images: &[Ready], platforms: &[Platform]) -> Lock {
+    pub(super) fn lock(&self, images: &[Ready]) -> Lock {
         let mut lock = Lock::of(self.edition.source.clone(), self.edition.digest.clone(), now());
         for version in &self.versions {
             let versions = lock.versions.entry(version.driver.as_str().into()).or_default();
             versions.insert(version.version.clone());
         }
-        lock.platforms = names(platforms);
+        lock.platforms = self.platforms();
         lock.images = images.iter().map(|ready| ready.image.clone()).collect();
         lock
     }
@@ -178,40 +236,42 @@ pub(super) fn wanted(chart: &Chart, version: &DriverVersion, driver: &str, index
     references(chart, &minors).map_err(|error| CliError::of(Exit::Refused, &error))
 }
 
-/// Of a mirror everything comes from the mirror itself, from where it lies there.
-fn from_mirror(lock: &Lock, source: &str) -> Vec<(String, String)> {
-    let prefix = source.strip_suffix(MATRIX).and_then(|prefix| Prefix::parse(prefix).ok());
-    let pairs = |prefix: Prefix| {
-        let images = lock.images.iter();
-        images
-            .map(|image| (image.reference.clone(), format!("{}/{}", prefix.0, placed(&image.reference))))
-            .collect()
-    };
-    prefix.map(pairs).unwrap_or_default()
+/// Where a mirror lies, whose matrix is this.
+fn prefix_of(matrix: &Reference) -> Option<Prefix> {
+    let (repository, _) = MATRIX.split_once(':')?;
+    let place = format!("oci://{}/{}", matrix.host, matrix.repository);
+    Prefix::parse(place.strip_suffix(repository)?).ok()
 }
 
-/// The archives of vdoctl that a release has beside its matrix, as SHA256SUMS lists them.
-fn programs(matrix: &Path) -> Result<BTreeMap<String, Vec<u8>>, CliError> {
-    let sums = index_file(matrix).with_file_name("SHA256SUMS");
-    let mut programs = BTreeMap::new();
-    for line in std::fs::read_to_string(&sums).unwrap_or_default().lines() {
-        let Some((sum, name)) = line.split_once("  ") else { continue };
-        let is_plain = !name.contains('/') && name.starts_with("vdoctl");
-        if !is_plain {
-            continue;
-        }
-        let wrong = |problem: String| {
+/// The archives of vdoctl that lie beside the index, with their sums and the signature of these.
+async fn programs(library: &Library) -> Result<BTreeMap<String, Vec<u8>>, CliError> {
+    let beside = async |name: &str| {
+        let found = library.beside(name, PROGRAM).await;
+        found.map_err(|error| CliError::of(Exit::Refused, &error))
+    };
+    let mut files = BTreeMap::new();
+    let Some(sums) = beside(SUMS).await? else { return Ok(files) };
+    for program in mirror::programs(&String::from_utf8_lossy(&sums)) {
+        let wrong = |problem: &str| {
             CliError::new(
                 Exit::Refused,
-                format!("{name} beside the matrix: {problem}"),
+                format!("{} beside the matrix {library}: {problem}", program.name),
                 "Build or copy the release again.",
             )
         };
-        let bytes = std::fs::read(sums.with_file_name(name)).map_err(|error| wrong(error.to_string()))?;
-        if Digest::of(&bytes).hex() != sum {
-            return Err(wrong("it is not what SHA256SUMS says".into()));
+        let bytes = beside(&program.name).await?.ok_or_else(|| wrong("it is not there"))?;
+        if Digest::of(&bytes).hex() != program.sum {
+            return Err(wrong("it is not what SHA256SUMS says"));
         }
-        programs.insert(name.to_owned(), bytes);
+        files.insert(program.name, bytes);
     }
-    Ok(programs)
+    if !files.is_empty() {
+        let signature = beside(SUMS_SIGNATURE).await?;
+        files.extend(signature.map(|signature| (SUMS_SIGNATURE.to_owned(), signature)));
+        files.insert(SUMS.to_owned(), sums);
+    }
+    Ok(files)
 }
+
+/// Bytes of an archive of vdoctl: ten times as many as it has.
+const PROGRAM: usize = 64 << 20;

@@ -7,9 +7,10 @@ use super::bundle::all_of;
 use super::collect::Stock;
 use super::push::{Sent, deliver, news};
 use super::registries::Registries;
+use super::remote::remember;
 use super::{Prefix, find, watched};
 use crate::mirror::{placed, places};
-use crate::registry::{pull_matrix, push_matrix};
+use crate::registry::{matrix_artifact, push_matrix};
 use crate::transfer::{Delivery, Meter};
 
 pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
@@ -22,9 +23,9 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
     let stock = Stock::read(&matrix, &args.select, &args.take, global).await?;
     progress.step(Mark::Done, &stock.title());
     let registries = Registries::new(&args.registries);
-    let finding = find::all(&stock, &registries, &args.take.platform, None);
+    let finding = find::all(&stock, &registries, None);
     let ready = watched(progress, &Meter::default(), "looking the images up", finding).await?;
-    let lock = stock.lock(&ready, &args.take.platform);
+    let lock = stock.lock(&ready);
     let places = places(&lock).map_err(|error| CliError::of(Exit::Refused, &error))?;
     let mut deliveries = Vec::new();
     for ready in ready {
@@ -44,10 +45,12 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
     let (deliveries, known) = news(&registry, deliveries).await?;
     let bytes = all_of(deliveries.iter().flat_map(|delivery| delivery.found.trees())).values().sum();
     deliver(&registry, &deliveries, &[], progress).await?;
-    let before = pull_matrix(&registry, &at).await.map_err(|error| login::failed(&error))?;
-    let before = before.map(|(digest, _)| digest);
-    let pushed = push_matrix(&registry, &at, &stock.files(&lock)?, before.as_ref()).await;
-    pushed.map_err(|error| login::failed(&error))?;
+    let files = stock.files(&lock)?;
+    let refused = |error| login::failed(&error);
+    let next = matrix_artifact(&files).digest().map_err(refused)?;
+    let before = remember(&registry, &at, &next).await?;
+    let pushed = push_matrix(&registry, &at, &files, before.as_ref()).await;
+    pushed.map_err(refused)?;
     let sent = Sent {
         to: &args.to,
         images: all,

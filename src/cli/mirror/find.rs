@@ -3,17 +3,31 @@
 use super::super::CliError;
 use super::bundle::Bundle;
 use super::collect::Stock;
-use super::failed;
 use super::registries::Registries;
+use super::{failed, unreadable};
 use crate::mirror::{Image, Lock, Wanted};
 use crate::oci::Platform;
 use crate::transfer::{AT_ONCE, Found, find, patiently};
+use crate::types::Digest;
 use futures::{StreamExt, TryStreamExt, stream};
+use std::collections::BTreeSet;
 
 /// What was pulled before.
 pub(super) struct Before {
     pub(super) bundle: Bundle,
-    pub(super) lock: Lock,
+    /// What it says of its images, where it can be read.
+    pub(super) lock: Option<Lock>,
+    /// Blobs and manifests that are not what they should be.
+    pub(super) damaged: BTreeSet<Digest>,
+}
+
+impl Before {
+    /// What is there, with everything in it read: a pull replaces what is damaged.
+    pub(super) fn of(bundle: Bundle) -> Result<Self, CliError> {
+        let lock = bundle.matrix().ok().flatten().map(|matrix| matrix.lock);
+        let damaged = bundle.layout.damaged().map_err(|error| unreadable(&error))?;
+        Ok(Self { bundle, lock, damaged })
+    }
 }
 
 /// An image that was found.
@@ -27,15 +41,11 @@ pub(super) struct Ready {
 }
 
 /// Looks all images up. One that leads to the same as before is taken from there.
-pub(super) async fn all(
-    stock: &Stock,
-    registries: &Registries,
-    platforms: &[Platform],
-    before: Option<&Before>,
-) -> Result<Vec<Ready>, CliError> {
-    let before = before.filter(|before| before.lock.platforms == names(platforms));
+pub(super) async fn all(stock: &Stock, registries: &Registries, before: Option<&Before>) -> Result<Vec<Ready>, CliError> {
+    let before = before.and_then(|before| Some((before, before.lock.as_ref()?)));
+    let before = before.filter(|(_, lock)| lock.platforms == stock.platforms());
     let each = stream::iter(&stock.images).map(|(_, (wanted, versions))| async move {
-        let (image, found) = one(stock, registries, platforms, before, wanted).await?;
+        let (image, found) = one(stock, registries, before, wanted).await?;
         let versions = versions.clone();
         Ok::<_, CliError>(Ready { image, found, versions })
     });
@@ -55,38 +65,32 @@ pub(super) fn names(platforms: &[Platform]) -> Vec<String> {
 async fn one(
     stock: &Stock,
     registries: &Registries,
-    platforms: &[Platform],
-    before: Option<&Before>,
+    before: Option<(&Before, &Lock)>,
     wanted: &Wanted,
 ) -> Result<(Image, Found), CliError> {
-    let mut at = stock.substitutes.source(&wanted.source)?;
-    if let Some(digest) = &wanted.digest {
-        at.digest = Some(digest.clone());
-    }
+    let at = stock.place(wanted)?;
     let registry = registries.of(&at).await?;
     let image = |found: &Found| Image {
         reference: wanted.reference.clone(),
         digest: found.tree.root.digest.clone(),
-        whole: found.whole.clone(),
+        whole: found.whole.clone().or_else(|| stock.whole(wanted)),
         from: (at.to_string() != wanted.reference).then(|| at.to_string()),
     };
-    if let Some(known) = before.and_then(|before| before.lock.image(&wanted.reference).zip(Some(before))) {
-        let (known, before) = known;
-        let digest = known.whole.as_ref().unwrap_or(&known.digest);
+    if let Some((before, known)) = before.and_then(|(before, lock)| Some((before, lock.image(&wanted.reference)?))) {
         let seen = match at.moves() {
-            true => patiently(async || registry.head(&at).await)
+            true => patiently(|| registry.head(&at))
                 .await
                 .map_err(|error| failed(&error))?
                 .and_then(|seen| seen.digest),
             false => at.digest.clone(),
         };
-        if seen.as_ref() == Some(digest)
+        if seen.is_some_and(|seen| seen == known.digest || Some(seen) == known.whole)
             && let Some(found) = in_bundle(before, known).await
         {
             return Ok((known.clone(), found));
         }
     }
-    let found = find(&registry, &at, platforms).await.map_err(|error| failed(&error))?;
+    let found = find(&registry, &at, &stock.platforms).await.map_err(|error| failed(&error))?;
     Ok((image(&found), found))
 }
 
@@ -101,7 +105,7 @@ async fn in_bundle(before: &Before, known: &Image) -> Option<Found> {
     let complete = found
         .trees()
         .flat_map(|tree| tree.blobs.values())
-        .all(|blob| before.bundle.layout.has(blob));
+        .all(|blob| before.bundle.layout.has(blob) && !before.damaged.contains(&blob.digest));
     complete.then_some(found)
 }
 

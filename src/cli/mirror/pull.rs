@@ -12,24 +12,33 @@ use super::{failed, size, unreadable, watched};
 use crate::layout::Layout;
 use crate::mirror::{Lock, Moved, places};
 use crate::oci::{Descriptor, Index, REF_NAME};
-use crate::transfer::{Meter, fetch};
+use crate::transfer::{Known, Meter, fetch};
 use crate::types::{Digest, count, shell_word};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
     let stock = Stock::read(&args.index, &args.select, &args.take, global).await?;
     progress.step(Mark::Done, &stock.title());
     let target = Target::of(&args.bundle);
-    let old = target.old()?;
+    let reading = tokio::task::spawn_blocking({
+        let target = target.clone();
+        move || target.old()
+    });
+    let read = watched(progress, &Meter::default(), "checking what is there", reading).await;
+    let old = read.map_err(|error| CliError::internal(&error))??;
     let registries = Registries::new(&args.registries);
-    let meter = Meter::default();
-    let finding = find::all(&stock, &registries, &args.take.platform, old.as_ref());
+    let meter = Arc::new(Meter::default());
+    let finding = find::all(&stock, &registries, old.as_ref());
     let ready = watched(progress, &meter, "looking the images up", finding).await?;
-    let lock = stock.lock(&ready, &args.take.platform);
+    let lock = stock.lock(&ready);
     places(&lock).map_err(|error| CliError::of(Exit::Refused, &error))?;
-    let moved = old.as_ref().map(|old| lock.moved_since(&old.lock)).unwrap_or_default();
+    let moved = old
+        .as_ref()
+        .and_then(|old| Some(lock.moved_since(old.lock.as_ref()?)))
+        .unwrap_or_default();
     for Moved { reference, before, now } in &moved {
         progress.step(
             Mark::Note,
@@ -40,11 +49,15 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
     if args.dry_run {
         return summary.answer(progress, args, "would be pulled", 0);
     }
-    let layout = target.layout()?;
+    let layout = Arc::new(target.layout()?);
     let _turn = layout.lock().map_err(|error| unreadable(&error))?;
     layout.tidy().map_err(|error| unreadable(&error))?;
     let images: Vec<_> = ready.into_iter().map(|ready| (ready.image.reference, ready.found)).collect();
-    let fetching = fetch(&images, &layout, &meter);
+    let known = old.as_ref().map(|old| Known {
+        layout: &old.bundle.layout,
+        damaged: &old.damaged,
+    });
+    let fetching = fetch(&images, known, &layout, &meter);
     let fetched = watched(progress, &meter, "pulling", fetching).await;
     fetched.map_err(|error| failed(&error))?;
     let mut entries: Vec<Descriptor> = Vec::new();
@@ -65,6 +78,7 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
 }
 
 /// Where the bundle is written.
+#[derive(Clone)]
 enum Target {
     Folder(PathBuf),
     /// An archive is written as a whole; what it is made of is collected in a folder beside it.
@@ -94,9 +108,7 @@ impl Target {
         if !path.exists() || std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()) {
             return Ok(None);
         }
-        let bundle = Bundle::open(path)?;
-        let lock = bundle.matrix()?.map(|matrix| matrix.lock);
-        Ok(lock.map(|lock| Before { bundle, lock }))
+        Before::of(Bundle::open(path)?).map(Some)
     }
 
     /// Where blobs are collected.

@@ -6,6 +6,7 @@ use super::super::progress::{Mark, Progress};
 use super::super::{Answer, CliError, Exit, registry, style};
 use super::adopt::adopt;
 use super::bundle::{Bundle, Matrix, all_of, is_signature};
+use super::remote::remember;
 use super::{Prefix, failed, size, watched};
 use crate::mirror::{Lock, MATRIX, placed, places};
 use crate::oci::Descriptor;
@@ -14,6 +15,7 @@ use crate::transfer::{AT_ONCE, Delivery, Meter, TransferError, patiently, send};
 use crate::types::{count, shell_word};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::json;
+use std::sync::Arc;
 
 pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
     let bundle = Bundle::open(&args.bundle)?;
@@ -36,6 +38,9 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
     if args.dry_run {
         return to.answer(progress, bytes, None);
     }
+    if let Some(matrix) = &last.first().filter(|_| matrix.is_some()) {
+        remember(&registry, &matrix.to, &matrix.found.tree.root.digest).await?;
+    }
     deliver(&registry, &deliveries, &last, progress).await?;
     let lock = matrix.as_ref().map(|matrix| &matrix.lock);
     if args.adopt {
@@ -54,7 +59,7 @@ pub(super) async fn deliver(
     last: &[Delivery],
     progress: &mut Progress,
 ) -> Result<(), CliError> {
-    let meter = Meter::default();
+    let meter = Arc::new(Meter::default());
     for part in [deliveries, last] {
         let sent = watched(progress, &meter, "pushing", send(registry, part, &meter)).await;
         sent.map_err(|error| failed(&error))?;
@@ -143,7 +148,7 @@ fn complete<'a>(bundle: &Bundle, deliveries: impl Iterator<Item = &'a Delivery>)
 pub(super) async fn news(registry: &Registry, deliveries: Vec<Delivery>) -> Result<(Vec<Delivery>, usize), CliError> {
     let all = deliveries.len();
     let looked = stream::iter(deliveries).map(|delivery| async move {
-        let seen = patiently::<_, TransferError>(async || registry.head(&delivery.to).await).await?;
+        let seen = patiently::<_, TransferError, _>(|| registry.head(&delivery.to)).await?;
         let known = seen.and_then(|seen| seen.digest).as_ref() == Some(&delivery.found.tree.root.digest);
         Ok::<_, TransferError>((!known).then_some(delivery))
     });

@@ -5,6 +5,7 @@ use super::super::output::document;
 use super::super::{Answer, CliError, Exit, registry as login, style};
 use super::bundle::{Bundle, Matrix, is_signature, opened};
 use super::collect::wanted;
+use super::remote::Remote;
 use super::{Prefix, cluster, size};
 use crate::fetch::KeyStore;
 use crate::layout::Layout;
@@ -260,26 +261,14 @@ async fn in_registry(args: &Args, place: &str) -> Result<Report, CliError> {
     let prefix = Prefix::parse(place)?;
     let at = prefix.matrix()?;
     let registry = login::open(&args.registry, &at).await?;
-    let found = patiently(async || registry.manifest(&at).await)
-        .await
-        .map_err(|error| login::failed(&error))?;
-    let manifest = found.manifest().map_err(|error| login::failed(&error))?;
-    let mut blobs = BTreeMap::new();
-    for (_, blob) in manifest.files().unwrap_or_default() {
-        let read = registry.blob_bytes(&at.repository, &blob, BLOB).await;
-        blobs.insert(blob.digest.clone(), read.map_err(|error| login::failed(&error)));
-    }
-    let read = |blob: &Descriptor| {
-        let missing = || CliError::new(Exit::Refused, format!("blob {} is not there", blob.digest), "");
-        blobs.get(&blob.digest).cloned().unwrap_or_else(|| Err(missing()))
-    };
-    let matrix = Matrix::of(&manifest, place, read)?;
+    let remote = Remote::open(&registry, &at, place).await?;
+    let matrix = &remote.matrix;
     let mut report = Report {
         place: place.to_owned(),
         images: matrix.lock.images.len(),
         ..Report::default()
     };
-    let needs = report.judge(&matrix, args.matrix_keys.as_deref(), read)?;
+    let needs = report.judge(matrix, args.matrix_keys.as_deref(), |blob| remote.read(blob))?;
     let looked = stream::iter(&matrix.lock.images).map(|image| {
         let (prefix, registry) = (&prefix, &registry);
         async move { (image, at_registry(registry, prefix, image).await) }
@@ -295,9 +284,6 @@ async fn in_registry(args: &Args, place: &str) -> Result<Report, CliError> {
     Ok(report)
 }
 
-/// The largest file of a matrix.
-const BLOB: usize = 64 << 20;
-
 async fn at_registry(registry: &Registry, prefix: &Prefix, image: &Image) -> Result<Vec<String>, CliError> {
     let at = prefix.at(&placed(&image.reference))?.at_digest(&image.digest);
     Ok(missing(registry, &at).await.err().into_iter().collect())
@@ -306,7 +292,7 @@ async fn at_registry(registry: &Registry, prefix: &Prefix, image: &Image) -> Res
 /// What of an image a registry lacks, in words.
 pub(super) async fn missing(registry: &Registry, at: &Reference) -> Result<(), String> {
     let said = |error: &TransferError| chain(error);
-    let found = patiently::<_, TransferError>(async || registry.manifest(at).await)
+    let found = patiently::<_, TransferError, _>(|| registry.manifest(at))
         .await
         .map_err(|error| said(&error))?;
     let origin = Origin::Registry(registry.clone(), at.clone());
@@ -314,7 +300,7 @@ pub(super) async fn missing(registry: &Registry, at: &Reference) -> Result<(), S
         .await
         .map_err(|error| said(&error))?;
     let blobs = stream::iter(tree.blobs.into_values()).map(|blob| async move {
-        let known = patiently::<_, TransferError>(async || registry.has_blob(&at.repository, &blob.digest).await).await;
+        let known = patiently::<_, TransferError, _>(|| registry.has_blob(&at.repository, &blob.digest)).await;
         match known {
             Ok(true) => Ok(()),
             Ok(false) if crate::oci::is_foreign(&blob.media_type) => Ok(()),

@@ -59,10 +59,8 @@ fn below(bundle: &str) -> Result<BTreeMap<String, Vec<String>>> {
 async fn bundle_with_any_blob_missing_cut_or_changed_names_exactly_the_versions_that_need_it() -> Result<()> {
     let site = Site::start().await?;
     let archive = b"an archive of vdoctl";
-    let release = PathBuf::from(site.publisher.matrix());
-    fs::write(release.join("vdoctl-linux-amd64.tar.gz"), archive)?;
-    let sum = vdo::types::Digest::of(archive).hex();
-    fs::write(release.join("SHA256SUMS"), format!("{sum}  vdoctl-linux-amd64.tar.gz\n"))?;
+    super::archive(&site.publisher.matrix(), archive)?;
+    let sums = fs::read(Path::new(&site.publisher.matrix()).join("SHA256SUMS"))?;
     let bundle = site.path("bundle");
     site.pull(&bundle, &["--all"])?.good();
     let below = below(&bundle)?;
@@ -82,7 +80,11 @@ async fn bundle_with_any_blob_missing_cut_or_changed_names_exactly_the_versions_
                 let package = vdo::chart::open(&good);
                 package.is_ok_and(|chart| chart.metadata.version.to_string() == **version)
             });
-            let of_all = if good == archive { Vec::new() } else { vec!["all".into()] };
+            let of_all = if good == archive || good == sums {
+                Vec::new()
+            } else {
+                vec!["all".into()]
+            };
             expected = chart.map_or(of_all, |version| vec![format!("toy {version}")]);
         }
         // Each in one way: there are enough of them.
@@ -122,6 +124,21 @@ async fn bundle_with_any_blob_missing_cut_or_changed_names_exactly_the_versions_
         named.dedup();
         assert_eq!(named, expected, "{what} {name}: {faults}");
     }
+    site.run(&verify)?.good();
+    // A pull replaces what is damaged: of each way, whatever it is.
+    for (place, (name, path)) in blobs(&bundle)?.into_iter().enumerate() {
+        let mut bytes = fs::read(&path)?;
+        match place % 3 {
+            0 => fs::remove_file(&path)?,
+            1 => fs::write(&path, &bytes[1..])?,
+            _ => {
+                bytes[0] ^= 1;
+                fs::write(&path, bytes).with_context(|| name)?;
+            }
+        }
+    }
+    assert_eq!(site.run(&verify)?.code, 1);
+    site.pull(&bundle, &["--all"])?.good();
     site.run(&verify)?.good();
     Ok(())
 }
@@ -163,6 +180,20 @@ async fn bundle_pulled_again_asks_once_for_each_tag_and_reports_a_tag_that_moved
     let plain = site.pull(&bundle, &["--all"])?.good();
     assert!(!plain.out.contains("leads to another"), "it is reported once: {}", plain.out);
     site.run(&["mirror", "verify", &bundle])?.good();
+    // What is half there is not fetched from its start, from a real registry either.
+    let (name, path) = blobs(&bundle)?
+        .into_iter()
+        .max_by_key(|(_, path)| fs::metadata(path).map(|found| found.len()).unwrap_or_default())
+        .context("a layer")?;
+    let layer = fs::read(&path)?;
+    fs::write(Path::new(&bundle).join(format!(".{name}.partial")), &layer[..layer.len() / 2])?;
+    fs::remove_file(&path)?;
+    site.pull(&bundle, &["--all"])?.good();
+    assert_eq!(fs::read(&path)?, layer);
+    let log = site.source.log();
+    let is_of_layer = |line: &&str| line.starts_with("127.0.0.1") && line.contains(&format!("blobs/sha256:{name} "));
+    let of_layer = log.lines().rfind(is_of_layer).context("a request")?;
+    assert!(of_layer.contains(" 206 "), "{of_layer}");
     // Blobs of the first image are still there, until they are pruned.
     let pruned = site.run(&["mirror", "prune", &bundle, "-o", "json"])?.good().json();
     assert!(pruned["removedBlobs"].as_u64() > Some(3), "{pruned}");
@@ -210,6 +241,20 @@ async fn bundle_as_a_tar_is_pulled_pulled_again_verified_and_pushed() -> Result<
     site.pull(&bundle, &["--driver", "toy=1.0.0"])?.good();
     let first = fs::metadata(&bundle)?.len();
     site.run(&["mirror", "verify", &bundle])?.good();
+    // A tag moves, and the registry loses a layer that the archive has.
+    site.images.make("src/toy:v1.0.0", "second").await?;
+    let at = |name: &str| format!("{}/src/toy{name}", site.source.host());
+    let read = async |name: String| -> Result<Value> { Ok(serde_json::from_str(&site.images.crane(&["manifest", &name]).await?)?) };
+    let list = read(at(":v1.0.0")).await?;
+    let part = read(at(&format!("@{}", list["manifests"][0]["digest"].as_str().context("a digest")?))).await?;
+    let shared = part["layers"][0]["digest"]
+        .as_str()
+        .context("a digest")?
+        .trim_start_matches("sha256:");
+    let (layer, hidden) = (site.source.blob("src/toy", shared)?, site.path("hidden"));
+    fs::rename(&layer, &hidden)?;
+    site.pull(&bundle, &["--driver", "toy=1.0.0"])?.good();
+    fs::rename(&hidden, &layer)?;
     site.pull(&bundle, &["--all"])?.good();
     assert!(fs::metadata(&bundle)?.len() > first);
     let left: Vec<String> = fs::read_dir(site.home.path())?

@@ -2,13 +2,14 @@
 
 use super::{Done, Site, done};
 use crate::publish::folder::Publisher;
-use crate::vdoctl;
+use crate::{sample, vdoctl};
 use anyhow::Result;
+use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use vdo::oci::{Descriptor, Manifest, media};
+use vdo::oci::{Descriptor, Index, Manifest, media};
 use vdo::types::Digest;
-use vdo_testbed::{Asked, PATIENCE, Probe, WebAnswer, WebServer, until};
+use vdo_testbed::{Asked, PATIENCE, Probe, RegistryAuth, RegistryKind, RegistryServer, WebAnswer, WebServer, until};
 
 #[tokio::test]
 async fn pull_without_room_ends_with_the_old_bundle_and_goes_on_when_there_is_some() -> Result<()> {
@@ -18,40 +19,96 @@ async fn pull_without_room_ends_with_the_old_bundle_and_goes_on_when_there_is_so
     // No file may be larger than 100 KiB, and a layer has 200,000 bytes. The shell ignores the signal, so that the write fails.
     let flags = site.flags();
     let program = vdoctl(&[]).get_program().to_owned();
-    let output = Command::new("bash")
-        .args(["-c", "trap '' XFSZ; ulimit -f 100; exec \"$0\" \"$@\""])
-        .arg(program)
-        .args(["mirror", "pull", &bundle, "--all"])
-        .args(&flags)
-        .env("HOME", site.home.path())
-        .output()?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(4), "{said}");
-    assert!(
-        said.contains("registry.example/") && said.contains("cannot read or write"),
-        "{said}"
-    );
-    let verified = site.run(&["mirror", "verify", &bundle])?.good();
-    assert!(verified.out.contains("1 version, 2 images"), "{}", verified.out);
-    site.pull(&bundle, &["--all"])?.good();
-    assert!(
-        site.run(&["mirror", "verify", &bundle])?
-            .good()
-            .out
-            .contains("3 versions, 4 images")
-    );
+    let archive = site.path("bundle.tar");
+    site.pull(&archive, &["--driver", "toy=1.0.0"])?.good();
+    // No file may be larger than so many KiB, and a layer has 200,000 bytes; an archive of all of them has more. The shell ignores the signal, so
+    // that the write fails.
+    for (target, limit) in [
+        (&bundle, 0),
+        (&bundle, 1),
+        (&bundle, 100),
+        (&archive, 0),
+        (&archive, 100),
+        (&archive, 400),
+    ] {
+        let script = format!("trap '' XFSZ; ulimit -f {limit}; exec \"$0\" \"$@\"");
+        let output = Command::new("bash")
+            .args(["-c", &script])
+            .arg(&program)
+            .args(["mirror", "pull", target, "--all"])
+            .args(&flags)
+            .env("HOME", site.home.path())
+            .output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{target} {limit}: {said}");
+        assert!(said.contains("cannot read or write"), "{target} {limit}: {said}");
+        let verified = site.run(&["mirror", "verify", target])?.good();
+        assert!(verified.out.contains("1 version, 2 images"), "{}", verified.out);
+    }
+    for target in [&bundle, &archive] {
+        site.pull(target, &["--all"])?.good();
+        let verified = site.run(&["mirror", "verify", target])?.good();
+        assert!(verified.out.contains("3 versions, 4 images"), "{}", verified.out);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn bundle_on_a_medium_that_is_only_read_is_verified_and_pushed_and_not_pulled_into() -> Result<()> {
+    const TEST: &str = "bundle_on_a_medium_that_is_only_read_is_verified_and_pushed_and_not_pulled_into";
+    let site = Site::start().await?;
+    let target = RegistryServer::start(RegistryKind::Olareg, RegistryAuth::None).await?;
+    let (bundle, ca) = (site.path("bundle"), target.ca_file()?.display().to_string());
+    site.pull(&bundle, &["--driver", "toy=1.0.0"])?.good();
+    let inside = |script: &str, arguments: &[&str]| -> Result<Done> {
+        let output = Command::new("unshare")
+            .args(["--map-root-user", "--mount", "sh", "-c", script, &bundle])
+            .args(arguments)
+            .env("HOME", site.home.path())
+            .output()?;
+        Ok(Done {
+            code: output.status.code().unwrap_or(-1),
+            out: String::from_utf8(output.stdout)?,
+            err: String::from_utf8(output.stderr)?,
+        })
+    };
+    let mount = "mount --bind \"$0\" \"$0\" && mount -o remount,ro,bind \"$0\"";
+    if !inside(mount, &[]).is_ok_and(|done| done.code == 0) {
+        // Past the harness, which keeps what a good test prints.
+        writeln!(std::io::stderr(), "SKIPPED: needs mount namespaces ({TEST})")?;
+        return Ok(());
+    }
+    let program = vdoctl(&[]).get_program().to_string_lossy().into_owned();
+    let run = |arguments: &[&str]| inside(&format!("{mount} && exec \"$@\""), &[&[&*program], arguments].concat());
+    run(&["mirror", "verify", &bundle])?.good();
+    run(&["mirror", "push", &bundle, &format!("oci://{}", target.host()), "--ca-file", &ca])?.good();
+    let flags = site.flags();
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    for arguments in [
+        [&["mirror", "pull", &bundle, "--all"][..], &flags].concat(),
+        vec!["mirror", "prune", &bundle, "--driver", "toy=1.0.0"],
+    ] {
+        let refused = run(&arguments)?;
+        assert_eq!(refused.code, 4, "{}{}", refused.out, refused.err);
+        assert!(
+            refused.err.contains("Read-only file system") && refused.err.contains("Check that you may read and write there"),
+            "{}",
+            refused.err
+        );
+    }
+    site.run(&["mirror", "verify", &bundle])?.good();
     Ok(())
 }
 
 /// An image of one layer, as a registry serves it.
-struct Image {
-    manifest: Vec<u8>,
-    config: Vec<u8>,
-    layer: Vec<u8>,
+pub(super) struct Image {
+    pub(super) manifest: Vec<u8>,
+    pub(super) config: Vec<u8>,
+    pub(super) layer: Vec<u8>,
 }
 
 impl Image {
-    fn new(layer_type: &str) -> Result<Self> {
+    pub(super) fn new(layer_type: &str) -> Result<Self> {
         let (config, layer) = (b"{\"architecture\":\"amd64\",\"os\":\"linux\"}".to_vec(), vec![7; 300_000]);
         let mut described = Descriptor::of(layer_type, &layer);
         described.annotations.insert("name".into(), "layer".into());
@@ -63,7 +120,7 @@ impl Image {
         })
     }
 
-    fn serve(&self, server: &WebServer) {
+    pub(super) fn serve(&self, server: &WebServer) {
         let digest = Digest::of(&self.manifest);
         for pointer in ["v1.0.0".to_owned(), digest.to_string()] {
             server.put(&format!("/v2/src/toy/manifests/{pointer}"), self.manifest.clone());
@@ -73,20 +130,20 @@ impl Image {
         }
     }
 
-    fn layer(&self) -> String {
+    pub(super) fn layer(&self) -> String {
         format!("/blobs/{}", Digest::of(&self.layer))
     }
 }
 
 /// A home, a publisher with one version, and a server that plays its registry.
-struct Stage {
-    publisher: Publisher,
-    server: WebServer,
-    home: tempfile::TempDir,
+pub(super) struct Stage {
+    pub(super) publisher: Publisher,
+    pub(super) server: WebServer,
+    pub(super) home: tempfile::TempDir,
 }
 
 impl Stage {
-    async fn new() -> Result<Self> {
+    pub(super) async fn new() -> Result<Self> {
         let stage = Self {
             publisher: Publisher::toy(),
             server: WebServer::start().await?,
@@ -96,7 +153,7 @@ impl Stage {
         Ok(stage)
     }
 
-    fn arguments(&self) -> Vec<String> {
+    pub(super) fn arguments(&self) -> Vec<String> {
         let path = |name: &str| self.home.path().join(name).display().to_string();
         let host = self.server.url("").trim_start_matches("https://").trim_end_matches('/').to_owned();
         let arguments = [
@@ -116,27 +173,31 @@ impl Stage {
         arguments.to_vec()
     }
 
-    async fn pull(&self) -> Result<Done> {
-        let (arguments, home) = (self.arguments(), self.home.path().to_owned());
+    pub(super) async fn pull(&self) -> Result<Done> {
+        self.run(self.arguments()).await
+    }
+
+    pub(super) async fn run(&self, arguments: Vec<String>) -> Result<Done> {
+        let home = self.home.path().to_owned();
         // The server answers in this very process.
         tokio::task::spawn_blocking(move || done(&home, &arguments.iter().map(String::as_str).collect::<Vec<_>>())).await?
     }
 
     /// Begins a pull, which the caller ends.
-    fn spawn(&self) -> Result<std::process::Child> {
+    pub(super) fn spawn(&self) -> Result<std::process::Child> {
         let mut command = Command::new(vdoctl(&[]).get_program());
         command.args(self.arguments()).env_clear().env("HOME", self.home.path());
         Ok(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?)
     }
 
-    fn verify(&self) -> Result<Done> {
+    pub(super) fn verify(&self) -> Result<Done> {
         let bundle = self.home.path().join("bundle").display().to_string();
         done(self.home.path(), &["mirror", "verify", &bundle])
     }
 }
 
 /// Answers the first of the requests that contain this in another way.
-fn once(part: String, answer: WebAnswer) -> impl Fn(&Asked) -> WebAnswer + Send + Sync + 'static {
+pub(super) fn once(part: String, answer: WebAnswer) -> impl Fn(&Asked) -> WebAnswer + Send + Sync + 'static {
     let first = AtomicBool::new(true);
     move |asked| match asked.path.contains(&part) && first.swap(false, Ordering::SeqCst) {
         true => answer.clone(),
@@ -150,8 +211,13 @@ async fn pull_from_a_registry_that_is_busy_or_breaks_off_goes_on() -> Result<()>
     let image = Image::new(media::LAYER_GZIP)?;
     image.serve(&stage.server);
     let busy = WebAnswer::Status(429, vec![("retry-after", "1".into())], String::new());
+    let anywhere: Vec<usize> = (0..image.layer.len()).collect();
+    let anywhere = sample::some("where a connection breaks off", &anywhere, 1)[0];
     for (part, answer) in [
         (image.layer(), WebAnswer::Cut),
+        (image.layer(), WebAnswer::CutAt(0)),
+        (image.layer(), WebAnswer::CutAt(anywhere)),
+        (image.layer(), WebAnswer::CutAt(image.layer.len() - 1)),
         (image.layer(), busy.clone()),
         ("/manifests/v1.0.0".into(), busy),
         (image.layer(), WebAnswer::Status(503, Vec::new(), String::new())),
@@ -181,6 +247,14 @@ async fn pull_from_a_registry_that_lies_ends_with_the_reference_and_keeps_the_ol
     other.serve(&stage.server);
     let status = |code: u16, body: &str| WebAnswer::Status(code, Vec::new(), body.to_owned());
     let large = "x".repeat(5 << 20);
+    // A list can name itself only if somewhere a digest is wrong.
+    let itself = Digest::of(b"itself");
+    let itself_list = format!(
+        "{{\"schemaVersion\": 2, \"mediaType\": \"{}\", \"manifests\": [{{\"mediaType\": \"{}\", \"digest\": \"{itself}\", \"size\": 300}}]}}",
+        media::INDEX,
+        media::INDEX
+    );
+    stage.server.put(&format!("/v2/src/toy/manifests/{itself}"), itself_list.clone());
     for (part, answer, said) in [
         (other.layer(), status(200, &"\u{7}".repeat(300_000)), "digest"),
         (other.layer(), status(200, "short"), "bytes"),
@@ -192,6 +266,7 @@ async fn pull_from_a_registry_that_lies_ends_with_the_reference_and_keeps_the_ol
         ("/manifests/v1.0.0".into(), status(200, &large), "larger"),
         ("/manifests/v1.0.0".into(), WebAnswer::Endless, "larger"),
         ("/manifests/v1.0.0".into(), status(200, "{\"mediaType\":\"a/b\"}"), "not understood"),
+        ("/manifests/v1.0.0".into(), status(200, &itself_list), "digest"),
     ] {
         let again = part.clone();
         stage.server.answer(move |asked| match asked.path.contains(&again) {
@@ -271,5 +346,24 @@ async fn pull_that_is_killed_leaves_the_old_bundle_and_the_next_one_does_not_fet
     let times = |part: &str| asked.iter().filter(|asked| asked.path.contains(part)).count();
     assert_eq!((times(&config), times(&other.layer())), (0, 1), "{asked:?}");
     stage.verify()?.good();
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pull_of_lists_in_lists_without_end_stops_at_what_no_image_has() -> Result<()> {
+    let stage = Stage::new().await?;
+    let image = Image::new(media::LAYER_GZIP)?;
+    image.serve(&stage.server);
+    let mut inner = Descriptor::of(media::MANIFEST, &image.manifest);
+    let mut list = Vec::new();
+    for _ in 0..600 {
+        list = serde_json::to_vec(&Index::new(vec![inner]))?;
+        inner = Descriptor::of(media::INDEX, &list);
+        stage.server.put(&format!("/v2/src/toy/manifests/{}", inner.digest), list.clone());
+    }
+    stage.server.put("/v2/src/toy/manifests/v1.0.0", list);
+    let pulled = stage.pull().await?;
+    assert_eq!(pulled.code, 4, "{}", pulled.err);
+    assert!(pulled.err.contains("more than 500 manifests"), "{}", pulled.err);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Which versions are taken, and what is said when there are none.
 
 use super::Site;
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use serde_json::json;
 
 #[tokio::test]
@@ -20,6 +20,13 @@ async fn selection_of_platforms_keeps_a_digest_of_its_own_and_says_so() -> Resul
     let digest = |json: &serde_json::Value| json["images"][1]["digest"].as_str().map(str::to_owned);
     assert_ne!(digest(&one), digest(&all));
     assert_eq!(digest(&all), Some(site.images.digest("src/toy:v1.0.0").await?));
+    // Publishers may sign the manifest for a platform, too.
+    let signature = digest(&one).context("a digest")?.replace(':', "-");
+    site.images.make(&format!("src/toy:{signature}.sig"), "a signature").await?;
+    let signed = site.path("signed");
+    site.pull(&signed, &["--driver", "toy=1.0.0", "--platform", "linux/arm64"])?.good();
+    let index = std::fs::read_to_string(std::path::Path::new(&signed).join("index.json"))?;
+    assert!(index.contains(&format!("registry.example/toy:{signature}.sig")), "{index}");
     site.run(&["mirror", "verify", &bundle])?.good();
     let none = site.pull(&bundle, &["--driver", "toy=1.0.0", "--platform", "linux/s390x"])?;
     assert_eq!(none.code, 4, "{}", none.err);

@@ -151,6 +151,14 @@ impl RegistryServer {
         Ok(())
     }
 
+    /// Starts distribution again as one that deletes manifests, or as one that does not.
+    pub async fn allow_deletion(&mut self, allowed: bool) -> Result<()> {
+        let file = self.folder.join("config.yml");
+        let text = std::fs::read_to_string(&file)?.replace(&format!("enabled: {}", !allowed), &format!("enabled: {allowed}"));
+        std::fs::write(file, text)?;
+        self.restart().await
+    }
+
     /// Ends it, as a crash does.
     pub fn stop(&mut self) {
         self.process = None;

@@ -37,6 +37,8 @@ pub struct Asked {
     pub if_none_match: Option<String>,
     /// The header `If-Modified-Since`.
     pub if_modified_since: Option<String>,
+    /// The header `Range`.
+    pub range: Option<String>,
     /// What was answered.
     pub status: u16,
 }
@@ -44,8 +46,10 @@ pub struct Asked {
 /// How a request is answered.
 #[derive(Clone, Debug)]
 pub enum WebAnswer {
-    /// With the file, or with 404; with 304 where the client has it already.
+    /// With the file or the part of it that was asked for, or with 404; with 304 where the client has it already.
     File,
+    /// With the whole file, whatever part was asked for.
+    Whole,
     /// With the file, compressed.
     Gzip,
     /// With this status, these headers and this body.
@@ -56,8 +60,12 @@ pub enum WebAnswer {
     Bomb(usize),
     /// With the file, a byte at a time.
     Trickle(Duration),
-    /// With a part of the file, and a broken connection.
+    /// With half of the file, and a broken connection.
     Cut,
+    /// With so many bytes of the file, and a broken connection.
+    CutAt(usize),
+    /// With a part of the file, and then nothing any more.
+    Stall,
     /// Not at all.
     Silence,
 }
@@ -188,21 +196,22 @@ async fn reply(shared: Arc<Shared>, request: Request<Incoming>) -> io::Result<Re
         authorization: header(header::AUTHORIZATION),
         if_none_match: header(header::IF_NONE_MATCH),
         if_modified_since: header(header::IF_MODIFIED_SINCE),
+        range: header(header::RANGE),
         status: 0,
     };
     let judge = lock(&shared.judge).clone();
     let answer = judge(&asked);
     let file = lock(&shared.files).get(&asked.path).cloned();
-    let response = answered(answer, file, asked.if_none_match.as_deref()).await?;
+    let response = answered(answer, file, &asked).await?;
     asked.status = response.status().as_u16();
     lock(&shared.asked).push(asked);
     Ok(response)
 }
 
-async fn answered(answer: WebAnswer, file: Option<Bytes>, known: Option<&str>) -> io::Result<Response<Body>> {
+async fn answered(answer: WebAnswer, file: Option<Bytes>, asked: &Asked) -> io::Result<Response<Body>> {
     let built = |status: u16| Response::builder().status(StatusCode::from_u16(status).unwrap_or_default());
     let done = |response: http::Result<Response<Body>>| response.map_err(io::Error::other);
-    match (answer, file) {
+    match (answer.clone(), file) {
         (WebAnswer::Status(status, headers, body), _) => {
             let mut response = done(built(status).body(whole(body.into())))?;
             for (name, value) in headers {
@@ -228,18 +237,42 @@ async fn answered(answer: WebAnswer, file: Option<Bytes>, known: Option<&str>) -
                 .header(header::CONTENT_LENGTH, file.len())
                 .body(streamed(trickle(file, pause))),
         ),
-        (WebAnswer::Cut, Some(file)) => {
-            let parts = [Ok(file.slice(..file.len() / 2)), Err(io::ErrorKind::ConnectionAborted.into())];
+        (WebAnswer::Cut | WebAnswer::CutAt(_), Some(file)) => {
+            let at = if let WebAnswer::CutAt(at) = answer { at } else { file.len() / 2 };
+            let parts = [Ok(file.slice(..at)), Err(io::ErrorKind::ConnectionAborted.into())];
             done(
                 built(200)
                     .header(header::CONTENT_LENGTH, file.len())
                     .body(streamed(stream::iter(parts))),
             )
         }
+        (WebAnswer::Stall, Some(file)) => {
+            let half = stream::iter([Ok(file.slice(..file.len() / 2))]);
+            done(
+                built(200)
+                    .header(header::CONTENT_LENGTH, file.len())
+                    .body(streamed(half.chain(stream::pending()))),
+            )
+        }
+        (WebAnswer::Whole, Some(file)) => done(built(200).body(whole(file))),
+        (WebAnswer::File, Some(file)) if asked.range.is_some() => {
+            let from = asked
+                .range
+                .as_deref()
+                .and_then(|range| range.strip_prefix("bytes=")?.strip_suffix('-')?.parse::<usize>().ok());
+            match from.filter(|from| *from < file.len()) {
+                Some(from) => done(
+                    built(206)
+                        .header(header::CONTENT_RANGE, format!("bytes {from}-{}/{}", file.len() - 1, file.len()))
+                        .body(whole(file.slice(from..))),
+                ),
+                None => done(built(416).body(whole(Bytes::new()))),
+            }
+        }
         (WebAnswer::File, Some(file)) => {
             let digest: String = Sha256::digest(&file).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
             let etag = format!("\"{digest}\"");
-            match known == Some(&etag) {
+            match asked.if_none_match.as_ref() == Some(&etag) {
                 true => done(built(304).header(header::ETAG, etag).body(whole(Bytes::new()))),
                 false => done(built(200).header(header::ETAG, etag).body(whole(file))),
             }
