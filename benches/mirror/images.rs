@@ -25,19 +25,20 @@ fn shape(repository: &str) -> (&'static [&'static str], u64, u64) {
     }
 }
 
-/// Writes an image for each of these names into a new layout.
-pub fn make(folder: &Path, names: &[String]) -> Result<()> {
+/// Writes an image for each of these names into a new layout, with a part of its size.
+pub fn make(folder: &Path, names: &[String], part: u64) -> Result<()> {
     let layout = Layout::create(folder)?;
     let mut listed = Vec::new();
     for name in names {
         let repository = name.rsplit_once(':').map_or(name.as_str(), |(repository, _)| repository);
         let (platforms, shared, own) = shape(repository);
+        let part = if repository.ends_with("/large") { 1 } else { part };
         let mut parts = Vec::new();
         for text in platforms {
             let platform: Platform = text.parse().map_err(anyhow::Error::msg)?;
             let layers = [
-                layer(&layout, &format!("{shared} {text}"), shared)?,
-                layer(&layout, &format!("{name} {text}"), own)?,
+                layer(&layout, &format!("{shared} {text}"), shared / part)?,
+                layer(&layout, &format!("{name} {text}"), own / part)?,
             ];
             let diffs: Vec<String> = layers.iter().map(|(_, diff)| diff.clone()).collect();
             let config = json!({

@@ -1,7 +1,8 @@
 //! What a mirror costs, beside skopeo and crane: a pull, a second pull, a push and a copy of the same images between the same registries in the
 //! same run, and the memory for a layer of half a gigabyte. The images have the shape of those of CSI 3.7.x and CPI 1.34.x, and noise for content.
 //!
-//! `VDO_BENCH_ROUNDS` says how often everything is done (3).
+//! `VDO_BENCH_ROUNDS` says how often everything is done (3), and `VDO_BENCH_PART` by how much smaller the images are (1): as they are, five
+//! gigabytes of free disk are needed. The layer of half a gigabyte stays.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -41,41 +42,36 @@ struct Bench {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let rounds: usize = std::env::var("VDO_BENCH_ROUNDS")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(3);
-    let bench = Bench::start().await?;
+    let rounds = setting("VDO_BENCH_ROUNDS").unwrap_or(3);
+    let bench = Bench::start(setting("VDO_BENCH_PART").unwrap_or(1)).await?;
+    let mut programs = vec!["vdoctl", "crane"];
+    programs.extend(bench.skopeo.then_some("skopeo"));
     let mut runs: BTreeMap<(&str, &str), Vec<Run>> = BTreeMap::new();
     let mut bundle = Value::Null;
-    for round in 0..rounds {
-        let site = RegistryServer::start(RegistryKind::Distribution, RegistryAuth::None).await?;
-        bench.trust_also(&site)?;
+    for _ in 0..rounds {
         // Each is the first in some round.
-        let mut programs = vec!["vdoctl", "crane"];
-        programs.extend(bench.skopeo.then_some("skopeo"));
-        let turn = round % programs.len();
-        programs.rotate_left(turn);
-        for what in ["pull", "push", "copy"] {
-            for program in &programs {
+        programs.rotate_left(1);
+        for program in &programs {
+            for what in ["pull", "push", "copy"] {
+                // Every time a new one: programs know which blobs they have sent to a registry.
+                let site = RegistryServer::start(RegistryKind::Distribution, RegistryAuth::None).await?;
+                bench.trust_also(&site)?;
                 let done = match (*program, what) {
                     ("vdoctl", "pull") => {
                         let (run, said) = bench.pull(&bench.path("vdoctl"), ALL, "none")?;
                         bundle = said;
                         run
                     }
-                    ("vdoctl", "push") => bench.vdoctl(&["mirror", "push", &bench.path("vdoctl"), &at(&site, "vdoctl")])?.0,
-                    ("vdoctl", _) => bench.copy(&at(&site, "vdoctl-copied"))?,
+                    ("vdoctl", "push") => bench.vdoctl(&["mirror", "push", &bench.path("vdoctl"), &at(&site)])?.0,
+                    ("vdoctl", _) => bench.copy(&at(&site))?,
                     ("skopeo", what) => bench.skopeo(what, &site)?,
                     (_, what) => bench.crane(what, &site)?,
                 };
                 runs.entry((what, *program)).or_default().push(done);
             }
-        }
-        if round + 1 == rounds {
-            bench.second()?;
-        }
-        for program in &programs {
+            if *program == "vdoctl" {
+                bench.second()?;
+            }
             std::fs::remove_dir_all(bench.path(program))?;
         }
     }
@@ -103,12 +99,18 @@ async fn main() -> Result<()> {
     bench.large().await
 }
 
-fn at(site: &RegistryServer, prefix: &str) -> String {
-    format!("oci://{}/{prefix}", site.host())
+fn setting(name: &str) -> Option<u64> {
+    #[expect(clippy::disallowed_methods, reason = "a bench has no arguments of its own")]
+    let text = std::env::var(name).ok()?;
+    text.parse().ok()
+}
+
+fn at(site: &RegistryServer) -> String {
+    format!("oci://{}/site", site.host())
 }
 
 impl Bench {
-    async fn start() -> Result<Self> {
+    async fn start(part: u64) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let source = RegistryServer::start(RegistryKind::Distribution, RegistryAuth::None).await?;
         let names = matrix(&folder.path().join("matrix"))?;
@@ -131,8 +133,8 @@ impl Bench {
         std::fs::write(&bench.trust, bench.source.ca())?;
         let made = bench.folder.path().join("made");
         let all: Vec<String> = bench.names.iter().cloned().chain([LARGE.to_owned()]).collect();
-        images::make(&made, &all)?;
-        bench.vdoctl(&["mirror", "push", &bench.path("made"), &at(&bench.source, "k8s")])?;
+        images::make(&made, &all, part)?;
+        bench.vdoctl(&["mirror", "push", &bench.path("made"), &format!("oci://{}/k8s", bench.source.host())])?;
         std::fs::remove_dir_all(made)?;
         Ok(bench)
     }
@@ -188,8 +190,8 @@ impl Bench {
             let layout = format!("oci:{}:{name}", self.path("skopeo"));
             let (from, to) = match what {
                 "pull" => (registry, layout),
-                "push" => (layout, format!("docker://{}/skopeo/{name}", site.host())),
-                _ => (registry, format!("docker://{}/skopeo-copied/{name}", site.host())),
+                "push" => (layout, format!("docker://{}/site/{name}", site.host())),
+                _ => (registry, format!("docker://{}/site/{name}", site.host())),
             };
             let mut command = self.command(Path::new("skopeo"));
             command.args([
@@ -220,8 +222,8 @@ impl Bench {
                     std::fs::create_dir_all(self.path("crane"))?;
                     command.args(["pull", "--format", "oci", &registry, &layout])
                 }
-                "push" => command.args(["push", "--index", &layout, &format!("{}/crane/{name}", site.host())]),
-                _ => command.args(["copy", &registry, &format!("{}/crane-copied/{name}", site.host())]),
+                "push" => command.args(["push", "--index", &layout, &format!("{}/site/{name}", site.host())]),
+                _ => command.args(["copy", &registry, &format!("{}/site/{name}", site.host())]),
             };
             all = all.then(self.run(&mut command)?.0);
         }
@@ -255,7 +257,7 @@ impl Bench {
         self.trust_also(&site)?;
         let bundle = self.path("large");
         let (pull, _) = self.pull(&bundle, "cpi=1.34.0", LARGE)?;
-        let (push, _) = self.vdoctl(&["mirror", "push", &bundle, &at(&site, "large")])?;
+        let (push, _) = self.vdoctl(&["mirror", "push", &bundle, &at(&site)])?;
         println!(
             "peak memory with a layer of 512 MiB: pull {:.0} MiB, push {:.0} MiB (goal: less than 64)",
             pull.peak, push.peak

@@ -65,8 +65,9 @@ impl Session {
     pub(super) fn authorization(&self, login: &Login, repository: &str, need: Need) -> Result<Option<(HeaderName, HeaderValue)>, Fault> {
         let state = self.state();
         // A token for writing is one for reading as well.
-        let scopes = [scope(repository, need), scope(repository, Need::Push)];
-        let token = scopes.iter().find_map(|scope| state.tokens.get(scope));
+        let as_well = (need == Need::Pull).then_some(Need::Push);
+        let mut needs = std::iter::once(need).chain(as_well);
+        let token = needs.find_map(|need| state.tokens.get(&scope(repository, need)));
         let value = match (token, login) {
             (Some((token, until)), _) if *until > Instant::now() => Some(Secret::new(format!("Bearer {}", token.expose()))),
             (_, Login::Token(token)) => Some(Secret::new(format!("Bearer {}", token.expose()))),

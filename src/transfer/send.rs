@@ -1,10 +1,11 @@
 //! Into a registry: blobs once for each registry, manifests below before those above, tags last.
 
 use super::retry::patiently;
-use super::{Found, Meter, Origin, TransferError, Tree, tasks};
+use super::{AT_ONCE, Found, Meter, Origin, TransferError, Tree, tasks};
 use crate::oci::Descriptor;
 use crate::registry::{Reference, Registry, RegistryError};
 use crate::types::Digest;
+use futures::{StreamExt, TryStreamExt, stream};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -42,11 +43,19 @@ pub async fn send(registry: &Registry, deliveries: &[Delivery], meter: &Arc<Mete
         async move { blob.send(&registry, &meter).await.map_err(|error| error.of(&blob.reference)) }
     });
     tasks::all(sent).await?;
+    // Images of one repository may have the same signatures, which clients list under one tag: these are written one after the other.
+    let mut repositories: BTreeMap<&str, Vec<&Delivery>> = BTreeMap::new();
     for delivery in deliveries {
-        let written = write(registry, delivery).await;
-        written.map_err(|error| error.of(&delivery.to.to_string()))?;
+        repositories.entry(&delivery.to.repository).or_default().push(delivery);
     }
-    Ok(())
+    let written = stream::iter(repositories.into_values()).map(|images| async move {
+        for delivery in images {
+            let written = write(registry, delivery).await;
+            written.map_err(|error| error.of(&delivery.to.to_string()))?;
+        }
+        Ok(())
+    });
+    written.buffer_unordered(AT_ONCE).try_collect().await
 }
 
 /// A blob, and every repository that needs it.
@@ -96,8 +105,8 @@ impl Blob {
         while let Some(bytes) = reader.next().await? {
             meter.iter().for_each(|meter| meter.moved(bytes.len()));
             if piece.len() + bytes.len() > PIECE {
-                let full = std::mem::replace(&mut piece, Vec::with_capacity(PIECE));
-                upload.write(full.into()).await?;
+                upload.write(std::mem::take(&mut piece).into()).await?;
+                piece.reserve_exact(PIECE);
             }
             piece.extend_from_slice(&bytes);
         }
@@ -107,8 +116,8 @@ impl Blob {
     }
 }
 
-/// Bytes that are sent at once, of each blob.
-const PIECE: usize = 4 << 20;
+/// Bytes that are sent at once, of each blob. They are in memory twice, as they are and encrypted.
+const PIECE: usize = 2 << 20;
 
 /// Manifests, those below first; the tag; then what belongs to it.
 async fn write(registry: &Registry, delivery: &Delivery) -> Result<(), TransferError> {
