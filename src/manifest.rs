@@ -3,12 +3,14 @@
 //! Layer 1: may use `types` and `api` only.
 
 mod diff;
+mod early_start;
 mod labels;
 mod managed_fields;
 mod object;
 mod patch;
 
 pub use diff::{Difference, changes, differences, unlike};
+pub use early_start::{UNINITIALIZED, start_early};
 pub use labels::{Owner, apply_set_id, is_owned, remember_configuration, stamp};
 pub use managed_fields::{handed_over, is_installer};
 pub use object::{ManifestError, Object};

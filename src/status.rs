@@ -14,6 +14,6 @@ mod summary;
 
 pub use confirmed::{CONFIRMATION, until_confirmation};
 pub use fold::fold;
-pub use notes::{Note, notes, pace};
+pub use notes::{Note, notes, pace, version_changes};
 pub use progress::PATIENCE;
 pub use report::{DriverReport, NewVersion, Precondition, Report, Trouble, Upgradeable};

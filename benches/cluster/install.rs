@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
-use vdo_testbed::{Cluster, Entry, Mark, NodeOptions, Probe, Requests, Vcenter, VcenterOptions, until};
+use vdo_testbed::{Cluster, ClusterOptions, Entry, Mark, NodeOptions, Probe, Requests, Vcenter, VcenterOptions, until};
 
 /// How many nodes a cluster has; one is of the control plane.
 pub const NODES: usize = 10;
@@ -46,7 +46,12 @@ pub struct Theirs {
 
 /// A new cluster of ten nodes that wait for a cloud provider, with a vCenter that has their machines.
 pub async fn cluster(vcenter: Option<Vcenter>) -> Result<Bed> {
-    let mut bed = Bed::start().await?;
+    cluster_on(ClusterOptions::default(), vcenter).await
+}
+
+/// The same with these options.
+pub async fn cluster_on(options: ClusterOptions, vcenter: Option<Vcenter>) -> Result<Bed> {
+    let mut bed = Bed::start_on(options, VcenterOptions::with_vms(bed::NODES)).await?;
     let more: Vec<(String, String)> = (bed::NODES.len()..NODES)
         .map(|n| (format!("w-{n}"), format!("10.0.10.{}", n + 1)))
         .collect();

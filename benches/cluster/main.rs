@@ -11,6 +11,7 @@ mod install;
 mod many;
 mod others;
 mod process;
+mod pull;
 mod render;
 mod report;
 mod rest;
@@ -36,6 +37,9 @@ async fn main() -> Result<()> {
     let mut report = Report::default();
     if chosen("install") {
         real(&binaries, &mut report).await?;
+    }
+    if chosen("pull") {
+        report.append(pull::measure().await?);
     }
     if chosen("scale") {
         let plan = scale::Plan {

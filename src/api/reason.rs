@@ -281,6 +281,8 @@ reasons! {
     DeadlineExceeded,
     /// The API server refused a change of a driver halfway.
     ChangeRefused,
+    /// A driver is healthy in another version than before.
+    VersionChanged,
     /// A change of a driver failed, and the last good revision is brought back.
     RolledBack,
     /// A change of a driver failed, and only a person may bring back a revision.

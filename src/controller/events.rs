@@ -19,8 +19,13 @@ const PAUSE: Duration = Duration::from_secs(300);
 /// More than a message needs, less than the API server takes.
 const LONGEST: usize = 1000;
 
-/// Object, reason, whether somebody should look, and the related object.
-type Series = (String, String, bool, Option<(Option<String>, Option<String>, Option<String>)>);
+/// Object, reason and action, whether somebody should look, and the related object.
+type Series = (
+    String,
+    (String, String),
+    bool,
+    Option<(Option<String>, Option<String>, Option<String>)>,
+);
 
 /// What became of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +64,8 @@ impl Announcer {
     /// Tells of something about an object, and about one that it is related to, unless the same was told within five minutes.
     pub async fn tell(&self, reference: &ObjectReference, note: &Note, related: Option<ObjectReference>) -> Told {
         let other = related.as_ref().map(|r| (r.kind.clone(), r.namespace.clone(), r.name.clone()));
-        let series = (reference.uid.clone().unwrap_or_default(), note.reason.clone(), note.warning, other);
+        let what = (note.reason.clone(), note.action.clone());
+        let series = (reference.uid.clone().unwrap_or_default(), what, note.warning, other);
         if !self.is_new(&series, Instant::now()) {
             return Told::Held;
         }
@@ -67,7 +73,7 @@ impl Announcer {
             type_: if note.warning { EventType::Warning } else { EventType::Normal },
             reason: note.reason.clone(),
             note: Some(note.message.chars().take(LONGEST).collect()),
-            action: if related.is_some() { "Repair" } else { "Reconcile" }.into(),
+            action: note.action.clone(),
             secondary: related,
         };
         match self.recorder.publish(&event, reference).await {
@@ -116,7 +122,7 @@ mod tests {
         let config = kube::Config::new("http://127.0.0.1:1".parse().expect("an address"));
         let announcer = Announcer::new(Client::try_from(config).expect("a client"));
         let start = Instant::now();
-        let series = |reason: &str, warning| ("uid".to_owned(), reason.to_owned(), warning, None);
+        let series = |reason: &str, warning| ("uid".to_owned(), (reason.to_owned(), "Reconcile".to_owned()), warning, None);
         for (second, reason, warning, expected) in [
             (0, "Healthy", false, true),
             (1, "Healthy", false, false),

@@ -8,7 +8,7 @@ use crate::cluster::ClusterError;
 use crate::plan::Drift;
 use crate::reconcile::{self, Mode, Next, Occasion, configs};
 use crate::runtime::metrics::{ConditionValue, ReconcileResult};
-use crate::status::{Note, Report, Trouble, fold, notes, pace, until_confirmation};
+use crate::status::{Note, Report, Trouble, fold, notes, pace, until_confirmation, version_changes};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -109,7 +109,10 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
     let published = Instant::now();
     match reconcile::publish(&object, &old, &status, ago, &context.world.writer).await {
         Ok(Some(live)) => {
-            for note in notes(&old.conditions, &status.conditions) {
+            for note in notes(&old.conditions, &status.conditions)
+                .into_iter()
+                .chain(version_changes(&old, &status))
+            {
                 record(&context, &object.object_ref(&()), &note).await;
             }
             memory.written = Some(Instant::now());
@@ -143,6 +146,7 @@ async fn tell_drift(context: &Context, config: &VDOConfig, report: &Report) {
         let note = Note {
             warning: true,
             reason: Reason::DriftRepaired.to_string(),
+            action: "Repair".into(),
             message: drift.to_string(),
         };
         let related = ObjectReference {

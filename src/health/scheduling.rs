@@ -1,5 +1,5 @@
 use crate::facts::Node;
-use crate::manifest::Object;
+use crate::manifest::{Object, UNINITIALIZED};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub struct Placement {
 
 /// Taints that go away by themselves, and of which other conditions tell.
 const PASSING: [&str; 5] = [
-    "node.cloudprovider.kubernetes.io/uninitialized",
+    UNINITIALIZED,
     "node.kubernetes.io/not-ready",
     "node.kubernetes.io/unreachable",
     "node.kubernetes.io/network-unavailable",

@@ -70,7 +70,8 @@ pub fn stamp(objects: &mut [Object], owner: &Owner) {
     }
 }
 
-fn seal(object: &mut Object, salt: &str) {
+/// Writes the digest of the whole object into its annotation, which must not be there.
+pub(super) fn seal(object: &mut Object, salt: &str) {
     let digest = object.digest(salt).to_string();
     object.set_annotation(APPLIED_ANNOTATION, &digest);
 }

@@ -293,6 +293,17 @@ impl Object {
         self.change(|value| set(value, &["spec", "template", "metadata", "annotations"], key, text.into()));
     }
 
+    /// Adds a toleration to the pods of a workload.
+    pub fn add_toleration(&mut self, toleration: Value) {
+        self.change(|value| {
+            let pod = &mut value["spec"]["template"]["spec"];
+            match pod["tolerations"].as_array_mut() {
+                Some(tolerations) => tolerations.push(toleration),
+                None => pod["tolerations"] = [toleration].into(),
+            }
+        });
+    }
+
     /// An annotation of the pod template of a workload.
     #[must_use]
     pub fn pod_annotation(&self, key: &str) -> Option<&str> {

@@ -1,7 +1,7 @@
 use super::conflict::{Settlement, settle};
 use super::dependencies::{brings, dependencies};
 use super::prune::prune;
-use super::recreate::{keeps_pods, replaceable};
+use super::recreate::{created, keeps_pods, replaceable};
 use super::{About, Change, Desired, Drawn, Entry, Gate, Inventory, Observed, Plan, PlannedStep, RevisionFailure, Step, Wait, applied};
 use crate::api::{APPLIED_ANNOTATION, ConflictRule, DeletionPolicy, Reason};
 use crate::manifest::{Object, is_owned, unlike};
@@ -274,8 +274,12 @@ pub(super) fn step(row: &Row<'_>, input: &Input<'_>) -> Option<Step> {
             id: id.clone(),
         });
     }
+    let object = match change {
+        Change::Create | Change::Restore => created(settled.object),
+        _ => settled.object,
+    };
     Some(Step::Apply {
-        object: settled.object,
+        object,
         change,
         wave: desired.wave,
         driver: desired.driver.to_string(),

@@ -1,4 +1,4 @@
-//! Which objects may be made anew where a field differs that cannot be changed.
+//! Which objects may be recreated where a field differs that cannot be changed, and what becomes of their pods.
 
 use crate::manifest::Object;
 use crate::types::ObjectId;
@@ -16,7 +16,7 @@ const REPLACEABLE: [(&str, &str); 7] = [
     ("batch", "Job"),
 ];
 
-/// Whether an object of this kind may be deleted and made anew.
+/// Whether an object of this kind may be deleted and recreated.
 #[must_use]
 pub fn replaceable(id: &ObjectId) -> bool {
     REPLACEABLE.contains(&(id.group(), id.kind()))
@@ -38,6 +38,23 @@ pub(super) fn keeps_pods(wanted: &Object, live: &Object) -> bool {
         labels(live, "/spec/template/metadata/labels"),
     );
     !selector.is_empty() && selector.iter().all(|(key, value)| pods.get(key) == Some(value))
+}
+
+/// In this annotation a DaemonSet counts the changes of its template, and in a label each of its pods has the number of its template. The
+/// DaemonSet controller takes a pod with the number of now for a current one, whatever its template was.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// The object as it is created. The API server lets a DaemonSet begin to count at any number, by default at 1, where its predecessor began,
+/// too: pods that it takes over would then keep their old template. So it begins at a number of its own content; where the template of
+/// such pods is the same, the controller knows that by its hash.
+pub(super) fn created(mut object: Object) -> Object {
+    if (object.identity().group(), object.kind()) == ("apps", "DaemonSet") {
+        let digest = object.digest("").hex();
+        // 28 bits, and never the number at which all others begin.
+        let number = digest.get(..7).and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        object.set_annotation(TEMPLATE_GENERATION, &number.unwrap_or_default().saturating_add(2).to_string());
+    }
+    object
 }
 
 #[cfg(test)]
@@ -75,6 +92,25 @@ mod tests {
             (json!({}), json!({"app": "a"}), false),
         ] {
             assert_eq!(keeps_pods(&workload(new.clone(), new), &workload(old.clone(), old)), keep);
+        }
+    }
+
+    #[test]
+    fn recreate_of_daemon_set_counts_its_templates_from_a_number_of_its_own() {
+        let object = |api_version: &str, kind: &str, image: &str| {
+            let spec = json!({"template": {"spec": {"containers": [{"name": "c", "image": image}]}}});
+            Object::new(json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "d"}, "spec": spec})).expect("an object")
+        };
+        let begins = |image: &str| {
+            let first = created(object("apps/v1", "DaemonSet", image));
+            first.annotation(TEMPLATE_GENERATION).and_then(|text| text.parse::<i64>().ok())
+        };
+        assert_eq!(begins("a"), begins("a"));
+        assert_ne!(begins("a"), begins("b"));
+        assert!(["a", "b", "c"].into_iter().all(|image| begins(image) > Some(1)));
+        for (api_version, kind) in [("apps/v1", "Deployment"), ("example.com/v1", "DaemonSet"), ("v1", "ConfigMap")] {
+            let plain = object(api_version, kind, "a");
+            assert_eq!(created(plain.clone()), plain, "{api_version} {kind}");
         }
     }
 

@@ -17,7 +17,7 @@ use super::survey::{Survey, watches};
 use super::{Mode, Occasion, World, gather, images, preconditions, prerequisites, rights, rollback, select, served, snapshots, webhook};
 use crate::api::{Approval, Class, ConflictRule, VsphereCloudConfig};
 use crate::drivers::{self, CLOUD_PROVIDER, STORAGE};
-use crate::manifest::{Object, is_owned, remember_configuration};
+use crate::manifest::{Object, is_owned, remember_configuration, start_early};
 use crate::matrix::Resolution;
 use crate::plan::{self, Desired, Gate, Held, Input, Last, Needs, Observed, Plan, Record, RevisionFailure, Step, Wait};
 use crate::status::{DriverReport, Report, Trouble};
@@ -295,19 +295,19 @@ pub async fn decide(occasion: &Occasion<'_>, world: &World, survey: &Survey) -> 
     found.unrequested = kept.iter().filter(|driver| !asked.wants(driver)).cloned().collect();
     found.removing = removed.into_iter().collect();
 
+    // A version that knows the machine of a node by another way is there as soon as the nodes are.
+    let after_nodes = chosen.requires(STORAGE.name, CLOUD_PROVIDER.name, &asked);
     let observed = Observed {
         suspect: occasion.suspect.clone(),
         at: occasion.now,
         patience: occasion.patience,
-        ..found.check(observe(world, survey, &mut desired, &new).await)?
+        ..found.check(observe(world, survey, &mut desired, &new, after_nodes).await)?
     };
     let record = Record {
         matrix: kept_matrix(&world.library, &chosen, &survey.inventory),
         ..record(config, &chosen, (&wanted, &world.renders), &backs, &desired, drawn)
     };
     let withdrawn = rollback::withdrawn(survey, &chosen);
-    // A version that knows the machine of a node by another way is there as soon as the nodes are.
-    let after_nodes = chosen.requires(STORAGE.name, CLOUD_PROVIDER.name, &asked);
     let mut needs = chosen.needs;
     needs.extend(gates::needs(&workloads, &survey.running));
     let mut holds = gates::hold_lamed(&workloads, &asked, &connections, &survey.running);
@@ -393,18 +393,30 @@ fn reports(survey: &Survey, resolution: &Resolution, desired: &[Desired], failur
     reports
 }
 
-/// The live objects of everything that is wanted or in the inventory. What is wanted of a workload depends on them in one thing:
-/// with which configuration its pods began.
-async fn observe(world: &World, survey: &Survey, desired: &mut [Desired], new: &[Object]) -> Result<Observed, ReconcileError> {
+/// The live objects of everything that is wanted or in the inventory. What is wanted of a workload depends on them in two things:
+/// with which configuration its pods began, and whether they could run before the nodes were initialised.
+async fn observe(
+    world: &World,
+    survey: &Survey,
+    desired: &mut [Desired],
+    new: &[Object],
+    after_nodes: bool,
+) -> Result<Observed, ReconcileError> {
     let mut live = survey.live.clone();
     if !new.is_empty() {
         let new: Vec<_> = new.iter().map(|o| (o.identity(), o.api_version())).collect();
         let found = world.reader.live(&new, watches(&new, &survey.apply_set)).await?;
         Arc::make_mut(&mut live).extend(found);
     }
+    let salt = &survey.cluster.uid;
     for d in desired.iter_mut().filter(|d| d.object.pod_spec().is_some()) {
-        if let Some(live) = live.get(d.object.identity()).filter(|live| is_owned(live, &survey.apply_set)) {
-            remember_configuration(&mut d.object, live, &survey.cluster.uid);
+        let there = live.get(d.object.identity());
+        if *d.driver == *STORAGE.name {
+            let last = there.is_none().then(|| last_applied(survey, d)).flatten();
+            start_early(&mut d.object, there.or(last.as_ref()), !after_nodes, salt);
+        }
+        if let Some(live) = there.filter(|live| is_owned(live, &survey.apply_set)) {
+            remember_configuration(&mut d.object, live, salt);
         }
     }
     let pairs = desired.iter().filter_map(|d| Some((&d.object, live.get(d.object.identity())?)));
@@ -414,4 +426,11 @@ async fn observe(world: &World, survey: &Survey, desired: &mut [Desired], new: &
         settled,
         ..Observed::default()
     })
+}
+
+/// What was applied last of an object that is not there.
+fn last_applied(survey: &Survey, wanted: &Desired) -> Option<Object> {
+    let all = survey.inventory.last_applied(&wanted.driver, |_| None, &[])?;
+    let found = all.into_iter().find(|last| last.object.identity() == wanted.object.identity())?;
+    Some(found.object)
 }

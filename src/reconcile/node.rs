@@ -2,7 +2,7 @@
 
 use crate::drivers::CSI_DRIVER;
 use crate::facts::{Node, Place};
-use crate::manifest::Object;
+use crate::manifest::{Object, UNINITIALIZED};
 use crate::types::shared;
 use serde_json::Value;
 
@@ -19,13 +19,12 @@ pub(super) fn node(object: &Object, csi_registered: bool) -> Node {
         "node-role.kubernetes.io/controlplane",
         "node-role.kubernetes.io/master",
     ];
-    const TAINT: &str = "node.cloudprovider.kubernetes.io/uninitialized";
     let taints = object.value().pointer("/spec/taints").and_then(Value::as_array);
     Node {
         name: object.name().to_owned(),
         control_plane: CONTROL_PLANE.iter().any(|label| object.label(label).is_some()),
         provider_id: object.text("/spec/providerID").to_owned(),
-        uninitialized: taints.is_some_and(|all| all.iter().any(|t| t.get("key").and_then(Value::as_str) == Some(TAINT))),
+        uninitialized: taints.is_some_and(|all| all.iter().any(|t| t.get("key").and_then(Value::as_str) == Some(UNINITIALIZED))),
         linux: object.label("kubernetes.io/os").is_none_or(|os| os == "linux"),
         csi_registered,
         system_uuid: object.text("/status/nodeInfo/systemUUID").to_owned(),

@@ -1,4 +1,5 @@
-use crate::api::{ConditionType, Conditions, Health, Reason, VDOConfigStatus};
+use crate::api::{ConditionType, Conditions, DriverStatus, Health, Reason, VDOConfigStatus};
+use crate::drivers::short;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use std::time::Duration;
 
@@ -54,9 +55,14 @@ pub struct Note {
     pub warning: bool,
     /// The reason, from the closed list.
     pub reason: String,
+    /// What was done, in a few words: an event of another action is another event, whatever its reason.
+    pub action: String,
     /// The sentence.
     pub message: String,
 }
+
+/// What the operator did where there is nothing particular to say.
+const ACTION: &str = "Reconcile";
 
 /// The events of a transition: becoming ready, ceasing to be, and running into another trouble; and of each driver, that it is no longer
 /// requested, or is being removed, or removed. Progress makes none.
@@ -70,10 +76,27 @@ pub fn notes(old: &[Condition], new: &[Condition]) -> Vec<Note> {
         news.then(|| Note {
             warning: after.reason != Reason::Removed.as_str(),
             reason: after.reason.clone(),
+            action: ACTION.into(),
             message: after.message.clone(),
         })
     });
     ready(old, new).into_iter().chain(apart).collect()
+}
+
+/// The events of drivers that run in another version than before.
+#[must_use]
+pub fn version_changes(old: &VDOConfigStatus, new: &VDOConfigStatus) -> Vec<Note> {
+    let changed = |driver: &DriverStatus| {
+        let before = old.drivers.iter().find(|before| before.name == driver.name)?;
+        let (from, to) = (before.running.as_str(), driver.running.as_str());
+        (!from.is_empty() && !to.is_empty() && from != to).then(|| Note {
+            warning: false,
+            reason: Reason::VersionChanged.to_string(),
+            action: format!("Run {} {to}", short(&driver.name)),
+            message: format!("{0} {from} was replaced by {0} {to}, which is healthy", short(&driver.name)),
+        })
+    };
+    new.drivers.iter().filter_map(changed).collect()
 }
 
 fn ready(old: &[Condition], new: &[Condition]) -> Option<Note> {
@@ -89,6 +112,7 @@ fn ready(old: &[Condition], new: &[Condition]) -> Option<Note> {
         // Paused is what was asked for.
         warning: after.status != "True" && after.reason != Reason::Paused.as_str(),
         reason: after.reason.clone(),
+        action: ACTION.into(),
         message: after.message.clone(),
     })
 }
@@ -96,7 +120,6 @@ fn ready(old: &[Condition], new: &[Condition]) -> Option<Note> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::DriverStatus;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use k8s_openapi::jiff::Timestamp;
 
@@ -342,6 +365,45 @@ mod tests {
             let of = |(status, reason): (&str, Reason)| [condition(kind, status, reason)];
             let expected: Vec<String> = expected.map(str::to_owned).into_iter().collect();
             assert_eq!(said(&of(old), &of(new)), expected, "{kind} {old:?} {new:?}");
+        }
+    }
+
+    #[test]
+    fn notes_of_versions_name_both_once_the_new_one_is_healthy() {
+        let drivers = |running: &[(&str, &str)]| {
+            let driver = |(name, running): &(&str, &str)| DriverStatus {
+                name: (*name).into(),
+                running: (*running).into(),
+                ..DriverStatus::default()
+            };
+            VDOConfigStatus {
+                drivers: running.iter().map(driver).collect(),
+                ..VDOConfigStatus::default()
+            }
+        };
+        let both = &[("vsphere-cpi", "1.34.0"), ("vsphere-csi", "3.6.3")];
+        for (old, new, expected) in [
+            (&both[..], &both[..], None),
+            (
+                both,
+                &[both[0], ("vsphere-csi", "3.7.3")],
+                Some("CSI 3.6.3 was replaced by CSI 3.7.3, which is healthy"),
+            ),
+            (
+                &[("vsphere-csi", "3.7.3")],
+                both,
+                Some("CSI 3.7.3 was replaced by CSI 3.6.3, which is healthy"),
+            ),
+            // Installed, removed, and not yet healthy for the first time.
+            (&[], both, None),
+            (both, &[], None),
+            (&[("vsphere-csi", "")], both, None),
+            (both, &[("vsphere-csi", "")], None),
+        ] {
+            let found = version_changes(&drivers(old), &drivers(new));
+            let said: Vec<&str> = found.iter().map(|note| note.message.as_str()).collect();
+            assert_eq!(said, Vec::from_iter(expected), "{old:?} {new:?}");
+            assert!(found.iter().all(|note| !note.warning && note.reason == "VersionChanged"));
         }
     }
 }

@@ -16,8 +16,10 @@ mod waiting;
 use crate::adoption::kubectl;
 use crate::bed::{Bed, NS, PATIENCE};
 use crate::fixture::BARE;
+use crate::page::commands;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -91,12 +93,14 @@ impl Deploy {
 }
 
 fn command(bed: &Bed, args: &[String], more: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_vdoctl"));
+    let mut command = vdoctl(bed, &["deploy".to_owned()]);
+    command.args(args).args(more);
     command
-        .arg("deploy")
-        .args(args)
-        .args(more)
-        .env("VDO_KUBECONFIG", bed.cluster.kubeconfig());
+}
+
+fn vdoctl(bed: &Bed, args: &[String]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vdoctl"));
+    command.args(args).env("VDO_KUBECONFIG", bed.cluster.kubeconfig());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -128,7 +132,7 @@ async fn stored(bed: &Bed, yaml: &str) -> Result<Vec<Value>> {
 }
 
 /// Starts the operator as its pod would, once its service account is there.
-async fn operate(bed: &mut Bed) -> Result<()> {
+pub async fn operate(bed: &mut Bed) -> Result<()> {
     until("the operator's Deployment to be there", PATIENCE, async || {
         let found = bed.get("apps/v1", "Deployment", NS, "vdo-operator").await?;
         Ok(Probe::when(found != Value::Null, "no Deployment"))
@@ -217,49 +221,44 @@ fn deploy_into_empty_cluster_is_ready_and_again_changes_nothing() -> Result<()> 
     })
 }
 
-/// What docs/install.md has people type.
+/// What docs/install.md has people type with `vdoctl`.
 fn page(bed: &Bed, deploy: &Deploy) -> Result<()> {
-    let text = include_str!("../../docs/install.md");
-    let authority = deploy.file("vcenter-ca.pem", bed.vcenter.ca_pem(), 0o600)?;
-    let password = deploy.folder.path().join("password");
-    let commands = text
-        .lines()
-        .filter(|line| line.starts_with("    vdoctl deploy --vcenter vcenter.example.com"));
-    let mut count = 0;
-    for line in commands {
-        let words = shlex::split(line).context("words")?;
+    let authority = deploy.file("vcenter-ca.pem", bed.vcenter.ca_pem(), 0o600)?.display().to_string();
+    let password = deploy.folder.path().join("password").display().to_string();
+    let typed = ["Before you begin", "With vdoctl"].map(|heading| commands("install.md", heading));
+    let mut count = BTreeMap::new();
+    for line in typed.into_iter().collect::<Result<Vec<_>>>()?.concat() {
+        // A recording shows commands, too.
+        if !line.starts_with("vdoctl") || !line.contains("--vcenter") {
+            continue;
+        }
+        let words = shlex::split(&line).context("words")?;
         let mut args: Vec<String> = words
             .into_iter()
-            .skip(2)
+            .skip(1)
             .map(|word| match word.as_str() {
                 "vcenter.example.com" => bed.vcenter.address(),
                 "k8s@vsphere.local" => bed.vcenter.user().to_owned(),
-                "password" => password.display().to_string(),
-                "vcenter-ca.pem" => authority.display().to_string(),
+                "password" => password.clone(),
+                "vcenter-ca.pem" => authority.clone(),
                 _ => word,
             })
             .collect();
-        // What the page has a person answer on the terminal.
-        let missing = [
-            ("--password-file", password.display().to_string()),
-            ("--ca-file", authority.display().to_string()),
-        ];
-        for (flag, value) in missing {
+        let verb = args.first().cloned().context("a verb")?;
+        // What the page has a person answer on the terminal; and everything is there already.
+        let tried = [("--dry-run", "client")].into_iter().filter(|_| verb == "deploy");
+        for (flag, value) in [("--password-file", password.as_str()), ("--ca-file", &authority)].into_iter().chain(tried) {
             if !args.iter().any(|arg| arg == flag) {
-                args.extend([flag.to_owned(), value]);
+                args.extend([flag.to_owned(), value.to_owned()]);
             }
         }
-        let output = command(bed, &args, &["--dry-run", "client"]).output()?;
+        let output = vdoctl(bed, &args).output()?;
         ensure!(output.status.success(), "{line}: {}{}", out(&output), err(&output));
-        count += 1;
+        *count.entry(verb).or_insert(0) += 1;
     }
-    ensure!(count == 2, "{count} commands");
-    let manifests = text.split("```yaml\n").skip(1).filter_map(|block| block.split("```").next());
-    let manifests: Vec<Vec<Value>> = manifests.map(|block| Ok(vdo::yaml::load_all(block)?)).collect::<Result<_>>()?;
-    ensure!(manifests.len() == 2, "{} manifests", manifests.len());
-    for manifest in manifests {
-        let tried = ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-"];
-        kubectl(bed, &tried, &manifest)?;
-    }
+    ensure!(
+        count == BTreeMap::from([("deploy".to_owned(), 2), ("doctor".to_owned(), 1)]),
+        "{count:?}"
+    );
     Ok(())
 }

@@ -11,7 +11,7 @@ use crate::install::secrets::ensure_secrets_are_watched_by_name;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use vdo_testbed::{Mark, Probe, until};
+use vdo_testbed::{Mark, Probe, Requests, until};
 
 /// Asks for a resync and waits until it is made.
 async fn resync(bed: &Bed, value: &str) -> Result<()> {
@@ -80,6 +80,37 @@ fn operator_deployment_runs_on_uninitialised_control_plane() -> Result<()> {
     })
 }
 
+/// When the operator created a workload.
+fn created(all: &Requests, name: &str) -> Result<String> {
+    let found = all.0.iter().find(|e| e.user == crate::bed::OPERATOR && e.name == name && e.code == 201 && !e.tries());
+    Ok(found.with_context(|| format!("{name} was not created"))?.timestamp.clone())
+}
+
+/// When the cloud provider wrote the first node.
+fn initialised(all: &Requests) -> Result<String> {
+    let account = "system:serviceaccount:kube-system:cloud-controller-manager";
+    let found = all.0.iter().find(|e| e.user == account && e.resource == "nodes" && e.writes());
+    Ok(found.context("the cloud provider wrote no node")?.timestamp.clone())
+}
+
+/// Its workloads are the only ones that wait. All others are applied at once, as the test below shows.
+#[test]
+fn install_of_version_that_needs_provider_ids_begins_it_when_nodes_are_initialised() -> Result<()> {
+    OPERATOR.run(async |bed| {
+        let mark = bed.cluster.audit().mark().await?;
+        let storage = json!({"version": "3.0.3", "allowIncompatible": true, "features": {"use-csinode-id": false}});
+        bed.apply(&bed.secret(bed.vcenter.password())).await?;
+        bed.apply(&bed.connection("vc1")).await?;
+        bed.apply(&bed.config(json!({"cloudProvider": {}, "storageProvider": storage}))).await?;
+        bed.until_ready().await?;
+        let all = bed.cluster.audit().since(mark).await?;
+        for name in ["vsphere-csi-controller", "vsphere-csi-node"] {
+            ensure!(created(&all, name)? > initialised(&all)?, "{name} did not wait for the nodes");
+        }
+        Ok(())
+    })
+}
+
 /// How often the vCenter has let the user of the connection in.
 async fn logins(bed: &Bed) -> Result<u64> {
     let all = bed.vcenter.logins().await?;
@@ -114,6 +145,11 @@ fn install_from_samples_is_ready_within_request_budget() -> Result<()> {
             requests.len() <= 2 * objects + 12,
             "{} requests for {objects} objects:\n{requests}",
             requests.len()
+        );
+        let all = bed.cluster.audit().since(mark).await?;
+        ensure!(
+            created(&all, "vsphere-csi-controller")? < initialised(&all)?,
+            "the CSI driver waited for the nodes"
         );
         let refused = requests.only(|e| e.code == 403 || e.code == 409 || e.code >= 500);
         ensure!(refused.is_empty(), "requests were refused:\n{refused}");

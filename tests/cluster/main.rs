@@ -45,6 +45,7 @@ mod odd_cluster;
 mod operator_chart;
 mod operator_image;
 mod operator_upgrade;
+mod page;
 mod platform;
 mod preconditions;
 mod privileges;

@@ -187,6 +187,7 @@ fn events_of_a_repeated_failure_are_one_series() -> Result<()> {
             let note = Note {
                 warning: true,
                 reason: "ApiUnavailable".into(),
+                action: "Reconcile".into(),
                 message: format!("{NOTE} {i}"),
             };
             published += usize::from(announcer.tell(&reference, &note, None).await == Told::Published);
@@ -199,6 +200,7 @@ fn events_of_a_repeated_failure_are_one_series() -> Result<()> {
         let other = Note {
             warning: false,
             reason: "Healthy".into(),
+            action: "Reconcile".into(),
             message: "well".into(),
         };
         assert_eq!(announcer.tell(&reference, &other, None).await, Told::Published);

@@ -4,6 +4,7 @@
 mod make;
 
 use crate::fixture::BARE;
+use crate::page::commands;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::io::Write as _;
@@ -201,7 +202,10 @@ fn operator_chart_uninstall_keeps_vdoconfig_and_next_install_continues() -> Resu
             let usual = [verb, "vdo", chart, "--namespace", NAMESPACE, "--wait", "--timeout", "2m"];
             helm.run(&[&usual, more].concat()).await
         };
-        let notes = release("install", &chart(), &["--create-namespace"]).await?;
+        // As docs/install.md has it, but for the place of the chart.
+        let typed = commands("install.md", "With Helm")?.join(" ").replace("deploy/chart", &chart());
+        let words: Vec<&str> = typed.split_whitespace().skip(1).collect();
+        let notes = helm.run(&[&words[..], &["--wait", "--timeout", "2m"]].concat()).await?;
         ensure!(notes.contains("vdoctl deploy") && notes.contains(NAMESPACE), "{notes}");
         ensure!(
             kubectl.get("deployment", "vdo-operator")?["status"]["readyReplicas"] == 1,

@@ -5,6 +5,7 @@ use super::{
     until_is, with_driver,
 };
 use crate::bed::Bed;
+use crate::page::manifest;
 use anyhow::Result;
 use serde_json::{Value, json};
 use vdo_testbed::{CsiVersion, PATIENCE, Probe, start_snapshots, until};
@@ -23,6 +24,7 @@ fn real_csi_volume_lives_its_whole_life_with_the_roles_of_the_chart() -> Result<
         let copy = snapshotted_and_cloned(bed).await?;
         attached(bed, &volume).await?;
         removal_is_refused(bed, VERSION, &volume).await?;
+        first_of_the_page(bed).await?;
 
         delete_claim(bed, "copy", &copy).await?;
         bed.delete(SNAPSHOTS, "VolumeSnapshot", "default", "yesterday").await?;
@@ -30,6 +32,17 @@ fn real_csi_volume_lives_its_whole_life_with_the_roles_of_the_chart() -> Result<
         delete_claim(bed, "data", &volume).await?;
         rights::suffice_and_are_needed(bed).await
     })
+}
+
+/// The first volume of docs/install.md, from its manifest to its deletion.
+async fn first_of_the_page(bed: &Bed) -> Result<()> {
+    for object in manifest("install.md", "The first volume")? {
+        bed.apply(&object).await?;
+    }
+    let volume = until_bound(bed, "first").await?;
+    bed.delete("v1", "Pod", "default", "first").await?;
+    until_deleted(bed, "v1", "Pod", "default", "first").await?;
+    delete_claim(bed, "first", &volume).await
 }
 
 /// The disk grows; its file system would on the next mount.

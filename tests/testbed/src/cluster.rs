@@ -1,6 +1,7 @@
 //! A Kubernetes cluster on loopback: real control plane, simulated nodes.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
@@ -38,6 +39,8 @@ pub struct ClusterOptions {
     /// Beginnings of image references, such as `ghcr.io/vdo-project/`. kwok leaves pods with such an image alone, and a
     /// [`NodeAgent`](crate::NodeAgent) runs them.
     pub images: Vec<String>,
+    /// How long a node pulls the images of a pod that kwok plays.
+    pub pull: Duration,
 }
 
 impl Default for ClusterOptions {
@@ -51,6 +54,7 @@ impl Default for ClusterOptions {
             reported_version: None,
             apiserver_args: Vec::new(),
             images: Vec::new(),
+            pull: Duration::ZERO,
         }
     }
 }
@@ -295,7 +299,7 @@ impl Cluster {
             self.helpers.push(self.layout.scheduler(&self.binaries).spawn()?);
         }
         if self.options.kwok {
-            self.helpers.push(self.layout.kwok(&self.binaries, &self.options.images)?.spawn()?);
+            self.helpers.push(self.layout.kwok(&self.binaries, &self.options)?.spawn()?);
         }
         Ok(())
     }

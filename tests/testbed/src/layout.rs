@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use crate::binaries::Binaries;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, ClusterOptions};
 use crate::kubeconfig::{self, Proof};
 use crate::logs;
 use crate::parts::Part;
@@ -175,7 +175,7 @@ impl Layout {
             .flag("secure-port", "0")
     }
 
-    pub(crate) fn kwok(&self, binaries: &Binaries, images: &[String]) -> Result<Launch> {
+    pub(crate) fn kwok(&self, binaries: &Binaries, options: &ClusterOptions) -> Result<Launch> {
         let launch = self
             .launch("kwok", binaries.path(Part::Kwok))
             .flag("kubeconfig", self.path("kwok.kubeconfig"))
@@ -188,7 +188,7 @@ impl Layout {
             // As every node's kubelet, which the API server asks for logs.
             .flag("node-port", self.kwok.number().to_string())
             .flag("config", logs::write(self.dir())?);
-        let stages = stages::write(&binaries.kwok_stages()?, images, &self.path("stages"))?;
+        let stages = stages::write(&binaries.kwok_stages()?, &options.images, options.pull, &self.path("stages"))?;
         Ok(stages.iter().fold(launch, |launch, stage| launch.flag("config", stage)))
     }
 }

@@ -1,6 +1,7 @@
 //! What becomes of pods: kwok's own stages, and troubles.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
@@ -32,8 +33,12 @@ const NOT_WITHOUT_NETWORK: &str = "    - key: '.metadata.annotations[\"testbed/n
       operator: 'DoesNotExist'
 ";
 
-/// Writes the stage files of one cluster. Pods with an image that begins like one of `images` are left alone.
-pub(crate) fn write(kwok: &[PathBuf], images: &[String], folder: &Path) -> Result<Vec<PathBuf>> {
+/// Where it begins what a stage does.
+const NEXT: &str = "\n  next:\n";
+
+/// Writes the stage files of one cluster. Pods with an image that begins like one of `images` are left alone; all others become ready after
+/// the time that the images are pulled.
+pub(crate) fn write(kwok: &[PathBuf], images: &[String], pull: Duration, folder: &Path) -> Result<Vec<PathBuf>> {
     std::fs::create_dir_all(folder)?;
     let not_ours = not_ours(images)?;
     let mut files = Vec::new();
@@ -49,6 +54,15 @@ pub(crate) fn write(kwok: &[PathBuf], images: &[String], folder: &Path) -> Resul
         {
             let changed = text.replacen(MATCH, &format!("{MATCH}{expression}"), 1);
             ensure!(changed != text, "stage {name} has another form than expected");
+            text = changed;
+        }
+        if name == "pod-ready.yaml" && !pull.is_zero() {
+            let delay = format!("\n  delay:\n    durationMilliseconds: {}{NEXT}", pull.as_millis());
+            let changed = text.replacen(NEXT, &delay, 1);
+            ensure!(
+                changed != text && !text.contains("\n  delay:"),
+                "stage {name} has another form than expected"
+            );
             text = changed;
         }
         files.push(put(folder, name, &text)?);
