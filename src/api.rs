@@ -41,7 +41,7 @@ pub const OPERATOR_NAMESPACE: &str = "vmware-system-vdo";
 /// The finalizer by which a VDOConfig waits for its drivers to be removed.
 pub const FINALIZER: &str = "vdo.vmware.com/drivers";
 
-/// Change its value on a VDOConfig to have it reconciled at once.
+/// Change its value on a VDOConfig to have it reconciled at once, or on a VsphereCloudConfig to have its vCenter asked at once.
 pub const RECONCILE_AT: &str = "vdo.vmware.com/reconcile-at";
 
 /// Set it on a VDOConfig to the hash of a plan to approve that plan.

@@ -141,8 +141,8 @@ async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
         // How long it takes depends on the images.
         Verb::Mirror(args) => mirror::run(args, global, printer).await,
         Verb::Chart(args) => chart::run(args, global).await,
-        // Its own deadlines are those of each vCenter; --timeout is the cluster's.
-        Verb::Doctor(args) => doctor::run(args, global).await,
+        // The cluster and each vCenter have the time of --timeout for themselves.
+        Verb::Doctor(args) => doctor::run(args, global, printer).await,
         Verb::Delete(args) => delete::run(args, global, printer).await,
         Verb::Explain(args) => explain::run(args),
         Verb::Version(args) => version::run(args).await,

@@ -14,12 +14,15 @@ mod view;
 use super::args::{Doctor as Args, DoctorVerb, Format, Global};
 use super::context::Context;
 use super::output::document;
+use super::printer::Printer;
+use super::progress::Progress;
 use super::{Answer, CliError, Exit};
 use crate::facts::Node;
 use crate::vsphere::{ConnectionReport, NodeReport, Privileges, kubelet_check};
 use check::{Check, KUBELETS, Mark, Subject, worst};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Everything that was found.
 #[derive(Debug, Default)]
@@ -85,12 +88,14 @@ pub(super) fn kubelet(nodes: &[Arc<Node>]) -> Check {
     }
 }
 
-pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
-    let found = if args.pre {
-        preflight::look(args, global).await?
-    } else {
-        cluster::look(args, global).await?
+pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Result<Answer, CliError> {
+    let look = async {
+        match args.pre {
+            true => preflight::look(args, global).await,
+            false => cluster::look(args, global).await,
+        }
     };
+    let found = watched(look, Progress::new(printer, args.output().or_table())).await?;
     let exit = worst(&found.subjects, &found.exits);
     let format = args.output().or_table();
     let layout = view::Layout {
@@ -105,6 +110,24 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     let mut answer = Answer::formatted(format, || json(&found, exit), text)?.exit(exit);
     answer.talk.extend(found.talk);
     Ok(answer)
+}
+
+/// How soon a person is shown that something goes on, and how often that it still does.
+const PACE: Duration = Duration::from_millis(500);
+
+/// On a terminal it is shown that checks are under way: a vCenter that does not answer takes its time.
+async fn watched(look: impl Future<Output = Result<Findings, CliError>>, mut progress: Progress) -> Result<Findings, CliError> {
+    let mut look = std::pin::pin!(look);
+    loop {
+        match tokio::time::timeout(PACE, &mut look).await {
+            Ok(found) => {
+                progress.end();
+                return found;
+            }
+            Err(_) if progress.is_live() => progress.waiting(&["checking the cluster and its vCenters".to_owned()]),
+            Err(_) => {}
+        }
+    }
 }
 
 fn json(found: &Findings, exit: Exit) -> Value {

@@ -75,6 +75,11 @@ impl Progress {
         }
     }
 
+    /// Whether a person looks at it now.
+    pub(super) fn is_live(&self) -> bool {
+        self.shape == Shape::Live
+    }
+
     /// Whether the output is for programs.
     pub(super) fn is_data(&self) -> bool {
         matches!(self.shape, Shape::Json | Shape::Yaml)

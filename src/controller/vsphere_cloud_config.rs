@@ -2,7 +2,9 @@
 
 use super::memory::{Asking, Connection, newest};
 use super::{Context, logins, now, pulse};
-use crate::api::{API_VERSION, ConditionType, Conditions, CredentialStatus, VDOConfig, VsphereCloudConfig, VsphereCloudConfigStatus};
+use crate::api::{
+    API_VERSION, ConditionType, Conditions, CredentialStatus, RECONCILE_AT, VDOConfig, VsphereCloudConfig, VsphereCloudConfigStatus,
+};
 use crate::cluster::ClusterError;
 use crate::facts::Node;
 use crate::manifest::merge_patch;
@@ -48,6 +50,8 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
     let around = around(&context, &object).await;
     let asking = asking(&context, &object, &inputs, around.as_ref(), &uid);
     let before = object.status.clone().unwrap_or_default();
+    // Not after a restart, when nothing is known of what it was asked with.
+    let asked_anew = !memory.asked_with.is_empty() && memory.asked_with != asking.with;
     let inspection = if memory.due_in(&asking).is_zero() {
         let span = tracing::info_span!("inspection", connection = %object.name_any(), server = object.spec.vc_ip);
         let name = pulse::name(&object);
@@ -63,7 +67,7 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
         // When it is asked every few seconds, or once more after a restart, that alone is no news: each write wakes everybody.
         let told = status.probes.as_ref().and_then(|probes| probes.next.as_ref());
         let over = told.is_none_or(|next| next.0 <= now());
-        if (over && pause >= WORTH_WRITING) || object.status.as_ref() != Some(&status) {
+        if ((over || asked_anew) && pause >= WORTH_WRITING) || object.status.as_ref() != Some(&status) {
             let next = now().checked_add(SignedDuration::try_from(pause).unwrap_or_default()).ok();
             status = with_probe_times(status, Time(second(now())), next.map(second).map(Time));
         }
@@ -137,6 +141,7 @@ fn asking(context: &Context, object: &VsphereCloudConfig, inputs: &Inputs, aroun
     let (spec, trust) = (&object.spec, inputs.trust.as_ref().ok());
     let version = inputs.credentials.as_ref().map(|found| (&found.secret, &found.version)).ok();
     let requirements = around.map(|around| &around.requirements);
+    let person = object.annotations().get(RECONCILE_AT);
     let mut crowd = DefaultHasher::new();
     for node in around.iter().flat_map(|around| &around.nodes) {
         (&node.name, &node.system_uuid, &node.provider_id, &node.addresses).hash(&mut crowd);
@@ -151,7 +156,7 @@ fn asking(context: &Context, object: &VsphereCloudConfig, inputs: &Inputs, aroun
     Asking {
         waiting: nodes.filter(waits).map(mark).collect(),
         with: format!(
-            "{}:{} {:?} {trust:?} {version:?} {requirements:?}",
+            "{}:{} {:?} {trust:?} {version:?} {requirements:?} {person:?}",
             spec.vc_ip, spec.port, spec.datacenters
         ),
         crowd: crowd.finish(),

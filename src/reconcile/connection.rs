@@ -68,11 +68,16 @@ pub async fn probe(object: &VsphereCloudConfig, inputs: &Inputs, budget: &Budget
 
 /// One look at a vCenter from nothing but its address, an account and what is asked: no object in a cluster is read or
 /// written. The login is tried once.
-pub async fn examine(endpoint: &Endpoint, credentials: &Credentials, request: InspectionRequest, now: Timestamp) -> ConnectionReport {
-    let budget = Budget::default();
-    let answer = vcenter::facts(endpoint, &budget).await;
+pub async fn examine(
+    endpoint: &Endpoint,
+    credentials: &Credentials,
+    request: InspectionRequest,
+    now: Timestamp,
+    budget: &Budget,
+) -> ConnectionReport {
+    let answer = vcenter::facts(endpoint, budget).await;
     let login = if answer.is_ok() {
-        collect_once(endpoint.clone(), credentials.clone(), &request, true, &budget).await
+        collect_once(endpoint.clone(), credentials.clone(), &request, true, budget).await
     } else {
         LoginOutcome::NotTried
     };

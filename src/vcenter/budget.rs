@@ -121,6 +121,18 @@ impl Budget {
         Self::in_place(limits, pool, None)
     }
 
+    /// An inspection for a person, who may have said how long they wait.
+    #[must_use]
+    pub fn for_person(patience: Option<Duration>) -> Self {
+        let usual = Limits::default();
+        let limits = Limits {
+            call: patience.map_or(usual.call, |patience| patience.min(usual.call)),
+            whole: patience.unwrap_or(usual.whole),
+            ..usual
+        };
+        Self::new(limits, &Pool::default())
+    }
+
     /// The same, and what keeps others out is let go at its end.
     pub(super) fn in_place(limits: Limits, pool: &Pool, place: Option<(OwnedMutexGuard<()>, OwnedSemaphorePermit)>) -> Self {
         Self(Arc::new(Inspection {

@@ -6,6 +6,7 @@ mod chart_sources;
 mod compare;
 mod cosign;
 mod deploy;
+mod doctor;
 mod explain;
 mod full_disk;
 mod kubeconfig;

@@ -27,7 +27,7 @@ fn on_terminal(arguments: &[&str], kubeconfig: Option<&Path>) -> (Running, File)
 }
 
 /// Everything that a command writes to its terminal.
-fn screen(arguments: &[&str], kubeconfig: Option<&Path>) -> String {
+pub fn screen(arguments: &[&str], kubeconfig: Option<&Path>) -> String {
     let (mut child, mut terminal) = on_terminal(arguments, kubeconfig);
     let mut bytes = Vec::new();
     // The end of a terminal is an error on Linux and an end elsewhere.

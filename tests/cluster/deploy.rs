@@ -247,7 +247,10 @@ fn page(bed: &Bed, deploy: &Deploy) -> Result<()> {
         let verb = args.first().cloned().context("a verb")?;
         // What the page has a person answer on the terminal; and everything is there already.
         let tried = [("--dry-run", "client")].into_iter().filter(|_| verb == "deploy");
-        for (flag, value) in [("--password-file", password.as_str()), ("--ca-file", &authority)].into_iter().chain(tried) {
+        for (flag, value) in [("--password-file", password.as_str()), ("--ca-file", &authority)]
+            .into_iter()
+            .chain(tried)
+        {
             if !args.iter().any(|arg| arg == flag) {
                 args.extend([flag.to_owned(), value.to_owned()]);
             }

@@ -184,6 +184,26 @@ fn status_of_node_without_machine_names_it_and_exits_with_1() -> Result<()> {
     })
 }
 
+/// Who has put something right in a vCenter need not wait for the next look.
+#[test]
+fn connection_with_changed_annotation_is_asked_at_once() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        let asked = async || -> Result<Timestamp> {
+            let connection = bed.get(VDO, "VsphereCloudConfig", NS, "vc1").await?;
+            Ok(connection["status"]["probes"]["last"].as_str().unwrap_or_default().parse()?)
+        };
+        let before = asked().await?;
+        // Times are in whole seconds, so the first question may be in that of the one before.
+        until("the vCenter to be asked", PATIENCE, async || {
+            let annotate = json!({"metadata": {"annotations": {"vdo.vmware.com/reconcile-at": now().to_string()}}});
+            bed.merge(VDO, "VsphereCloudConfig", NS, "vc1", annotate).await?;
+            let last = asked().await?;
+            Ok(Probe::when(last > before, format!("it was asked at {last}")))
+        })
+        .await
+    })
+}
+
 /// The user of the command lacks rights, and not the operator: nothing that was not seen passes or fails.
 #[test]
 fn doctor_of_user_with_few_rights_asks_for_them_and_judges_nothing() -> Result<()> {

@@ -11,7 +11,7 @@ use crate::install::secrets::ensure_secrets_are_watched_by_name;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use vdo_testbed::{Mark, Probe, Requests, until};
+use vdo_testbed::{Entry, Mark, Probe, Requests, until};
 
 /// Asks for a resync and waits until it is made.
 async fn resync(bed: &Bed, value: &str) -> Result<()> {
@@ -82,7 +82,10 @@ fn operator_deployment_runs_on_uninitialised_control_plane() -> Result<()> {
 
 /// When the operator created a workload.
 fn created(all: &Requests, name: &str) -> Result<String> {
-    let found = all.0.iter().find(|e| e.user == crate::bed::OPERATOR && e.name == name && e.code == 201 && !e.tries());
+    let found = all
+        .0
+        .iter()
+        .find(|e| e.user == crate::bed::OPERATOR && e.name == name && e.code == 201 && !e.tries());
     Ok(found.with_context(|| format!("{name} was not created"))?.timestamp.clone())
 }
 
@@ -101,7 +104,8 @@ fn install_of_version_that_needs_provider_ids_begins_it_when_nodes_are_initialis
         let storage = json!({"version": "3.0.3", "allowIncompatible": true, "features": {"use-csinode-id": false}});
         bed.apply(&bed.secret(bed.vcenter.password())).await?;
         bed.apply(&bed.connection("vc1")).await?;
-        bed.apply(&bed.config(json!({"cloudProvider": {}, "storageProvider": storage}))).await?;
+        bed.apply(&bed.config(json!({"cloudProvider": {}, "storageProvider": storage})))
+            .await?;
         bed.until_ready().await?;
         let all = bed.cluster.audit().since(mark).await?;
         for name in ["vsphere-csi-controller", "vsphere-csi-node"] {

@@ -53,7 +53,14 @@ async fn look(vcenter: &Vcenter, proxy: &SoapProxy, claim: Option<Arc<Claim>>) -
         claim,
         ..InspectionRequest::default()
     };
-    examine(&endpoint(proxy), &credentials(vcenter), request, Timestamp::UNIX_EPOCH).await
+    examine(
+        &endpoint(proxy),
+        &credentials(vcenter),
+        request,
+        Timestamp::UNIX_EPOCH,
+        &Budget::default(),
+    )
+    .await
 }
 
 /// Only volumes under this very id count, and those with a PersistentVolume are the cluster's own. All that needs one login.

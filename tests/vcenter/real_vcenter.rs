@@ -9,7 +9,7 @@ use vdo::drivers::{CPI, CSI};
 use vdo::facts::Credentials;
 use vdo::reconcile::connection::examine;
 use vdo::types::{Secret, Thumbprint, Trust};
-use vdo::vcenter::Endpoint;
+use vdo::vcenter::{Budget, Endpoint};
 use vdo::vsphere::ConnectionReport;
 use vdo::vsphere::InspectionRequest;
 use vdo::vsphere::{Feature, Requirements};
@@ -62,7 +62,7 @@ async fn look(endpoint: &Endpoint, credentials: &Credentials) -> ConnectionRepor
         alone: true,
         ..InspectionRequest::default()
     };
-    let report = examine(endpoint, credentials, question, jiff::Timestamp::UNIX_EPOCH).await;
+    let report = examine(endpoint, credentials, question, jiff::Timestamp::UNIX_EPOCH, &Budget::default()).await;
     for stage in &report.checks {
         println!(
             "  {:<20} {:?} {} {}",

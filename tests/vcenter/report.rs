@@ -123,7 +123,7 @@ impl Bed {
     }
 
     async fn examine(&self, question: &InspectionRequest) -> ConnectionReport {
-        examine(&self.endpoint(), &self.credentials(), question.clone(), now()).await
+        examine(&self.endpoint(), &self.credentials(), question.clone(), now(), &Budget::default()).await
     }
 
     /// What is not as it should be, as condition and reason.
@@ -400,7 +400,7 @@ async fn connection_report_wrong_password_leaves_later_stages_unknown() -> Resul
     let bed = Bed::start().await?;
     let mut credentials = bed.credentials();
     credentials.password = Secret::new("wrong");
-    let report = examine(&bed.endpoint(), &credentials, bed.question.clone(), now()).await;
+    let report = examine(&bed.endpoint(), &credentials, bed.question.clone(), now(), &Budget::default()).await;
     let states: Vec<String> = report
         .checks
         .iter()

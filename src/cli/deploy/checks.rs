@@ -13,6 +13,7 @@ use crate::facts::Node;
 use crate::manifest::Object;
 use crate::matrix::Resolution;
 use crate::reconcile::connection::{Inputs, Permission, inputs, inspect, known_index, requirements};
+use crate::vcenter::Budget;
 use crate::vsphere::{ConnectionReport, Inspection, InspectionRequest, fold_status, report};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
@@ -130,7 +131,7 @@ async fn examine(
             claim,
         };
         // A person gave the password just now, so it is tried once.
-        let inspection = inspect(&object, &inputs, request, Permission::Given).await;
+        let inspection = inspect(&object, &inputs, request, Permission::Given, &Budget::default()).await;
         Examined {
             object,
             inputs,

@@ -14,6 +14,7 @@ use crate::reconcile::connection::{Inputs, Permission, inputs, inspect, known_in
 use crate::reconcile::{self, ReconcileError, Stopped, connection_objects};
 use crate::status::fold;
 use crate::types::count;
+use crate::vcenter::Budget;
 use crate::vsphere::{ConnectionReport, Coverage, Inspection, InspectionRequest, coverage, credentials_check, cross_checks, report};
 use futures::future::join_all;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -87,7 +88,7 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
             surplus: args.surplus(),
             index: index.clone(),
         };
-        examine(args, &context, object, &own, request).await
+        examine(args, global, &context, (object, &own), request).await
     }))
     .await;
     let inspected: Vec<Examined> = inspected.into_iter().collect::<Result<_, CliError>>()?;
@@ -121,9 +122,9 @@ struct Examined {
 /// The look of the operator at one connection.
 async fn examine(
     args: &Args,
+    global: &Global,
     context: &Context,
-    object: &VsphereCloudConfig,
-    all: &[VsphereCloudConfig],
+    (object, all): (&VsphereCloudConfig, &[VsphereCloudConfig]),
     request: InspectionRequest,
 ) -> Result<Examined, CliError> {
     let mut inputs = inputs(&context.world.reader, object).await;
@@ -143,7 +144,7 @@ async fn examine(
         };
         permission = Permission::Given;
     }
-    let inspection = inspect(object, &inputs, request, permission).await;
+    let inspection = inspect(object, &inputs, request, permission, &Budget::for_person(global.timeout)).await;
     Ok(Examined {
         name: object.name_any(),
         inspection,

@@ -13,7 +13,7 @@ use crate::facts::{Credentials, Node};
 use crate::matrix::{DriverRequest, Index, Query, UpdatePolicy, resolve};
 use crate::reconcile::connection::examine;
 use crate::types::{KubernetesVersion, Thumbprint, Trust, VcenterVersion, count};
-use crate::vcenter::Endpoint;
+use crate::vcenter::{Budget, Endpoint};
 use crate::vsphere::{Claim, ConnectionReport, Feature, InspectionRequest, Requirements};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -52,7 +52,8 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
         index: Some(edition.index.clone()),
         claim: cluster.as_ref().and_then(|cluster| cluster.claim.clone()),
     };
-    let told = examine(&endpoint, &Credentials { user, password }, request, now()).await;
+    let budget = Budget::for_person(global.timeout);
+    let told = examine(&endpoint, &Credentials { user, password }, request, now(), &budget).await;
     let mut subject = connection_subject(&endpoint.address(), &told);
     for check in &mut subject.checks {
         check.without_secret();

@@ -19,10 +19,15 @@ pub enum Permission<'a> {
 }
 
 /// Asks the vCenter of a connection everything, and leaves no session behind.
-pub async fn inspect(object: &VsphereCloudConfig, inputs: &Inputs, request: InspectionRequest, permission: Permission<'_>) -> Inspection {
-    let budget = Budget::default();
-    let probe = probe(object, inputs, &budget).await;
-    let login = log_in(object, inputs, &request, &probe, permission, &budget).await;
+pub async fn inspect(
+    object: &VsphereCloudConfig,
+    inputs: &Inputs,
+    request: InspectionRequest,
+    permission: Permission<'_>,
+    budget: &Budget,
+) -> Inspection {
+    let probe = probe(object, inputs, budget).await;
+    let login = log_in(object, inputs, &request, &probe, permission, budget).await;
     Inspection { request, probe, login }
 }
 

@@ -27,7 +27,21 @@ fn ensure_refused(cases: Vec<Case>) -> Result<()> {
     Ok(())
 }
 
+/// A user who may read everything and create the namespaces.
+async fn reader(bed: &Bed) -> Result<()> {
+    let rbac = "rbac.authorization.k8s.io";
+    let role = json!({"apiVersion": format!("{rbac}/v1"), "kind": "ClusterRole", "metadata": {"name": "reader"}, "rules": [
+        {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["create", "patch"]}]});
+    let binding = json!({"apiVersion": format!("{rbac}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "reader"},
+        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "reader"},
+        "subjects": [{"apiGroup": rbac, "kind": "User", "name": "reader"}]});
+    bed.apply(&role).await?;
+    bed.apply(&binding).await
+}
+
 pub(super) async fn in_an_empty_cluster(bed: &Bed, deploy: &Deploy) -> Result<()> {
+    reader(bed).await?;
     let mark = bed.cluster.audit().mark().await?;
     let run = |args: Vec<String>, more: &[&str]| command(bed, &args, more).output();
     let open = deploy.file("open", bed.vcenter.password(), 0o644)?.display().to_string();
@@ -126,6 +140,19 @@ pub(super) async fn in_an_empty_cluster(bed: &Bed, deploy: &Deploy) -> Result<()
         )?,
         case("other namespace", run(vec![], &["--values", &elsewhere]), 2, &["another namespace"])?,
         case("missing rights", run(deploy.args.clone(), &["--as", "somebody"]), 4, &["may not"])?,
+        case(
+            "missing rights to write",
+            run(deploy.args.clone(), &["--as", "reader"]),
+            4,
+            &[
+                "the API server would refuse",
+                "nothing was written",
+                "customresourcedefinitions",
+                "clusterrolebindings",
+                "deployments",
+                "vdoconfigs",
+            ],
+        )?,
     ])?;
     let writes = bed.cluster.audit().since(mark).await?.of(ADMIN).writes();
     ensure!(writes.is_empty(), "something was written: {writes:?}");

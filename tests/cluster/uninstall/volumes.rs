@@ -164,6 +164,14 @@ fn plan_of_removal_that_waits_for_volumes_shows_it() -> Result<()> {
             ensure!(text.contains(words), "{words:?} is not in vdoctl plan:\n{text}---\n{talk}");
         }
         ensure!(code == 1, "{text}");
+        let (code, text, talk) = bed.vdoctl(&["doctor"])?;
+        for words in ["✗ Removed", "pv-plan", "vdoctl explain VolumesInUse"] {
+            ensure!(text.contains(words), "{words:?} is not in vdoctl doctor:\n{text}---\n{talk}");
+        }
+        for wrong in ["recreated", "not installed yet"] {
+            ensure!(!text.contains(wrong), "{wrong:?} is in vdoctl doctor:\n{text}");
+        }
+        ensure!(code == 1, "{text}");
         release_volume(bed, "pv-plan").await?;
         until_uninstalled(bed).await
     })

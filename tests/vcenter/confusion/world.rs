@@ -17,6 +17,7 @@ use vdo::matrix::Index;
 use vdo::reconcile::ReconcileError;
 use vdo::reconcile::connection::{Inputs, Permission, inspect, known_index};
 use vdo::types::{Secret, Trust};
+use vdo::vcenter::Budget;
 use vdo::vsphere::{Feature, Requirements};
 use vdo::vsphere::{Inspection, InspectionRequest, coverage, cross_checks, fold_status};
 use vdo_testbed::soap::{Lockout, Rule, SoapOptions, SoapProxy};
@@ -170,7 +171,14 @@ impl World {
                 user: self.vcenter.user().into(),
                 password: Secret::new("somebody else's"),
             };
-            inspect(&object, &inputs(Ok(found(wrong))), InspectionRequest::default(), Permission::Given).await;
+            inspect(
+                &object,
+                &inputs(Ok(found(wrong))),
+                InspectionRequest::default(),
+                Permission::Given,
+                &Budget::default(),
+            )
+            .await;
         }
         let inputs = inputs(setting.credentials.map(found));
         let question = InspectionRequest {
@@ -183,7 +191,7 @@ impl World {
             index: self.index.clone(),
             claim: None,
         };
-        let look = inspect(&object, &inputs, question.clone(), Permission::Given).await;
+        let look = inspect(&object, &inputs, question.clone(), Permission::Given, &Budget::default()).await;
         let cross_checks = match &setting.other {
             None => None,
             Some(other) => {
@@ -231,7 +239,7 @@ impl World {
             datacenters: other.datacenters.clone(),
             ..question
         };
-        Ok(inspect(&object, &inputs, question, Permission::Given).await)
+        Ok(inspect(&object, &inputs, question, Permission::Given, &Budget::default()).await)
     }
 
     /// A vCenter with these changes.
