@@ -82,10 +82,9 @@ fn operator_deployment_runs_on_uninitialised_control_plane() -> Result<()> {
 
 /// When the operator created a workload.
 fn created(all: &Requests, name: &str) -> Result<String> {
-    let found = all
-        .0
-        .iter()
-        .find(|e| e.user == crate::bed::OPERATOR && e.name == name && e.code == 201 && !e.tries());
+    // Its service account has the same name.
+    let is_it = |e: &&Entry| (e.user.as_str(), e.api_group.as_str(), e.name.as_str()) == (crate::bed::OPERATOR, "apps", name);
+    let found = all.0.iter().find(|e| is_it(e) && e.code == 201 && e.writes());
     Ok(found.with_context(|| format!("{name} was not created"))?.timestamp.clone())
 }
 
