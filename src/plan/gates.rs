@@ -77,7 +77,7 @@ impl Plan {
             let by_step = || {
                 let all = planned.depends_on.iter().map(|earlier| &self.steps[*earlier].step);
                 let other = all
-                    .filter(|step| step.driver() != driver && step.is_transition() && !step.removes())
+                    .filter(|step| step.is_transition() && !step.removes())
                     .find(|step| self.held.contains_key(step.driver()))?;
                 Some((other.driver(), format!("{} needs {}", planned.step.id()?, other.id()?)))
             };
@@ -326,7 +326,10 @@ mod tests {
         if let Step::Apply { change, .. } = &mut repair {
             *change = Change::Restore;
         }
+        let repairs = plan(&[repair.clone(), Step::Finish]);
+        assert_eq!((repairs.is_transition(), repairs.changes()), (false, 1));
         let mut plan = plan(&[repair, of(CSI, "ConfigMap", "b", 2)]);
+        assert_eq!((plan.is_transition(), plan.changes()), (true, 2));
         plan.await_approval();
         let gates: Vec<&Gate> = plan.steps.iter().map(|planned| &planned.gate).collect();
         assert_eq!(gates, [&Gate::Open, &Gate::NeedsApproval]);
@@ -362,7 +365,7 @@ mod tests {
         plan.hold_waves(5, &wait);
         let closed = Gate::Waits(wait);
         assert_eq!(gates(&plan), [&Gate::Open, &closed, &closed, &Gate::Open]);
-        assert!(plan.unfinished.contains(CSI));
+        assert!(plan.is_unfinished(CSI) && !plan.is_unfinished(CPI));
     }
 
     #[test]

@@ -159,6 +159,38 @@ mod tests {
         assert!(!is_own_spelling(&differs(&[cpu]), &live("kubectl-edit", "Apply")));
     }
 
+    /// What we applied ourselves is no answer to who changed a field; another manager that applies, and another way of ours, are.
+    #[test]
+    fn writer_is_the_newest_manager_but_for_own_apply_and_status() {
+        for (entries, expected) in [
+            (&[(FIELD_MANAGER, "Apply", "", 9)][..], None),
+            (&[("kubelet", "Update", "status", 9)], None),
+            (&[("flux", "Apply", "", 1)], Some("flux")),
+            (&[(FIELD_MANAGER, "Update", "", 1)], Some(FIELD_MANAGER)),
+            (
+                &[("kubectl-edit", "Update", "", 1), ("kubectl", "Update", "scale", 2)],
+                Some("kubectl"),
+            ),
+            (
+                &[("kubectl-edit", "Update", "", 3), ("kubectl", "Update", "scale", 2)],
+                Some("kubectl-edit"),
+            ),
+            (&[("flux", "Apply", "", 1), (FIELD_MANAGER, "Apply", "", 9)], Some("flux")),
+        ] {
+            let managed: Vec<Value> = entries
+                .iter()
+                .map(|(manager, operation, subresource, minute)| {
+                    json!({"manager": manager, "operation": operation, "subresource": subresource, "fieldsType": "FieldsV1",
+                        "time": format!("2026-01-01T00:0{minute}:00Z"), "fieldsV1": {"f:spec": {"f:replicas": {}}}})
+                })
+                .collect();
+            let live =
+                json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x", "managedFields": managed}, "spec": {"replicas": 1}});
+            let found = writer(&Object::new(live).expect("an object"), "spec.replicas").map(|(manager, _)| manager);
+            assert_eq!(found.as_deref(), expected, "{entries:?}");
+        }
+    }
+
     #[test]
     fn own_record_without_fields_owns_nothing() {
         let entry = json!({"manager": FIELD_MANAGER, "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": {}});

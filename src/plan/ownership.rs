@@ -200,6 +200,13 @@ mod tests {
             (owner("apps/v1", false), "Thing t"),
             (owner("vdo.vmware.com/v1alpha1", true), "adopt from the original VDO"),
             (json!({"ownerReferences": []}), "adopt from somebody who left no mark"),
+            (
+                json!({"ownerReferences": [
+                    {"apiVersion": "v1", "kind": "Thing", "name": "first"},
+                    {"apiVersion": "v1", "kind": "Thing", "name": "second", "controller": true},
+                ]}),
+                "Thing second",
+            ),
         ] {
             let mut value = json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": metadata});
             value["metadata"]["name"] = "csi.vsphere.vmware.com".into();

@@ -260,8 +260,11 @@ mod tests {
                 ..about("1", "a", "a")
             },
         ] {
-            push(&mut revisions, about, PackedObjects::default(), Timestamp::UNIX_EPOCH);
+            let now = Timestamp::from_second(revisions.len() as i64).expect("a time");
+            push(&mut revisions, about, PackedObjects::default(), now);
         }
+        let times: Vec<i64> = revisions.iter().map(|revision| revision.time.as_second()).collect();
+        assert_eq!(times, [0, 1, 2, 3, 4, 5, 6]);
         let told: Vec<String> = revisions
             .iter()
             .map(|r| format!("{} {}: {}", r.number, r.outcome, r.cause))

@@ -64,12 +64,12 @@ pub fn reopens(revisions: &[Revision], deadline: Duration, now: Timestamp) -> bo
 /// The revision that the newest one may be rolled back to: the last good one before it.
 #[must_use]
 pub fn way_back(revisions: &[Revision]) -> Option<&Revision> {
-    let (newest, earlier) = revisions.split_last()?;
-    let back = earlier.iter().rev().find(|revision| revision.is_good())?;
-    // Nothing in between may be such a step, either.
-    let mut between = earlier.iter().filter(|revision| revision.number > back.number).chain([newest]);
+    let (_, earlier) = revisions.split_last()?;
+    let at = earlier.iter().rposition(Revision::is_good)?;
+    let back = &earlier[at];
+    // Nothing since may be such a step, either.
     let barred = |revision: &Revision| revision.about.irreversible && revision.about.version != back.about.version;
-    (!between.any(barred)).then_some(back)
+    (!revisions[at..].iter().any(barred)).then_some(back)
 }
 
 /// What a driver is brought back to instead of what was rendered: the revision with the objects, and what is said of it. `basis` is that
@@ -80,7 +80,7 @@ pub fn brought_back<'a>(revisions: &'a [Revision], basis: Option<&str>) -> Optio
     let same = |failed: &Failed| basis.is_none_or(|basis| basis == failed.failure.basis);
     match (&newest.about.rollback, &newest.failure) {
         (Some(rollback), _) => rollback.from.as_ref().is_some_and(same).then(|| (newest, rollback.clone())),
-        (None, Some(failure)) if newest.outcome == Outcome::Failed => {
+        (None, Some(failure)) => {
             let from = Failed {
                 revision: newest.number,
                 version: newest.about.version.clone(),
@@ -95,7 +95,7 @@ pub fn brought_back<'a>(revisions: &'a [Revision], basis: Option<&str>) -> Optio
                 },
             ))
         }
-        _ => None,
+        (None, None) => None,
     }
 }
 
@@ -141,6 +141,16 @@ mod tests {
                 irreversible: true,
                 version: format!("{}", revision.number),
                 ..revision.about.clone()
+            },
+            ..revision
+        }
+    }
+
+    fn rolled_back(revision: Revision) -> Revision {
+        Revision {
+            about: About {
+                rollback: Some(Rollback { to: 1, from: None }),
+                ..About::default()
             },
             ..revision
         }
@@ -193,6 +203,8 @@ mod tests {
             ),
             (vec![good(), revision(2, Deployed, true)], ill, true, None, 900, None),
             (vec![good(), failed(2, "b")], ill, true, None, 900, None),
+            (vec![good(), rolled_back(under_way())], ill, true, None, 900, None),
+            (vec![good(), Revision::of(2, PackedObjects::default())], ill, true, None, 900, None),
         ] {
             let sight = Sight {
                 lacks,
@@ -216,6 +228,13 @@ mod tests {
             (&both, Duration::from_secs(5), 214, true),
             (&both, Duration::from_secs(5), 215, false),
             (&both[1..], long, 220, false),
+            (&[revision(1, Deployed, true), revision(2, Progressing, true)], long, 220, false),
+            (
+                &[revision(1, Deployed, true), rolled_back(revision(2, Deployed, true))],
+                long,
+                220,
+                false,
+            ),
         ] {
             assert_eq!(reopens(revisions, deadline, at(now)), expected, "{now}");
         }

@@ -189,9 +189,7 @@ impl Plan {
     /// what is wanted; `None` when that is what is stored.
     fn narrowed(&self, input: &Input<'_>, held: &BTreeSet<&str>) -> Option<Inventory> {
         let mut inventory = Cow::Borrowed(input.inventory);
-        let finished = |driver: &str| {
-            !self.unfinished.contains(driver) && !self.paused.contains(driver) && !held.contains(driver) && !input.kept.contains(driver)
-        };
+        let finished = |driver: &str| !self.unfinished.contains(driver) && !self.paused.contains(driver) && !held.contains(driver);
         // One write for all that come at the same time.
         if self
             .unfinished
@@ -245,9 +243,8 @@ impl Plan {
             inventory.to_mut().history.retain(|driver, _| left.contains(driver));
         }
         match inventory {
-            // What was applied of a driver is left out again where nothing of it is listed.
-            Cow::Owned(changed) if changed != *input.inventory => Some(changed),
-            _ => None,
+            Cow::Owned(changed) => Some(changed),
+            Cow::Borrowed(_) => None,
         }
     }
 }
@@ -258,7 +255,7 @@ impl Plan {
         let newest = input.inventory.history.get(driver).and_then(|revisions| revisions.last());
         let young =
             |newest: &Revision| newest.outcome == Outcome::Progressing && passed(newest.time, input.observed.at) < input.record.deadline;
-        !self.paused.contains(driver) && !input.kept.contains(driver) && newest.is_some_and(young)
+        !self.paused.contains(driver) && newest.is_some_and(young)
     }
 
     /// A driver is healthy with what is wanted of it: that is in its history, with these very objects.

@@ -124,6 +124,7 @@ mod tests {
             ]
         );
         assert_eq!(found.count, 4);
+        assert!(!found.to_string().contains(" more"), "{found}");
         assert_eq!(Volumes::of(&[], &[], &snapshots).count, 1, "a snapshot outlives its volume");
         volumes.extend((0..20).map(|i| object("PersistentVolume", &format!("v{i:02}"), &ours)));
         let found = Volumes::of(&volumes, &[], &[]);

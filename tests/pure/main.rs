@@ -7,6 +7,7 @@ mod api_answers;
 mod crds;
 mod deploy;
 mod driverconfig;
+mod drivers;
 #[cfg(feature = "io")]
 mod embedded;
 #[path = "../../fuzz/src/lib.rs"]

@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod approval;
+mod commit;
 mod held;
 mod kept_matrix;
 mod outline;

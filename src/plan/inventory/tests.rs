@@ -87,6 +87,20 @@ fn inventory_without_a_part_keeps_the_newest_revision_only() {
     assert!(crate::api::chain(&error).contains("its history cannot be read"), "{error:?}");
 }
 
+/// An operator that knew no revisions kept what it had applied last of each driver.
+#[test]
+fn inventory_without_history_has_a_first_revision_of_each_driver() {
+    let last = PackedObjects::of([config_map("a", "x")].iter());
+    let inventory = Inventory {
+        history: [("d".into(), vec![Revision::of(3, last.clone())])].into(),
+        ..Inventory::default()
+    };
+    let mut stored = inventory.stored();
+    stored.data.remove(HISTORY);
+    let read = Inventory::parse("i", &stored).expect("readable");
+    assert_eq!(read.history, [("d".to_owned(), vec![Revision::of(1, last)])].into());
+}
+
 #[test]
 fn inventory_larger_than_configmap_is_refused() {
     let entry = |driver: &str| Entry {

@@ -62,6 +62,21 @@ fn uninstall_orphan_releases_everything_and_deletes_nothing() {
         (at("ConfigMap", "cpi"), ours),
         (at("DaemonSet", "cpi"), ours),
         (at("Secret", "config"), ours),
+        // Another instance than the one that was listed, and one that bears no mark any more.
+        (
+            at("StorageClass", "fast"),
+            Slot {
+                listed: Listed::OtherUid,
+                ..ours
+            },
+        ),
+        (
+            at("Service", "webhook"),
+            Slot {
+                live: Live::Foreign(0),
+                ..ours
+            },
+        ),
     ]);
     let observed = case.world.observed();
     let input = Input {
@@ -262,16 +277,19 @@ fn plan_settled_object_is_known_by_its_name() {
         ..NOTHING
     };
     let case = with(&[(map, ours)]);
-    let changes = |settled: usize| {
+    let changes = |settled: usize, suspect: Option<&str>| {
         let settled = [object(settled, 0, true).id()].into_iter().collect();
         let observed = Observed {
             settled: std::sync::Arc::new(settled),
+            suspect: suspect.into_iter().map(str::to_owned).collect(),
             ..case.world.observed()
         };
         let plan = case.world.plan_for(&case.world.input(&case.desired, &observed), |_| {});
         plan.steps.iter().filter(|step| matches!(step, Step::Apply { .. })).count()
     };
-    assert_eq!((changes(at("Secret", "config")), changes(map)), (1, 0));
+    assert_eq!((changes(at("Secret", "config"), None), changes(map, None)), (1, 0));
+    // Of a driver that stays unhealthy it is not believed.
+    assert_eq!((changes(map, Some(CSI)), changes(map, Some(CPI))), (0, 1));
 }
 
 /// Why an object is written, and which of its fields differ.
