@@ -116,6 +116,11 @@ mod tests {
         };
         let written = state.write("home", &json!({"uid": "u"}));
         assert_eq!(State::read(&Object::new(written.clone()).expect("an object")), Some(state.clone()));
+        let (next, previous) = (
+            &state.next.as_ref().expect("a pair").authority,
+            state.previous.as_ref().expect("an authority"),
+        );
+        assert_eq!(state.bundle(), format!("{}{next}{previous}", state.current.authority));
         for key in ["tls.key", "tls.crt", "ca.crt", "since"] {
             let mut half = written.clone();
             half["data"].as_object_mut().expect("data").shift_remove(key);

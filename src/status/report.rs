@@ -244,3 +244,47 @@ impl Report {
         self.deleting || self.removed
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn report_joined_keeps_what_is_known_and_takes_what_is_newer() {
+        let found = |number: i64| Report {
+            generation: Some(number),
+            cluster_id: Some(format!("id {number}")),
+            unrequested: vec![format!("driver {number}")],
+            drivers: vec![DriverReport {
+                name: "d".into(),
+                version: format!("{number}.0.0"),
+                installed: None,
+                revision: None,
+                available: String::new(),
+                chart: String::new(),
+                because: String::new(),
+                objects: 0,
+                health: None,
+            }],
+            deleting: true,
+            removed: true,
+            gone: true,
+            ..Report::default()
+        };
+        let mut report = Report::default();
+        report.join(found(1));
+        assert_eq!(format!("{report:?}"), format!("{:?}", found(1)), "it is all that is known");
+        report.join(found(2));
+        let expected = Report {
+            unrequested: vec!["driver 1".into(), "driver 2".into()],
+            ..found(2)
+        };
+        assert_eq!(
+            format!("{report:?}"),
+            format!("{expected:?}"),
+            "lists grow, and the rest is replaced"
+        );
+        report.join(Report::default());
+        assert_eq!(format!("{report:?}"), format!("{expected:?}"), "nothing is forgotten");
+    }
+}

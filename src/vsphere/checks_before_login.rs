@@ -103,8 +103,9 @@ mod tests {
     fn certificate_expiring_soon_is_trusted_with_warning() {
         let now: Timestamp = "2026-06-01T00:00:00Z".parse().expect("a time");
         for (end, expected) in [
-            ("2026-07-02T00:00:00Z", "Healthy"),
+            ("2026-07-01T00:00:00Z", "Healthy"),
             ("2026-06-30T23:59:59Z", "CertificateExpiresSoon ends at 2026-06-30T23:59:59Z"),
+            ("2026-06-01T00:00:00Z", "CertificateExpiresSoon ends at 2026-06-01T00:00:00Z"),
             // A thumbprint is accepted whatever the dates.
             ("2026-05-31T00:00:00Z", "CertificateExpiresSoon ended at 2026-05-31T00:00:00Z"),
         ] {

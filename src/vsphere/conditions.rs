@@ -181,3 +181,155 @@ fn kept(kind: ConditionType, found: &Condition) -> Check {
         "",
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::{AboutStatus, RegisteredVolumesStatus};
+    use crate::facts::Credentials;
+    use crate::types::Secret;
+    use crate::vsphere::{
+        CertificateFacts, Granted, InspectionRequest, Inventory, ProbeError, ProbeOutcome, Readings, Tagging, VcenterFacts,
+    };
+
+    fn stored(user: &str, version: &str) -> StoredCredentials {
+        StoredCredentials {
+            credentials: Credentials {
+                user: user.into(),
+                password: Secret::new("p"),
+            },
+            secret: "n/s".into(),
+            version: version.into(),
+        }
+    }
+
+    /// Refused twice with version 2, after version 1 had worked.
+    fn refused() -> CredentialStatus {
+        CredentialStatus {
+            secret: "n/s".into(),
+            user: "u".into(),
+            version: "2".into(),
+            verified: Some("1".into()),
+            attempts: 2,
+            last_tried: Some(Time("2026-01-01T00:00:00Z".parse().expect("a time"))),
+            refused: Some("InvalidCredentials".into()),
+        }
+    }
+
+    fn with(credential: CredentialStatus) -> VsphereCloudConfigStatus {
+        VsphereCloudConfigStatus {
+            credential: Some(credential),
+            ..VsphereCloudConfigStatus::default()
+        }
+    }
+
+    /// Attempts belong to a version of the Secret: another one begins at zero, and what worked last stays known.
+    #[test]
+    fn credential_of_another_version_or_user_begins_anew() {
+        let untried = |user: &str, version: &str| CredentialStatus {
+            user: user.into(),
+            version: version.into(),
+            attempts: 0,
+            last_tried: None,
+            refused: None,
+            ..refused()
+        };
+        for (found, expected) in [
+            (Some(stored("u", "2")), Some(refused())),
+            (Some(stored("u", "3")), Some(untried("u", "3"))),
+            (Some(stored("v", "2")), Some(untried("v", "2"))),
+            (None, None),
+        ] {
+            let mut status = with(refused());
+            credential(&mut status, found.as_ref());
+            assert_eq!(status.credential, expected, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn login_outcome_is_written_into_the_credential() {
+        let readings = || Readings {
+            inventory: Inventory::default(),
+            nodes: Vec::new(),
+            policies: Ok(Vec::new()),
+            required_privileges: Vec::new(),
+            granted: Ok(Granted::default()),
+            tagging: Ok(Tagging::default()),
+            volumes: None,
+        };
+        let again = CredentialStatus {
+            attempts: 3,
+            refused: Some("AccountLocked".into()),
+            last_tried: None,
+            ..refused()
+        };
+        let verified = CredentialStatus {
+            verified: Some("2".into()),
+            ..refused()
+        };
+        let works = CredentialStatus {
+            attempts: 0,
+            last_tried: None,
+            refused: None,
+            ..verified.clone()
+        };
+        let postponed = || LoginOutcome::Postponed(again.clone());
+        for (before, outcome, expected) in [
+            (refused(), LoginOutcome::Succeeded(Box::new(readings())), works),
+            (refused(), LoginOutcome::NotTried, refused()),
+            (refused(), postponed(), again.clone()),
+            // A version that is refused now has been changed at the vCenter, and is verified no more.
+            (
+                verified,
+                postponed(),
+                CredentialStatus {
+                    verified: None,
+                    ..again.clone()
+                },
+            ),
+        ] {
+            let mut status = with(before);
+            judged(&mut status, &outcome);
+            assert_eq!(status.credential, Some(expected), "{outcome:?}");
+        }
+    }
+
+    /// What was found stays while the vCenter does not answer. Another vCenter has other accounts and volumes, and another
+    /// specification may name another vCenter.
+    #[test]
+    fn memory_of_another_vcenter_is_dropped() {
+        let facts = |uuid: &str| VcenterFacts {
+            version: "8.0.3".parse().expect("a version"),
+            build: "1".into(),
+            api_type: "VirtualCenter".into(),
+            api_version: "8.0.3.0".into(),
+            instance_uuid: uuid.into(),
+            full_name: "VMware vCenter Server".into(),
+            certificate: CertificateFacts::of(b"none"),
+        };
+        let inspection = |uuid: Option<&str>| Inspection {
+            request: InspectionRequest::default(),
+            probe: ProbeOutcome::Asked(Box::new(uuid.map(facts).ok_or(ProbeError::Refused { address: "vc:443".into() }))),
+            login: LoginOutcome::NotTried,
+        };
+        // uuid, same specification; what stays: credential, volumes, certificate, and whose identity is known
+        for (uuid, same_spec, stays, known) in [
+            (Some("a"), true, [true, true, true], Some("a")),
+            (Some("a"), false, [true, true, true], Some("a")),
+            (Some("b"), true, [false, false, true], Some("b")),
+            (None, true, [true, true, true], Some("a")),
+            (None, false, [false, false, false], None),
+        ] {
+            let mut status = VsphereCloudConfigStatus {
+                about: Some(facts("a").about()),
+                volumes: Some(RegisteredVolumesStatus::default()),
+                certificate: Some(CertificateFacts::of(b"none").status()),
+                ..with(refused())
+            };
+            remember(&mut status, &inspection(uuid), same_spec);
+            let found = [status.credential.is_some(), status.volumes.is_some(), status.certificate.is_some()];
+            let about = |about: AboutStatus| about.instance_uuid;
+            assert_eq!((found, status.about.map(about).as_deref()), (stays, known), "{uuid:?} {same_spec}");
+        }
+    }
+}

@@ -169,3 +169,107 @@ impl Failure for SessionError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vsphere::Excess;
+
+    /// What counts against an account, after what nothing more is asked, and what is tried again by itself.
+    #[test]
+    fn session_error_of_each_kind_is_judged() {
+        let (address, user) = ("vc:443".to_owned(), "u".to_owned());
+        let account = |error: fn(String, String) -> SessionError| error(address.clone(), user.clone());
+        let (secs, method) = (Duration::from_secs(1), "Login");
+        let unfinished = ProbeError::Unfinished {
+            address: address.clone(),
+            after: secs,
+        };
+        let too_much = ProbeError::TooMuch {
+            address: address.clone(),
+            excess: Excess::Bytes(1),
+        };
+        let refused = ProbeError::Refused { address: address.clone() };
+        for (error, rejects, ends, class) in [
+            (
+                account(|address, user| SessionError::InvalidLogin { address, user }),
+                true,
+                true,
+                Class::Terminal,
+            ),
+            (
+                account(|address, user| SessionError::Unsendable { address, user }),
+                true,
+                true,
+                Class::Terminal,
+            ),
+            (
+                account(|address, user| SessionError::Locked { address, user }),
+                true,
+                true,
+                Class::Terminal,
+            ),
+            (
+                account(|address, user| SessionError::Expired { address, user }),
+                true,
+                true,
+                Class::Terminal,
+            ),
+            (
+                account(|address, user| SessionError::Refused { address, user }),
+                true,
+                true,
+                Class::Terminal,
+            ),
+            (
+                account(|address, user| SessionError::Lost { address, user }),
+                false,
+                true,
+                Class::Retry,
+            ),
+            (
+                account(|address, user| SessionError::TagsRefused { address, user }),
+                false,
+                false,
+                Class::Terminal,
+            ),
+            (
+                SessionError::Forbidden {
+                    address: address.clone(),
+                    user: user.clone(),
+                    method,
+                },
+                false,
+                false,
+                Class::Terminal,
+            ),
+            (
+                SessionError::Fault {
+                    address: address.clone(),
+                    method,
+                    kind: "k".into(),
+                    text: "t".into(),
+                },
+                false,
+                false,
+                Class::Retry,
+            ),
+            (
+                SessionError::TimedOut {
+                    address: address.clone(),
+                    method,
+                    after: secs,
+                },
+                false,
+                false,
+                Class::Retry,
+            ),
+            (unfinished.into(), false, true, Class::Retry),
+            (too_much.into(), false, true, Class::Retry),
+            (refused.into(), false, false, Class::Retry),
+        ] {
+            let found = (error.is_rejection(), error.ends_session(), error.class());
+            assert_eq!(found, (rejects, ends, class), "{error:?}");
+        }
+    }
+}

@@ -1,8 +1,10 @@
 //! Signatures of the matrix: what openssl and cosign write is accepted, and nothing else is.
 
+mod attached;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use vdo::signature::{Form, PrivateKey, PublicKeys, SignatureError};
+use vdo::signature::{Form, PrivateKey, PublicKeys, Signature, SignatureError};
 use vdo::types::{Digest, Remedy as _, Secret};
 
 /// What was signed with openssl: `dgst -sha256 -sign` for P-256, `pkeyutl -sign -rawin` for Ed25519.
@@ -186,7 +188,18 @@ fn keys_that_cannot_be_used_are_refused_as_a_whole() {
         assert!(error.contains(said), "{said}: {error}");
         assert!(!error.contains("MIGH"), "a key is repeated: {error}");
     }
+    // An X25519 key is as long as an Ed25519 key, and signs nothing.
+    let agreement = pem::encode(&pem::Pem::new(
+        "PUBLIC KEY",
+        [&b"\x30\x2a\x30\x05\x06\x03\x2b\x65\x6e\x03\x21\x00"[..], &[7; 32]].concat(),
+    ));
+    let error = PublicKeys::parse(agreement.as_bytes()).expect_err("it signs nothing").to_string();
+    assert!(error.contains("neither ECDSA on P-256 nor Ed25519"), "{error}");
     assert_eq!(keys(&format!("{P256}{P256}")).iter().count(), 1);
+    let both = keys(&format!("{P256}{ED25519}"));
+    let prints: Vec<Digest> = both.fingerprints().collect();
+    assert_eq!(prints, both.iter().map(vdo::signature::PublicKey::fingerprint).collect::<Vec<_>>());
+    assert_eq!((prints.len(), prints[0].to_string().as_str()), (2, P256_FINGERPRINT));
 }
 
 #[test]
@@ -207,4 +220,74 @@ fn private_key_of_another_kind_is_refused_and_not_repeated() {
         assert!(told.contains(said) && !told.contains(body), "{said}: {told}");
     }
     assert_eq!(format!("{:?}", private("P-256")), "PrivateKey");
+}
+
+/// While a key is replaced a file holds signatures of both: a line for each, as many as are read.
+#[test]
+fn signatures_joined_are_read_line_by_line() {
+    let (old, new) = (private("P-256"), private("Ed25519"));
+    let sign = |key: &PrivateKey| key.sign(MESSAGE, Form::Bare).expect("a signature");
+    let one = Signature::parse(sign(&old).as_bytes()).expect("a signature");
+    let both = one.joined(&sign(&new));
+    assert_eq!(both, sign(&new) + &one.joined("").trim_start().to_owned());
+    for key in [&old, &new] {
+        let trusted = keys(&key.public().pem());
+        assert_eq!(*trusted.verify(MESSAGE, Some(both.as_bytes())).expect("one of both"), key.public());
+    }
+    let lines = |text: &str| text.lines().count();
+    let two = Signature::parse(both.as_bytes()).expect("signatures");
+    assert_eq!(lines(&two.joined(&sign(&new))), 2, "the same one is not written twice");
+    let mut all = both;
+    for expected in [3, 4, 4] {
+        all = Signature::parse(all.as_bytes())
+            .expect("signatures")
+            .joined(&sign(&private("Ed25519")));
+        assert_eq!(lines(&all), expected);
+    }
+}
+
+#[test]
+fn signature_file_of_the_largest_size_is_read() {
+    let mut text = P256_SIGNATURE.as_bytes().to_vec();
+    text.resize(64 << 10, b' ');
+    assert!(keys(P256).verify(MESSAGE, Some(&text)).is_ok());
+    text.push(b' ');
+    assert!(keys(P256).verify(MESSAGE, Some(&text)).is_err());
+}
+
+/// cosign leaves the digest out of the bundle where the key signs the message itself.
+#[test]
+fn bundle_of_ed25519_has_no_digest() {
+    let bundle = serde_json::json!({
+        "mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json", "verificationMaterial": {},
+        "messageSignature": {"messageDigest": {}, "signature": ED25519_SIGNATURE},
+    });
+    let keys = keys(ED25519);
+    assert!(keys.verify(MESSAGE, Some(bundle.to_string().as_bytes())).is_ok());
+    assert_eq!(
+        keys.verify(b"other", Some(bundle.to_string().as_bytes())),
+        Err(SignatureError::NotTrusted(1))
+    );
+}
+
+#[test]
+fn signatures_of_a_key_are_written_in_the_forms_that_cosign_verifies() {
+    for (algorithm, files) in [
+        ("P-256", &["index.yaml.sig", "index.yaml.sigstore.json"][..]),
+        ("Ed25519", &["index.yaml.sig"]),
+    ] {
+        let key = private(algorithm);
+        let all = key.signatures(MESSAGE).expect("signatures");
+        let named: Vec<String> = all
+            .keys()
+            .map(|form| form.file_of(std::path::Path::new("index.yaml")).display().to_string())
+            .collect();
+        assert_eq!(named, files, "{algorithm}");
+        for text in all.values() {
+            assert!(
+                keys(&key.public().pem()).verify(MESSAGE, Some(text.as_bytes())).is_ok(),
+                "{algorithm}"
+            );
+        }
+    }
 }

@@ -97,14 +97,18 @@ fn status_driver_keeps_facts_only_of_same_version_without_choice() {
         let csi = &mut report.drivers[1];
         (csi.available, csi.chart, csi.because) = ("9.9.9".into(), String::new(), "installed".into());
         change(csi);
-        fold(&settled(), &report, &at(0)).drivers[1].available.clone()
+        let found = fold(&settled(), &report, &at(0)).drivers.remove(1);
+        (found.available, found.because)
     };
-    assert_eq!(told(&|csi| csi.available = String::new()), "3.7.3");
+    let old = &settled().drivers[1];
+    let is = |available: &str, because: &str| (available.to_owned(), because.to_owned());
+    assert_ne!(old.because, "installed");
+    assert_eq!(told(&|csi| csi.available = String::new()), is("3.7.3", &old.because));
     // A version that is there and blocked is known although nothing was chosen.
-    assert_eq!(told(&|_| ()), "9.9.9");
-    assert_eq!(told(&|csi| csi.version = "3.6.3".into()), "9.9.9");
-    assert_eq!(told(&|csi| csi.chart = "sha256:4f".into()), "9.9.9");
-    assert_eq!(told(&|csi| csi.because = "pinned in spec".into()), "9.9.9");
+    assert_eq!(told(&|_| ()), is("9.9.9", &old.because));
+    assert_eq!(told(&|csi| csi.version = "3.6.3".into()), is("9.9.9", "installed"));
+    assert_eq!(told(&|csi| csi.chart = "sha256:50".into()), is("9.9.9", "installed"));
+    assert_eq!(told(&|csi| csi.because = "pinned in spec".into()), is("9.9.9", "pinned in spec"));
 }
 
 #[test]
