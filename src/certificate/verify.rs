@@ -108,4 +108,19 @@ mod tests {
         );
         assert!(verify_pair(&pair, "service.ns.svc", at(1)).is_ok());
     }
+
+    /// For 90 days, and from an hour before it is issued: clocks differ.
+    #[test]
+    fn certificate_is_valid_for_ninety_days() {
+        let pair = issue("service", "ns", at(0)).expect("a pair");
+        let second = |n: i64| Timestamp::from_second(at(0).as_second() + n).expect("a time");
+        for (now, valid) in [
+            (second(-3601), false),
+            (second(-3600), true),
+            (second(90 * 86_400), true),
+            (second(90 * 86_400 + 1), false),
+        ] {
+            assert_eq!(verify_pair(&pair, "service.ns.svc", now).is_ok(), valid, "{now}");
+        }
+    }
 }

@@ -213,6 +213,13 @@ mod tests {
         let large = kept(&noise(PACKED + 1000), &[noise(CHARTS), noise(2000)]);
         assert_eq!((large.index(), large.version), (None, 7), "its version is known nevertheless");
         assert_eq!(large.charts.len(), 1);
+        let (full, stored) = (kept(&noise(PACKED - 1000), &[noise(CHARTS)]), 500 * 1024 * 4 / 3);
+        assert!(full.index().is_some());
+        assert!(
+            (stored - 2000..stored + 2000).contains(&full.stored().len()),
+            "{} bytes of the 1 MiB that it shares",
+            full.stored().len()
+        );
         assert!(large.stored().len() < 2 * CHARTS);
     }
 }

@@ -223,6 +223,8 @@ mod tests {
         let parts = Parts::of(&files);
         assert_eq!(parts.parts.len(), 4, "one of the index, three of the chart");
         assert!(parts.parts.values().all(|part| part.len() <= PART));
+        let megabyte = BTreeMap::from([("file".to_owned(), noise(1 << 20))]);
+        assert_eq!(Parts::of(&megabyte).parts.len(), 2, "a ConfigMap takes less than 1 MiB");
         assert_eq!(parts, Parts::of(&files), "the same files give the same parts");
         let shelf = Shelf::read(&parts.contents, |name| parts.parts.get(name).cloned()).expect("all of it");
         for (path, bytes) in &files {

@@ -229,7 +229,7 @@ fn signatures_joined_are_read_line_by_line() {
     let sign = |key: &PrivateKey| key.sign(MESSAGE, Form::Bare).expect("a signature");
     let one = Signature::parse(sign(&old).as_bytes()).expect("a signature");
     let both = one.joined(&sign(&new));
-    assert_eq!(both, sign(&new) + &one.joined("").trim_start().to_owned());
+    assert_eq!(both, sign(&new) + one.joined("").trim_start());
     for key in [&old, &new] {
         let trusted = keys(&key.public().pem());
         assert_eq!(*trusted.verify(MESSAGE, Some(both.as_bytes())).expect("one of both"), key.public());

@@ -180,6 +180,7 @@ fn inventory_of_the_largest_size_fits() {
         cluster_id: Some("x".repeat(size)),
         ..Inventory::default()
     };
+    assert!((900 << 10..1 << 20).contains(&Inventory::MOST), "a ConfigMap takes less than 1 MiB");
     let rest = Inventory::MOST - of(0).stored().data.values().map(String::len).sum::<usize>();
     assert_eq!(of(rest).fits("i"), Ok(()));
     assert_eq!(of(rest + 1).fits("i").map_err(|error| error.size), Err(Inventory::MOST + 1));
