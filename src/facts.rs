@@ -2,8 +2,10 @@
 //!
 //! Layer 0: may use `types` and `api` only.
 
+mod kubelet;
 mod labels;
 
+pub use kubelet::Distribution;
 pub use labels::Labels;
 
 use crate::types::{KubernetesVersion, Secret, Thumbprint, Trust, VcenterVersion};

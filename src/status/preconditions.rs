@@ -3,6 +3,7 @@
 use super::{Precondition, Report};
 use crate::api::{ConditionType, Conditions, Reason};
 use crate::facts::Cluster;
+use crate::types::name_list;
 
 /// As many nodes as a message names.
 const NAMED: usize = 5;
@@ -46,6 +47,20 @@ fn worst(found: &[Precondition], kind: ConditionType) -> Option<&Precondition> {
 fn initialized(cluster: &Cluster) -> Precondition {
     let kind = ConditionType::NodesInitialized;
     let total = cluster.nodes.len();
+    let left: Vec<_> = cluster.nodes.iter().filter(|node| node.is_left_alone()).collect();
+    if let Some(first) = left.first() {
+        // No cloud provider will ever look at them, so there is nothing to wait for.
+        let names: Vec<&str> = left.iter().map(|node| node.name.as_str()).collect();
+        let kind_of = first.distribution();
+        let message = format!(
+            "{} of {total} nodes have neither a provider ID nor the taint that waits for one: {}; run their kubelets with --cloud-provider=external: {}: {}",
+            left.len(),
+            name_list(&names),
+            kind_of.place(),
+            kind_of.stanza().join(", ")
+        );
+        return Precondition::fails(kind, Reason::KubeletNotExternal, message);
+    }
     let mut waiting = cluster.nodes.iter().filter_map(|n| Some((n, n.lacks()?)));
     match waiting.next() {
         None => Precondition::holds(kind, format!("all {total} nodes are initialised")),

@@ -8,17 +8,21 @@ use std::sync::Arc;
 /// one, and no cloud provider will ever look at it.
 #[must_use]
 pub fn kubelet_check(nodes: &[Arc<Node>]) -> Check {
-    let alone: Vec<&str> = nodes
-        .iter()
-        .filter(|node| node.provider_id.is_empty() && !node.uninitialized)
-        .map(|node| node.name.as_str())
-        .collect();
+    let left: Vec<&Arc<Node>> = nodes.iter().filter(|node| node.is_left_alone()).collect();
+    let alone: Vec<&str> = left.iter().map(|node| node.name.as_str()).collect();
     let passed = match nodes.len() {
         0 => "there are no nodes yet".to_owned(),
         n => format!("the kubelets of {n} nodes wait for a cloud provider or have one"),
     };
-    let findings = (!alone.is_empty()).then(|| {
-        let first = alone[0];
+    let findings = left.first().map(|first| {
+        let (kind, first) = (first.distribution(), &first.name);
+        let place = kind.place();
+        let mut advice = vec![AdviceLine::Text(format!("{}{}:", place[..1].to_uppercase(), &place[1..]))];
+        advice.extend(kind.stanza().iter().map(|line| AdviceLine::Verbatim((*line).to_owned())));
+        advice.push(AdviceLine::Text(kind.later().into()));
+        advice.push(AdviceLine::Verbatim(format!(
+            "kubectl taint node {first} node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule"
+        )));
         Finding::new(
             Reason::KubeletNotExternal,
             format!(
@@ -27,14 +31,7 @@ pub fn kubelet_check(nodes: &[Arc<Node>]) -> Check {
                 nodes.len(),
                 name_list(&alone)
             ),
-            Advice::of([
-                AdviceLine::Text("With kubeadm, in InitConfiguration and JoinConfiguration before a node joins:".into()),
-                AdviceLine::Verbatim("nodeRegistration: {kubeletExtraArgs: [{name: cloud-provider, value: external}]}".into()),
-                AdviceLine::Text(
-                    "On a node that is there: add --cloud-provider=external to /var/lib/kubelet/kubeadm-flags.env, restart the kubelet, then".into(),
-                ),
-                AdviceLine::Verbatim(format!("kubectl taint node {first} node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule")),
-            ]),
+            Advice::of(advice),
         )
     });
     Check::of(ConditionType::NodesInitialized, passed, findings.into_iter().collect())
@@ -66,6 +63,16 @@ mod tests {
         let remedy = check.remedy.to_string();
         assert!(
             remedy.contains("kubeletExtraArgs: [{name: cloud-provider") && remedy.contains("taint node b "),
+            "{remedy}"
+        );
+        let rke2 = Arc::new(Node {
+            name: "c".into(),
+            kubelet: Some("v1.34.4+rke2r1".into()),
+            ..Node::default()
+        });
+        let remedy = kubelet_check(&[rke2]).remedy.to_string();
+        assert!(
+            remedy.starts_with("With RKE2, in /etc/rancher/rke2/config.yaml") && remedy.contains("cloud-provider-name: external"),
             "{remedy}"
         );
     }

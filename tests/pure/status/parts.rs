@@ -67,6 +67,27 @@ fn status_nodes_not_initialized_are_counted() {
     }
 }
 
+/// A kubelet that waits for no cloud provider is named, with what its distribution wants to be told; those that wait are not its like.
+#[test]
+fn status_kubelet_without_cloud_provider_is_named_with_the_setting() {
+    let mut report = installing();
+    let mut cluster = cluster(2);
+    let node = Arc::new(Node {
+        name: "w-9".into(),
+        kubelet: Some("v1.34.4+k3s1".into()),
+        ..Node::default()
+    });
+    cluster.nodes.push(node);
+    report.cluster = Some(cluster);
+    let status = fold(&new(), &report, &at(0));
+    assert_eq!(
+        condition(&status, ConditionType::NodesInitialized),
+        "False KubeletNotExternal: 1 of 5 nodes have neither a provider ID nor the taint that waits for one: w-9; run their kubelets with \
+         --cloud-provider=external: with k3s, in /etc/rancher/k3s/config.yaml before a node joins: kubelet-arg: [cloud-provider=external], \
+         disable-cloud-controller: true"
+    );
+}
+
 #[test]
 fn status_network_not_ready_names_five_nodes() {
     let lacking = |count: usize| {

@@ -1,0 +1,89 @@
+//! How a kubelet leaves its node to a cloud provider, by what installs it.
+
+use super::Node;
+
+/// What installs and configures the kubelets of a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Distribution {
+    /// kubeadm, or something that works like it.
+    Kubeadm,
+    /// RKE2.
+    Rke2,
+    /// k3s.
+    K3s,
+}
+
+impl Node {
+    /// Whether its kubelet runs without a cloud provider: it has neither a provider ID nor the taint that waits for one.
+    #[must_use]
+    pub fn is_left_alone(&self) -> bool {
+        self.provider_id.is_empty() && !self.uninitialized
+    }
+
+    /// What installed its kubelet, as the version says.
+    #[must_use]
+    pub fn distribution(&self) -> Distribution {
+        match self.kubelet.as_deref().unwrap_or_default() {
+            version if version.contains("+rke2") => Distribution::Rke2,
+            version if version.contains("+k3s") => Distribution::K3s,
+            _ => Distribution::Kubeadm,
+        }
+    }
+}
+
+impl Distribution {
+    /// Where the setting is written before a node joins.
+    #[must_use]
+    pub const fn place(self) -> &'static str {
+        match self {
+            Self::Kubeadm => "with kubeadm, in InitConfiguration and JoinConfiguration before a node joins",
+            Self::Rke2 => "with RKE2, in /etc/rancher/rke2/config.yaml before a node joins",
+            Self::K3s => "with k3s, in /etc/rancher/k3s/config.yaml before a node joins",
+        }
+    }
+
+    /// The setting, line by line.
+    #[must_use]
+    pub const fn stanza(self) -> &'static [&'static str] {
+        match self {
+            Self::Kubeadm => &["nodeRegistration: {kubeletExtraArgs: [{name: cloud-provider, value: external}]}"],
+            Self::Rke2 => &["cloud-provider-name: external", "disable-cloud-controller: true"],
+            Self::K3s => &["kubelet-arg: [cloud-provider=external]", "disable-cloud-controller: true"],
+        }
+    }
+
+    /// How the setting comes to a node that is there.
+    #[must_use]
+    pub const fn later(self) -> &'static str {
+        match self {
+            Self::Kubeadm => {
+                "On a node that is there: add --cloud-provider=external to /var/lib/kubelet/kubeadm-flags.env, restart the kubelet, then"
+            }
+            Self::Rke2 => "On a node that is there: write it into that file, restart rke2-server or rke2-agent, then",
+            Self::K3s => "On a node that is there: write it into that file, restart k3s or k3s-agent, then",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distribution_is_known_by_the_version_of_the_kubelet() {
+        for (version, expected) in [
+            ("v1.34.4", Distribution::Kubeadm),
+            ("v1.34.4+rke2r1", Distribution::Rke2),
+            ("v1.34.4+k3s1", Distribution::K3s),
+            ("v1.33.1-eks-1", Distribution::Kubeadm),
+        ] {
+            let node = Node {
+                kubelet: Some(version.into()),
+                ..Node::default()
+            };
+            assert_eq!(node.distribution(), expected, "{version}");
+            assert!(expected.stanza().iter().any(|line| line.contains("external")));
+        }
+        assert_eq!(Node::default().distribution(), Distribution::Kubeadm);
+    }
+}
