@@ -42,6 +42,7 @@ mod save;
 mod status;
 mod style;
 mod text_diff;
+mod users;
 mod version;
 mod wrap;
 
@@ -143,6 +144,7 @@ async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
         Verb::Chart(args) => chart::run(args, global).await,
         // The cluster and each vCenter have the time of --timeout for themselves.
         Verb::Doctor(args) => doctor::run(args, global, printer).await,
+        Verb::Users(args) => users::run(args, global, printer).await,
         Verb::Delete(args) => delete::run(args, global, printer).await,
         Verb::Explain(args) => explain::run(args),
         Verb::Version(args) => version::run(args).await,

@@ -8,13 +8,14 @@
 //! | layer | rooms | may use |
 //! |---|---|---|
 //! | 0 vocabulary | [`types`], [`api`], [`facts`] | serde, semver, kube-core |
-//! | 1 pure core | [`yaml`], [`oci`], [`matrix`], [`chart`], [`driverconfig`], [`manifest`], [`health`], [`vsphere`], [`certificate`], [`plan`], [`publish`], [`status`] | layer 0; no client, clock, environment, file or await |
+//! | 1 pure core | [`yaml`], [`oci`], [`matrix`], [`chart`], [`driverconfig`], [`manifest`], [`health`], [`vsphere`], [`accounts`], [`certificate`], [`plan`], [`publish`], [`status`] | layer 0; no client, clock, environment, file or await |
 //! | 2 ports | [`cluster`], [`web`], [`registry`], [`fetch`], [`vcenter`], [`layout`] | layers 0 and 1; not each other, except `web` and `registry` |
 //! | 3 drivers | [`reconcile`], [`controller`], [`runtime`], [`cli`] | everything below |
 //!
 //! Imports point downwards; `tests/layering.rs` holds the code to the table in `docs/architecture.md`. The pure core builds
 //! without the feature `io`.
 
+pub mod accounts;
 pub mod api;
 pub mod certificate;
 pub mod chart;

@@ -1,6 +1,7 @@
 //! What a vCenter tells: about itself to anyone who asks, and about its inventory after a login.
 //!
-//! [`Session`] is the part with a login; it can only read. [`facts`] walks the stages of a connection in order — name, port, certificate, protocol — and when one fails,
+//! [`Session`] is the part with a login; it can only read. [`Administrator`] can also change roles, permissions and users, for a person who
+//! asks `vdoctl` to. [`facts`] walks the stages of a connection in order — name, port, certificate, protocol — and when one fails,
 //! the error names it, with what was found there and what to do. No credential is sent, so asking again costs nothing:
 //! it cannot lock an account.
 //!
@@ -9,8 +10,10 @@
 //! [`MAX_ANSWER`] bytes while it is read; everything that is read counts against the [`Budget`] of the inspection, and ends in time.
 //! Answers are read on threads of their own. `HTTPS_PROXY` and `NO_PROXY` are honoured, never for loopback addresses.
 
+mod administrator;
 mod budget;
 mod call;
+mod changes;
 mod collect;
 mod connect;
 mod fault;
@@ -28,11 +31,13 @@ mod requests;
 mod response;
 mod session;
 mod soap;
+mod sso;
 mod tags;
 mod tls;
 mod volumes;
 mod xml;
 
+pub use administrator::Administrator;
 pub use budget::{Budget, Limits, Pool};
 pub use inspections::Inspections;
 pub use session::Session;

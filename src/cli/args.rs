@@ -12,6 +12,7 @@ mod parse;
 mod publish;
 mod registry;
 mod rights;
+mod users;
 
 use super::completion::Shell;
 use clap::builder::FalseyValueParser;
@@ -36,6 +37,7 @@ pub use parse::{Ask, Setting, Vcenter};
 pub use publish::{Init, Mark, MatrixDiff, Publish, Publishing};
 pub use registry::RegistryArgs;
 pub use rights::Rights;
+pub use users::{Emit, For, Users, UsersAccount, UsersChange, UsersCreate, UsersVcenter, UsersVerb};
 
 /// Chooses, shows and checks the vSphere drivers of a Kubernetes cluster.
 ///
@@ -212,6 +214,11 @@ pub enum Verb {
     /// With --pre before anything is installed. Changes nothing. A password that a vCenter has refused is not sent again until the
     /// Secret changes. Ends with 1 when a check fails, with 6 when it is the vCenter that cannot be reached or refuses.
     Doctor(Doctor),
+    /// Creates, checks and rotates the drivers' accounts in a vCenter
+    ///
+    /// An administrator's user and password are needed for the command and stored nowhere.
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Users(Users),
     /// Removes the drivers, then the operator with its definitions and namespace
     ///
     /// Names the cluster and what is removed, and asks. Volumes and snapshots of the drivers block it before anything is removed. Works

@@ -1,8 +1,9 @@
 use super::budget::Budget;
 use super::connect;
+use super::fault::Fault;
 use super::http::{Answer, Bounds, Http1};
 use super::offload::{Unread, Work, offload};
-use super::requests::Method;
+use super::requests::Operation;
 use super::session::{Live, Rest, Service, Session, open};
 use super::tags::{self, Call, Json};
 use super::xml::{Element, Tree};
@@ -26,26 +27,43 @@ impl Caller<'_> {
     }
 
     /// One call.
-    pub(super) async fn call(&mut self, method: Method, this: &ManagedObject, arguments: &str) -> Result<Tree, SessionError> {
-        let (response, ()) = self.call_each(method, this, arguments, (), |(), _| Ok(())).await?;
+    pub(super) async fn call(
+        &mut self,
+        operation: impl Into<Operation>,
+        this: &ManagedObject,
+        arguments: &str,
+    ) -> Result<Tree, SessionError> {
+        let (response, ()) = self.call_each(operation, this, arguments, (), |(), _| Ok(())).await?;
         Ok(response)
     }
 
     /// One call of which the answer is a long list: its items go through `take` into `taken`.
     pub(super) async fn call_each<T: Send + 'static>(
         &mut self,
-        method: Method,
+        operation: impl Into<Operation>,
         this: &ManagedObject,
         arguments: &str,
         taken: T,
         take: fn(&mut T, Element) -> Result<(), Unread>,
     ) -> Result<(Tree, T), SessionError> {
-        let answer = self.ask(method, this, arguments).await?;
-        let read = self
-            .session
-            .response_each(method, method.list(), answer, self.budget, taken, take)
-            .await?;
-        read.map_err(|fault| fault.of_call(self.address(), &self.session.credentials.user, method.name()))
+        let operation = operation.into();
+        let read = self.exchanged(&operation, this, arguments, taken, take).await?;
+        read.map_err(|fault| fault.of_call(self.address(), &self.session.credentials.user, operation.name))
+    }
+
+    /// One call, with the fault as it came.
+    pub(super) async fn exchanged<T: Send + 'static>(
+        &mut self,
+        operation: &Operation,
+        this: &ManagedObject,
+        arguments: &str,
+        taken: T,
+        take: fn(&mut T, Element) -> Result<(), Unread>,
+    ) -> Result<Result<(Tree, T), Fault>, SessionError> {
+        let request = operation.envelope(this, arguments, &operation.header(&self.cookie()));
+        let cookie = self.live.cookie.clone();
+        let answer = self.post(operation, request, cookie.as_ref()).await?;
+        Ok(self.session.response_each(operation, answer, self.budget, taken, take).await?)
     }
 
     /// Work on what was read, off the threads on which everything else waits.
@@ -65,19 +83,21 @@ impl Caller<'_> {
     }
 
     /// A connection that an exchange did not leave clean is not used again.
-    async fn ask(&mut self, method: Method, this: &ManagedObject, arguments: &str) -> Result<Answer, SessionError> {
+    pub(super) async fn post(
+        &mut self,
+        operation: &Operation,
+        request: String,
+        cookie: Option<&HeaderValue>,
+    ) -> Result<Answer, SessionError> {
         let (endpoint, budget) = (&self.session.endpoint, self.budget);
         let exchange = async {
             let mut pipe = self.pipe().await?;
-            let request = method.envelope(this, arguments, &self.cookie());
-            let answer = pipe
-                .post(endpoint, &method.place(), request, self.live.cookie.as_ref(), self.bounds())
-                .await?;
+            let answer = pipe.post(endpoint, &operation.place, request, cookie, self.bounds()).await?;
             self.live.pipe = Some(pipe);
             Ok::<_, ProbeError>(answer)
         };
         let answer = budget.within(endpoint, exchange).await?;
-        Ok(answer.ok_or_else(|| self.passed(method.name()))??)
+        Ok(answer.ok_or_else(|| self.passed(operation.name))??)
     }
 
     /// One call of the REST service, which logs in there when there is no session or it has ended.

@@ -76,7 +76,10 @@ impl Gathered {
                 self.hold(size_of::<Machine>(), &weight_of_machine(&machine))?;
                 self.machines.push(machine);
             }
-            "VirtualMachine" => {}
+            "VirtualMachine" => {
+                self.hold(size_of::<String>(), &[parent.len()])?;
+                self.inventory.template_folders.insert(parent);
+            }
             "Datastore" => {
                 let datastore = datastore(&item, name)?;
                 let hosts = datastore.hosts.iter().map(String::len);

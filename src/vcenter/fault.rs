@@ -8,6 +8,8 @@ pub(super) struct Fault {
     pub(super) kind: String,
     /// The vCenter's words. They are shown, never decided upon, but for the cause of a refused login, which has no other place.
     pub(super) text: String,
+    /// Of a refused call, the privilege that it needs and the object that it is needed on.
+    pub(super) denied: Option<(String, String)>,
 }
 
 impl Fault {
@@ -48,6 +50,15 @@ mod tests {
     use super::*;
     use crate::types::Remedy as _;
 
+    fn of_login(kind: &str, text: &str) -> SessionError {
+        let fault = Fault {
+            kind: kind.into(),
+            text: text.into(),
+            denied: None,
+        };
+        fault.of_login("vc:443".into(), "u")
+    }
+
     #[test]
     fn login_fault_rejection_names_cause() {
         for (kind, text, expected) in [
@@ -62,8 +73,7 @@ mod tests {
             ("PasswordExpired", "", "has expired"),
             ("NoPermission", "Permission to perform this operation was denied.", "no permission"),
         ] {
-            let text = text.to_owned();
-            let error = Fault { kind: kind.into(), text }.of_login("vc:443".into(), "u");
+            let error = of_login(kind, text);
             assert!(error.to_string().contains(expected), "{error} does not say {expected:?}");
             assert!(error.is_rejection() && error.remedy().is_some_and(|remedy| remedy.ends_with('.')));
         }
@@ -72,11 +82,7 @@ mod tests {
     #[test]
     fn login_fault_of_other_kind_is_no_rejection() {
         for kind in ["NotAuthenticated", "SystemError", "HostCommunication"] {
-            let error = Fault {
-                kind: kind.into(),
-                text: "no\nline".into(),
-            }
-            .of_login("vc:443".into(), "u");
+            let error = of_login(kind, "no\nline");
             assert!(!error.is_rejection() && !error.to_string().contains('\n'), "{error}");
         }
     }

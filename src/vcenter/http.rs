@@ -72,7 +72,7 @@ impl Http1 {
             (HeaderName::from_static("soapaction"), Some(HeaderValue::from_static(place.action))),
             (header::COOKIE, cookie.cloned()),
         ];
-        self.send(endpoint, hyper::Method::POST, place.path, headers, body, bounds).await
+        self.send(endpoint, hyper::Method::POST, &place.path, headers, body, bounds).await
     }
 
     /// One request. The answer is read within its bounds; a redirect is an answer like any other.

@@ -151,7 +151,7 @@ struct Page<T> {
     take: fn(&mut T, Item) -> Result<(), Unread>,
 }
 
-async fn pages<T: Send + 'static>(
+pub(super) async fn pages<T: Send + 'static>(
     caller: &mut Caller<'_>,
     specification: &str,
     taken: T,
@@ -185,7 +185,7 @@ async fn pages<T: Send + 'static>(
     Err(caller.session.malformed(endless).into())
 }
 
-fn properties(kind: &str, paths: &[&str]) -> String {
+pub(super) fn properties(kind: &str, paths: &[&str]) -> String {
     let paths: String = paths.iter().map(|path| element("pathSet", path)).collect();
     format!("<propSet><type>{kind}</type><all>false</all>{paths}</propSet>")
 }

@@ -7,6 +7,7 @@ use super::offload::Unread;
 use super::requests::{Method, element, refer};
 use super::xml::Element;
 use crate::vsphere::{Granted, ManagedObject, SessionError};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Objects in one question.
 const MANY: usize = 1000;
@@ -45,6 +46,26 @@ pub(super) async fn ask(
     let (granted, held) = taken;
     held.keep();
     Ok(granted)
+}
+
+/// Everything that an account may do on these objects, by the name that the vCenter spells, inherited and through groups.
+pub(super) async fn effective(
+    caller: &mut Caller<'_>,
+    principal: &str,
+    objects: &[ManagedObject],
+) -> Result<BTreeMap<ManagedObject, BTreeSet<String>>, SessionError> {
+    let manager = caller.service().authorization.clone();
+    let mut taken = (Granted::default(), caller.budget.hold());
+    for some in objects.chunks(MANY) {
+        let entities: String = some.iter().map(|object| refer("entities", object)).collect();
+        let arguments = entities + &element("userName", principal);
+        (_, taken) = caller
+            .call_each(Method::FetchUserPrivilegeOnEntities, &manager, &arguments, taken, has_in_all)
+            .await?;
+    }
+    let (granted, held) = taken;
+    held.keep();
+    Ok(granted.all)
 }
 
 /// Which of the privileges that were asked for are there.

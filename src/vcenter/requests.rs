@@ -3,9 +3,10 @@
 use super::soap;
 use super::xml;
 use crate::vsphere::ManagedObject;
+use std::borrow::Cow;
 
-/// Everything that this program ever asks of a vCenter with a login: opening and closing what it reads with, and reading. There is
-/// no way to send anything else.
+/// Everything that a [`Session`](super::Session) ever asks of a vCenter: opening and closing what it reads with, and reading. It has no
+/// way to send anything else; what an administrator may change is in [`Change`](super::changes::Change).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
 pub(super) enum Method {
     Login,
@@ -23,22 +24,23 @@ pub(super) enum Method {
 }
 
 /// A SOAP service of a vCenter.
+#[derive(Debug, Clone)]
 pub(super) struct Place {
-    pub(super) path: &'static str,
+    pub(super) path: Cow<'static, str>,
     pub(super) namespace: &'static str,
     pub(super) action: &'static str,
 }
 
 /// The service of everything in the inventory.
 pub(super) const VIM: Place = Place {
-    path: "/sdk",
+    path: Cow::Borrowed("/sdk"),
     namespace: soap::VIM,
     action: soap::ACTION,
 };
 
 /// The service of storage policies. It takes the session of the other in a header of its own.
 const PBM: Place = Place {
-    path: "/pbm",
+    path: Cow::Borrowed("/pbm"),
     namespace: xml::PBM,
     action: "urn:pbm/2.0",
 };
@@ -46,7 +48,7 @@ const PBM: Place = Place {
 /// The service of container volumes (CNS), in the dialect of the oldest vCenter whose volumes can be of several clusters. It takes the
 /// session as the first service does.
 const CNS: Place = Place {
-    path: "/vsanHealth",
+    path: Cow::Borrowed("/vsanHealth"),
     namespace: xml::VSAN,
     action: "urn:vsan/7.0",
 };
@@ -67,7 +69,7 @@ impl Method {
     }
 
     /// The service that answers it.
-    pub(super) const fn place(self) -> Place {
+    pub(super) fn place(self) -> Place {
         match self {
             Self::PbmRetrieveServiceContent | Self::PbmQueryProfile | Self::PbmRetrieveContent => PBM,
             Self::CnsQueryVolume => CNS,
@@ -75,13 +77,36 @@ impl Method {
         }
     }
 
-    /// The request; `arguments` are elements already. The value of the cookie of the session is for services that want it here.
-    pub(super) fn envelope(self, this: &ManagedObject, arguments: &str, session: &str) -> String {
-        let place = self.place();
-        let header = if place.path == PBM.path {
-            format!("<Header>{}</Header>", element("vcSessionCookie", session))
-        } else {
-            String::new()
+    /// The request; `arguments` are elements already.
+    pub(super) fn envelope(self, this: &ManagedObject, arguments: &str) -> String {
+        Operation::from(self).envelope(this, arguments, "")
+    }
+}
+
+/// One call as it is made: what it is called, where, and which element of the answer there are many of.
+#[derive(Debug, Clone)]
+pub(super) struct Operation {
+    pub(super) name: &'static str,
+    pub(super) list: &'static str,
+    pub(super) place: Place,
+}
+
+impl From<Method> for Operation {
+    fn from(method: Method) -> Self {
+        Self {
+            name: method.name(),
+            list: method.list(),
+            place: method.place(),
+        }
+    }
+}
+
+impl Operation {
+    /// The request; `header` and `arguments` are elements already.
+    pub(super) fn envelope(&self, this: &ManagedObject, arguments: &str, header: &str) -> String {
+        let header = match header {
+            "" => String::new(),
+            header => format!("<Header>{header}</Header>"),
         };
         format!(
             concat!(
@@ -89,11 +114,19 @@ impl Method {
                 r#"xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">{header}<Body><{name} xmlns="{namespace}">{this}{arguments}</{name}></Body></Envelope>"#
             ),
             header = header,
-            name = self.name(),
-            namespace = place.namespace,
+            name = self.name,
+            namespace = self.place.namespace,
             this = refer("_this", this),
             arguments = arguments,
         )
+    }
+
+    /// What the service wants in the header of a request: that of policies takes the value of the cookie of the session there.
+    pub(super) fn header(&self, session: &str) -> String {
+        match self.place.namespace {
+            xml::PBM => element("vcSessionCookie", session),
+            _ => String::new(),
+        }
     }
 }
 

@@ -4,7 +4,8 @@ use super::budget::Budget;
 use super::fault::Fault;
 use super::http::Answer;
 use super::offload::{Unread, offload};
-use super::requests::Method;
+use super::plain;
+use super::requests::{Method, Operation};
 use super::session::Session;
 use super::xml::{self, Element, SOAP, Tree};
 use crate::vsphere::ProbeError;
@@ -15,15 +16,14 @@ const MAX_WORDS: usize = 64 << 10;
 impl Session {
     /// The element of the response, or the fault in its place.
     pub(super) async fn response(&self, method: Method, answer: Answer, budget: &Budget) -> Result<Result<Tree, Fault>, ProbeError> {
-        let read = self.response_each(method, "", answer, budget, (), |(), _| Ok(())).await?;
+        let read = self.response_each(&method.into(), answer, budget, (), |(), _| Ok(())).await?;
         Ok(read.map(|(response, ())| response))
     }
 
-    /// The same, and each element called `list` goes through `take` into `taken` and not into the response.
+    /// The same, and each element of the operation's list goes through `take` into `taken` and not into the response.
     pub(super) async fn response_each<T: Send + 'static>(
         &self,
-        method: Method,
-        list: &'static str,
+        operation: &Operation,
         answer: Answer,
         budget: &Budget,
         mut taken: T,
@@ -39,6 +39,7 @@ impl Session {
         if status != 200 && status != 500 {
             return Err(unexpected());
         }
+        let list = operation.list;
         let read = offload(&self.endpoint, budget, move |work| {
             let tree = xml::parse_each(answer.text()?, work, list, &mut taken, take)?;
             Ok((tree, taken))
@@ -55,7 +56,7 @@ impl Session {
             let mut parts = body.children.into_iter();
             parts
                 .next()
-                .ok_or_else(|| self.malformed(format!("its answer to {} is empty", method.name())))
+                .ok_or_else(|| self.malformed(format!("its answer to {} is empty", operation.name)))
         })?;
         if first.is(SOAP, "Fault") {
             let fault = fault(&first);
@@ -63,8 +64,8 @@ impl Session {
             let text = self.credentials.password.hidden_in(&words);
             return Ok(Err(Fault { text, ..fault }));
         }
-        if first.namespace != method.place().namespace || !first.name.ends_with("Response") {
-            return Err(self.malformed(format!("its answer to {} is another", method.name())));
+        if first.namespace != operation.place.namespace || !first.name.ends_with("Response") {
+            return Err(self.malformed(format!("its answer to {} is another", operation.name)));
         }
         Ok(Ok((first, taken)))
     }
@@ -84,5 +85,15 @@ fn fault(element: &Element) -> Fault {
     Fault {
         kind,
         text: element.text_of("faultstring"),
+        denied: detail.and_then(denied),
     }
+}
+
+/// The first privilege that a refused call needs, and the object that it is needed on: newer vCenters list them, older ones name one.
+fn denied(detail: &Element) -> Option<(String, String)> {
+    let listed = detail.child("missingPrivileges");
+    let privilege = listed.map_or_else(|| detail.text_of("privilegeId"), |listed| listed.text_of("privilegeIds"));
+    let object = listed.and_then(|listed| listed.child("entity")).or_else(|| detail.child("object"));
+    let object = object.map(|object| format!("{} {}", plain(&object.kind), plain(object.text.trim())));
+    (!privilege.is_empty()).then(|| (plain(&privilege), object.unwrap_or_default()))
 }

@@ -35,7 +35,7 @@ const LOGOUT: Limits = Limits {
 pub struct Session {
     pub(super) endpoint: Endpoint,
     pub(super) credentials: Credentials,
-    live: Mutex<Option<Live>>,
+    pub(super) live: Mutex<Option<Live>>,
 }
 
 impl fmt::Debug for Session {
@@ -65,7 +65,7 @@ pub(super) struct Rest {
 
 /// Where things are in this vCenter.
 pub(super) struct Service {
-    sessions: ManagedObject,
+    pub(super) sessions: ManagedObject,
     pub(super) collector: ManagedObject,
     pub(super) views: ManagedObject,
     pub(super) root: ManagedObject,
@@ -208,7 +208,7 @@ impl Session {
         }
     }
 
-    fn caller<'a>(&'a self, live: &'a mut Option<Live>, budget: &'a Budget) -> Result<Caller<'a>, SessionError> {
+    pub(super) fn caller<'a>(&'a self, live: &'a mut Option<Live>, budget: &'a Budget) -> Result<Caller<'a>, SessionError> {
         let live = live.as_mut().ok_or_else(|| self.lost())?;
         Ok(Caller {
             session: self,
@@ -232,7 +232,7 @@ impl Session {
         }
         let (mut pipe, service) = self.connect(budget).await?;
         let arguments = element("userName", user) + &element("password", password.expose());
-        let request = Method::Login.envelope(&service.sessions, &arguments, "");
+        let request = Method::Login.envelope(&service.sessions, &arguments);
         let bounds = Bounds {
             answer: MAX_ANSWER,
             budget,
@@ -342,7 +342,7 @@ async fn logout(endpoint: Endpoint, live: Live) {
             let path = Call::Logout.path(rest.modern);
             pipe.send(&endpoint, Call::Logout.method(), &path, headers, "", bounds).await?;
         }
-        let request = Method::Logout.envelope(&live.service.sessions, "", "");
+        let request = Method::Logout.envelope(&live.service.sessions, "");
         pipe.post(&endpoint, &VIM, request, live.cookie.as_ref(), bounds).await
     };
     match timeout(LOGOUT.whole, end).await {

@@ -27,7 +27,8 @@ pub(super) const SOAP: &str = "http://schemas.xmlsoap.org/soap/envelope/";
 pub(super) const VIM: &str = "urn:vim25";
 pub(super) const PBM: &str = "urn:pbm";
 pub(super) const VSAN: &str = "urn:vsan";
-const NAMESPACES: [&str; 4] = [SOAP, VIM, PBM, VSAN];
+pub(super) const SSO: &str = "urn:sso";
+const NAMESPACES: [&str; 5] = [SOAP, VIM, PBM, VSAN, SSO];
 
 /// An element: namespace and local name, its text, and its children.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A reference to a managed object of a vCenter, such as `HostSystem` `host-21`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
@@ -18,6 +18,8 @@ pub struct Inventory {
     pub datacenters: Vec<String>,
     /// The virtual machines without templates, by path.
     pub machines: Vec<Machine>,
+    /// The identifiers of the folders with templates.
+    pub template_folders: BTreeSet<String>,
     /// The hosts, by identifier.
     pub hosts: BTreeMap<String, Host>,
     /// The datastores, by path.

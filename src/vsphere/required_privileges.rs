@@ -58,16 +58,17 @@ pub struct RequiredPrivilege {
     pub object: ManagedObject,
     /// The privilege.
     pub privilege: String,
-    pub(super) path: String,
+    /// The inventory path of the object; its identifier where the account cannot see it.
+    pub path: String,
     pub(super) features: BTreeSet<Feature>,
     pub(super) role: String,
     pub(super) evidence: String,
     /// No document of a driver names it.
     pub(super) inferred: bool,
     /// Objects of one rule of which one is enough, by rule; `None` where each counts.
-    pub(super) choice: Option<usize>,
+    pub choice: Option<usize>,
     /// The account cannot see the object at all, so there is nothing to ask about.
-    pub(super) unseen: bool,
+    pub unseen: bool,
 }
 
 /// Which privileges the features in use need, on which objects.
@@ -253,6 +254,7 @@ pub(super) mod tests {
                 place("HostSystem", "host-2", "/DC0/host/C0/h2", "cluster"),
             ]
             .into(),
+            ..Inventory::default()
         }
     }
 

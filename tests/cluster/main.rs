@@ -64,4 +64,5 @@ mod testbed_cluster;
 mod testbed_killed;
 mod testbed_proxy;
 mod uninstall;
+mod users;
 mod webhook;

@@ -22,6 +22,7 @@ rbac          1  types manifest
 matrix        1  types yaml drivers
 plan          1  types api manifest drivers rbac matrix
 vsphere       1  types api facts yaml drivers matrix
+accounts      1  types vsphere
 certificate   1  types manifest vsphere
 signature     1  types oci
 publish       1  types yaml chart matrix plan signature
@@ -31,13 +32,13 @@ cluster       2  types api manifest plan
 web           2  types
 registry      2  types oci web
 fetch         2  types api oci chart matrix signature mirror web registry
-vcenter       2  types facts vsphere
+vcenter       2  types facts vsphere accounts
 layout        2  types oci
 transfer      2  types oci registry layout
 reconcile     3  types api facts manifest chart driverconfig drivers health rbac plan matrix vsphere certificate mirror status cluster fetch vcenter
 runtime       3
 controller    3  types api facts manifest plan vsphere status cluster fetch vcenter reconcile runtime
-cli           3  types api facts yaml oci manifest install chart drivers health plan matrix vsphere signature publish mirror status cluster web registry fetch vcenter layout transfer reconcile runtime
+cli           3  types api facts yaml oci manifest install chart drivers health plan matrix vsphere accounts signature publish mirror status cluster web registry fetch vcenter layout transfer reconcile runtime
 bin           3  api runtime controller cli
 ";
 
@@ -298,6 +299,18 @@ fn layering_driver_names_are_in_the_table_of_drivers_only() {
             file.display()
         );
     }
+}
+
+/// The operator changes nothing in a vCenter: what opens a session that can is made in one place of the command line.
+#[test]
+fn layering_only_users_of_vdoctl_may_change_a_vcenter() {
+    let places = |word: &str| -> BTreeSet<String> {
+        let found = files().filter(|(_, _, code)| code.contains(word));
+        found.map(|(file, ..)| file.display().to_string()).collect()
+    };
+    assert_eq!(places("Consent::given"), ["cli/users/look.rs".to_owned()].into());
+    assert_eq!(places("Administrator::open"), ["cli/users/look.rs".to_owned()].into());
+    assert_eq!(places("Self(())"), ["accounts/consent.rs".to_owned()].into());
 }
 
 #[test]

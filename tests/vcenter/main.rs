@@ -1,6 +1,7 @@
 //! What is asked of a vCenter, against sockets that misbehave and a simulated vCenter.
 #![allow(missing_docs, reason = "tests")]
 
+mod accounts;
 mod budget;
 mod cluster_id;
 mod confusion;

@@ -4,12 +4,15 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
 use anyhow::{Context, Result, ensure};
+use ring::rand::SecureRandom as _;
+use std::collections::BTreeSet;
+use vdo::accounts::{Consent, Grant, Mark, Principal, password, plan_create, plan_delete};
 use vdo::api::{ConditionType, Reason};
 use vdo::drivers::{CPI, CSI};
 use vdo::facts::Credentials;
 use vdo::reconcile::connection::examine;
 use vdo::types::{Secret, Thumbprint, Trust};
-use vdo::vcenter::{Budget, Endpoint};
+use vdo::vcenter::{Administrator, Budget, Endpoint};
 use vdo::vsphere::ConnectionReport;
 use vdo::vsphere::InspectionRequest;
 use vdo::vsphere::{Feature, Requirements};
@@ -109,6 +112,57 @@ async fn real_vcenter_readonly_account_reports_missing_privileges() -> Result<()
             "{privilege} is not said to be missing"
         );
     }
+    Ok(())
+}
+
+/// An account is made with one permission, logs in and is deleted: what is there afterwards is what was there before.
+#[tokio::test]
+#[ignore = "needs a real vCenter that may be changed: VDO_TEST_VCENTER, VDO_TEST_ADMIN_USER and VDO_TEST_ADMIN_PASSWORD_FILE"]
+async fn real_vcenter_account_is_made_and_leaves_nothing() -> Result<()> {
+    #[expect(clippy::disallowed_methods, reason = "the clock enters the test here")]
+    let now = jiff::Timestamp::now();
+    let endpoint = vcenter()?;
+    let administrator = account("ADMIN_USER", "ADMIN_PASSWORD_FILE")?;
+    let domain = administrator.user.rsplit('@').next().context("a domain")?.to_owned();
+    let admin = Administrator::open(endpoint.clone(), administrator, &Consent::given()).await?;
+    let before = admin.authorization().await?;
+    let mark = Mark {
+        cluster: "real-vcenter-test".into(),
+        drivers: ["cpi".to_owned()].into(),
+    };
+    let principal = Principal::user(&mark.names()[0], &domain);
+    let grants = [Grant {
+        object: admin.inventory().await?.root,
+        path: "/".into(),
+        privileges: BTreeSet::new(),
+        propagate: false,
+    }];
+    let random = ring::rand::SystemRandom::new();
+    let secret = password(&admin.policy(&domain, now).await?, |bytes| random.fill(bytes).unwrap())?;
+    let person = admin.person(&principal, now).await?;
+    for step in plan_create(&principal, Some(&mark), person.as_ref(), false, &grants, &before)? {
+        admin.carry_out(&step, &secret, now).await?;
+    }
+    let credentials = Credentials {
+        user: principal.to_string(),
+        password: secret.clone(),
+    };
+    let report = look(&endpoint, &credentials).await;
+    let live = admin.authorization().await?;
+    for step in plan_delete(&principal, true, &live, |object| object.id.clone()) {
+        admin.carry_out(&step, &secret, now).await?;
+    }
+    ensure!(
+        holds(&report, ConditionType::Authenticated) == Some(true),
+        "the account could not log in"
+    );
+    ensure!(admin.person(&principal, now).await?.is_none(), "the user is still there");
+    let after = admin.authorization().await?;
+    ensure!(
+        after.permissions.len() == before.permissions.len() && after.roles == before.roles,
+        "something was left"
+    );
+    admin.close().await;
     Ok(())
 }
 

@@ -1,4 +1,5 @@
 use crate::types::{DriverVersion, VcenterVersion};
+use crate::vsphere::Feature;
 use serde_json::{Map, Value};
 use std::str::FromStr;
 use std::time::Duration;
@@ -25,6 +26,22 @@ impl FromStr for Vcenter {
             version: version.parse().map_err(|error| format!("{error}"))?,
         })
     }
+}
+
+/// Something that the drivers do with a vCenter, as its privileges are listed.
+pub(super) fn feature(text: &str) -> Result<Feature, String> {
+    const ALL: [(&str, Feature); 5] = [
+        ("cloud-provider", Feature::CloudProvider),
+        ("block", Feature::Block),
+        ("file", Feature::File),
+        ("topology", Feature::Topology),
+        ("encryption", Feature::Encryption),
+    ];
+    let found = ALL.into_iter().find(|(name, _)| *name == text);
+    found.map(|(_, feature)| feature).ok_or_else(|| {
+        let names = ALL.map(|(name, _)| name).join(", ");
+        format!("there is no feature {text:?}; there are {names}")
+    })
 }
 
 /// A driver that is asked for: `csi`, or pinned `csi=3.7.3`.

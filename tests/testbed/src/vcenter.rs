@@ -325,6 +325,27 @@ impl Vcenter {
         self.control(&format!("deny?user={user}&object={object}{privileges}")).await
     }
 
+    /// From now on calls need privileges, and an account is shown only what it may read; or no longer.
+    pub async fn enforce(&self, on: bool) -> Result<()> {
+        self.control(&format!("enforce?on={on}")).await
+    }
+
+    /// Makes a user a member of a group; both are there from then on.
+    pub async fn join(&self, user: &str, group: &str) -> Result<()> {
+        self.control(&format!("directory?join={}&group={}", query(user), query(group)))
+            .await
+    }
+
+    /// The lengths that new passwords may have.
+    pub async fn demand_password(&self, min: usize, max: usize) -> Result<()> {
+        self.control(&format!("directory?min={min}&max={max}")).await
+    }
+
+    /// From now on users cannot be changed, or can again.
+    pub async fn freeze_users(&self, on: bool) -> Result<()> {
+        self.control(&format!("directory?read-only={on}")).await
+    }
+
     /// Changes what the vCenter says of an object, for example `("VirtualMachine", "w-1", &[("hardware", "vmx-13")])`.
     ///
     /// Of a machine: `hardware`, `disk-uuid` (`true`, `false` or empty), `tools`, `host-name`, `address` (several with commas), `power`, `uuid`,

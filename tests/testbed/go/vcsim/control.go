@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/vmware/govmomi/simulator"
+	sso "github.com/vmware/govmomi/ssoadmin/types"
 	"github.com/vmware/govmomi/vim25/types"
 )
 
@@ -26,13 +27,26 @@ type control struct {
 
 	requests atomic.Int64
 
-	mu     sync.Mutex
-	logins map[string]*login
-	denied map[string]map[string]bool
+	// Whether calls need privileges.
+	enforce       atomic.Bool
+	administrator string
+	authorization *authorization
+	principals    *principals
+	check         func(*types.Login) bool
+
+	mu       sync.Mutex
+	logins   map[string]*login
+	denied   map[string]map[string]bool
+	groups   map[string]map[string]bool
+	policy   sso.AdminPasswordPolicy
+	readOnly bool
 }
 
 func newControl(service *simulator.Service, users map[string]string, all *vcenters) *control {
 	c := &control{service: service, users: users, all: all, logins: map[string]*login{}, denied: map[string]map[string]bool{}}
+	c.groups, c.policy = map[string]map[string]bool{}, defaultPolicy()
+	service.HandleFunc("/ctl/directory", c.serveDirectory)
+	service.HandleFunc("/ctl/enforce", func(_ http.ResponseWriter, r *http.Request) { c.enforce.Store(r.FormValue("on") == "true") })
 	service.HandleFunc("/ctl/logins", c.serveLogins)
 	service.HandleFunc("/ctl/fault", c.serveFault)
 	service.HandleFunc("/ctl/deny", c.serveDeny)
@@ -86,7 +100,7 @@ func (c *control) serveRequests(w http.ResponseWriter, _ *http.Request) {
 // watch counts log-ins around the check that the simulator's user directory has installed, and knows more users.
 func (c *control) watch(sessions *simulator.SessionManager) {
 	check := sessions.ValidLogin
-	sessions.ValidLogin = func(req *types.Login) bool {
+	c.check = func(req *types.Login) bool {
 		ok := check(req)
 		if password, known := c.users[req.UserName]; known {
 			ok = ok || password == req.Password
@@ -105,6 +119,12 @@ func (c *control) watch(sessions *simulator.SessionManager) {
 		}
 		return ok
 	}
+	sessions.ValidLogin = c.check
+}
+
+// isAdministrator says whether an account may manage users.
+func (c *control) isAdministrator(user string) bool {
+	return account(user) == account(c.administrator) || c.isMember(user, "Administrators@vsphere.local")
 }
 
 // serveFault makes the next calls of a method fail: ?method=Login&fault=NotAuthenticated&count=1. Without a method, no
@@ -145,7 +165,7 @@ func (c *control) serveDeny(w http.ResponseWriter, r *http.Request) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	user := r.FormValue("user")
+	user := account(r.FormValue("user"))
 	if len(r.Form["privilege"]) == 0 {
 		delete(c.denied, user)
 		return
@@ -161,5 +181,6 @@ func (c *control) serveDeny(w http.ResponseWriter, r *http.Request) {
 func (c *control) grants(user, object, privilege string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	user = account(user)
 	return !c.denied[user][" "+privilege] && !c.denied[user][object+" "+privilege]
 }

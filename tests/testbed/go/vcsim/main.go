@@ -173,10 +173,13 @@ func (all *vcenters) start(o options) ([]byte, error) {
 	service.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	service.Listen = &url.URL{Host: o.listen, User: url.UserPassword(bare, secret)}
 	control := newControl(service, more, all)
-	(&authorization{control: control}).install(model.Map(), model.ServiceContent)
+	control.administrator = o.user
+	(&authorization{control: control}).install(model.Map(), model.ServiceContent, o.user)
 	server := service.NewServer()
 	all.ends = append(all.ends, server.Close)
-	server.Config.Handler = control.count(server.Config.Handler)
+	guard := &enforcer{control: control, sessions: map[string]string{}}
+	server.Config.Handler = control.count(guard.wrap(server.Config.Handler))
+	control.installUsers()
 	control.watch(model.Map().SessionManager())
 
 	host, port, err := net.SplitHostPort(server.URL.Host)

@@ -1,0 +1,390 @@
+//! A session that may change roles, permissions and users. The operator has none: it cannot give the [`Consent`] that one needs.
+
+use super::Endpoint;
+use super::budget::{Budget, Held};
+use super::changes::Change;
+use super::collect::Item;
+use super::fault::Fault;
+use super::identifiers::{self, reference};
+use super::inventory::{pages, properties};
+use super::offload::Unread;
+use super::requests::{Operation, element, refer};
+use super::session::Session;
+use super::sso::{Users, domain_of};
+use super::xml::{Element, Tree};
+use super::{plain, privileges};
+use crate::accounts::{Authorization, ChangeError, Consent, OwnRole, PasswordPolicy, Permission, Person, Principal, Role, Step};
+use crate::facts::Credentials;
+use crate::types::Secret;
+use crate::vsphere::{Inventory, ManagedObject, SessionError};
+use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use tokio::sync::Mutex;
+
+/// What a role or a permission costs in memory besides its texts.
+const COST: usize = 256;
+
+/// An administrator's session. Each change is one call, made once: after an answer that was lost the next run finds out what was done.
+///
+/// The password is sent to the vCenter when it is opened, and to its token service before the first question about users; a password that
+/// the vCenter has refused is sent nowhere again. The session is logged out by [`Administrator::close`], or when it is dropped.
+pub struct Administrator {
+    session: Session,
+    users: Mutex<Option<Users>>,
+    roles: Mutex<Option<BTreeMap<String, i32>>>,
+}
+
+impl Administrator {
+    /// Logs in.
+    ///
+    /// # Errors
+    /// When the vCenter cannot be reached, or does not accept the credentials.
+    pub async fn open(endpoint: Endpoint, credentials: Credentials, _: &Consent) -> Result<Self, SessionError> {
+        Ok(Self {
+            session: Session::open(endpoint, credentials, &Budget::default()).await?,
+            users: Mutex::new(None),
+            roles: Mutex::new(None),
+        })
+    }
+
+    /// What is in the vCenter.
+    ///
+    /// # Errors
+    /// When it does not answer as it should.
+    pub async fn inventory(&self) -> Result<Inventory, ChangeError> {
+        Ok(self.session.inventory(&Budget::default()).await?)
+    }
+
+    /// All roles and permissions.
+    ///
+    /// # Errors
+    /// When it does not answer as it should.
+    pub async fn authorization(&self) -> Result<Authorization, ChangeError> {
+        let roles = self.read_roles().await?;
+        let budget = Budget::default();
+        let taken = (vec![], budget.hold());
+        let permissions = self
+            .asked(
+                &budget,
+                "read all permissions",
+                Change::RetrieveAllPermissions,
+                "",
+                taken,
+                |taken, one| permission(taken, &one),
+            )
+            .await?
+            .1
+            .0;
+        Ok(Authorization { roles, permissions })
+    }
+
+    /// Everything that an account may do on these objects, inherited and through groups.
+    ///
+    /// # Errors
+    /// When the vCenter does not answer as it should.
+    pub async fn effective(
+        &self,
+        principal: &Principal,
+        objects: &[ManagedObject],
+    ) -> Result<BTreeMap<ManagedObject, BTreeSet<String>>, ChangeError> {
+        let budget = Budget::default();
+        let mut live = self.session.live.lock().await;
+        let mut caller = self.session.caller(&mut live, &budget)?;
+        Ok(privileges::effective(&mut caller, &principal.down_level(), objects).await?)
+    }
+
+    /// The user of this name, if there is one.
+    ///
+    /// # Errors
+    /// When the identity source does not answer as it should.
+    pub async fn person(&self, principal: &Principal, now: Timestamp) -> Result<Option<Person>, ChangeError> {
+        self.with_users(&principal.domain, now).await?;
+        let mut users = self.users.lock().await;
+        match users.as_mut() {
+            Some(users) => users.find(&self.session, principal).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The users of a domain whose names contain a text.
+    ///
+    /// # Errors
+    /// When the identity source does not answer as it should.
+    pub async fn people(&self, domain: &str, text: &str, now: Timestamp) -> Result<Vec<Person>, ChangeError> {
+        self.with_users(domain, now).await?;
+        let mut users = self.users.lock().await;
+        match users.as_mut() {
+            Some(users) => users.list(&self.session, text).await,
+            None => Ok(vec![]),
+        }
+    }
+
+    /// What the domain demands of passwords; that of a new vCenter where this administrator may not read it.
+    ///
+    /// # Errors
+    /// When the session has ended.
+    pub async fn policy(&self, domain: &str, now: Timestamp) -> Result<PasswordPolicy, ChangeError> {
+        self.with_users(domain, now).await?;
+        let mut users = self.users.lock().await;
+        match users.as_mut() {
+            Some(users) => users.policy(&self.session).await,
+            None => Ok(PasswordPolicy::default()),
+        }
+    }
+
+    /// Makes one change. A password is needed for a user that gets one.
+    ///
+    /// # Errors
+    /// When the vCenter refuses it, or does not answer. What has the wanted outcome already is none.
+    pub async fn carry_out(&self, step: &Step, password: &Secret, now: Timestamp) -> Result<(), ChangeError> {
+        let what = step.to_string();
+        match step {
+            Step::CreateRole(role) => {
+                let arguments = element("name", &role.name) + &privileges_of(role);
+                self.changed(&what, Change::AddAuthorizationRole, &arguments, ChangeError::is_already_there)
+                    .await?;
+                *self.roles.lock().await = None;
+            }
+            Step::CorrectRole { role, .. } => {
+                let arguments = element("roleId", &self.role(&role.name).await?) + &element("newName", &role.name) + &privileges_of(role);
+                self.changed(&what, Change::UpdateAuthorizationRole, &arguments, |_| false).await?;
+            }
+            Step::DeleteRole { name } => {
+                let arguments = element("roleId", &self.role(name).await?) + &element("failIfUsed", "true");
+                // One that got a user meanwhile is that user's.
+                let over = |error: &ChangeError| error.is_not_found() || error.is_in_use();
+                self.changed(&what, Change::RemoveAuthorizationRole, &arguments, over).await?;
+                *self.roles.lock().await = None;
+            }
+            Step::Grant {
+                principal,
+                group,
+                object,
+                role,
+                propagate,
+                ..
+            } => {
+                let permission = element("principal", principal)
+                    + &element("group", &group.to_string())
+                    + &element("roleId", &self.role(role).await?)
+                    + &element("propagate", &propagate.to_string());
+                let arguments = refer("entity", object) + &format!("<permission>{permission}</permission>");
+                self.changed(&what, Change::SetEntityPermissions, &arguments, |_| false).await?;
+            }
+            Step::Revoke {
+                principal, group, object, ..
+            } => {
+                let arguments = refer("entity", object) + &element("user", principal) + &element("isGroup", &group.to_string());
+                self.changed(&what, Change::RemoveEntityPermission, &arguments, ChangeError::is_not_found)
+                    .await?;
+            }
+            Step::CreateUser { user, .. } | Step::SetPassword { user } | Step::DeleteUser { user } => {
+                self.with_users(&domain_of(user), now).await?;
+                if let Some(users) = self.users.lock().await.as_mut() {
+                    users.change(&self.session, step, password).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the sessions of an account. How many there were.
+    ///
+    /// # Errors
+    /// When the vCenter does not let this administrator do so.
+    pub async fn end_sessions(&self, principal: &Principal) -> Result<usize, ChangeError> {
+        let budget = Budget::default();
+        let found = {
+            let mut live = self.session.live.lock().await;
+            let mut caller = self.session.caller(&mut live, &budget)?;
+            let manager = caller.service().sessions.clone();
+            let specification = of_object(&manager, "sessionList");
+            let none = (vec![], budget.hold());
+            pages(
+                &mut caller,
+                &specification,
+                none,
+                |(all, held): &mut (Vec<(String, String)>, Held), item: Item| {
+                    for session in item.values.get("sessionList").into_iter().flat_map(|list| &list.children) {
+                        let one = (
+                            identifiers::identifier(&session.text_of("key"))?,
+                            plain(&session.text_of("userName")),
+                        );
+                        held.grow(COST + one.0.len() + one.1.len())?;
+                        all.push(one);
+                    }
+                    Ok(())
+                },
+            )
+            .await?
+            .0
+        };
+        let own: Vec<&str> = found
+            .iter()
+            .filter(|(_, user)| principal.is(user))
+            .map(|(key, _)| key.as_str())
+            .collect();
+        if !own.is_empty() {
+            let keys: String = own.iter().map(|key| element("sessionId", key)).collect();
+            self.changed(
+                "end the sessions of the account",
+                Change::TerminateSession,
+                &keys,
+                ChangeError::is_not_found,
+            )
+            .await?;
+        }
+        Ok(own.len())
+    }
+
+    /// Ends the session.
+    pub async fn close(&self) {
+        if let Some(users) = self.users.lock().await.as_mut() {
+            users.close(&self.session).await;
+        }
+        self.session.close().await;
+    }
+
+    async fn with_users(&self, domain: &str, now: Timestamp) -> Result<(), ChangeError> {
+        let mut users = self.users.lock().await;
+        if users.as_ref().is_none_or(|users| users.domain() != domain) {
+            *users = Some(Users::open(&self.session, domain, now).await?);
+        }
+        Ok(())
+    }
+
+    async fn read_roles(&self) -> Result<Vec<Role>, ChangeError> {
+        let budget = Budget::default();
+        let mut live = self.session.live.lock().await;
+        let mut caller = self.session.caller(&mut live, &budget)?;
+        let manager = caller.service().authorization.clone();
+        let specification = of_object(&manager, "roleList");
+        let taken = (vec![], budget.hold());
+        let (roles, _) = pages(
+            &mut caller,
+            &specification,
+            taken,
+            |(roles, held): &mut (Vec<Role>, Held), item: Item| {
+                for one in item.values.get("roleList").into_iter().flat_map(|list| &list.children) {
+                    let role = role(one)?;
+                    held.grow(COST + role.name.len() + role.privileges.iter().map(|one| COST + one.len()).sum::<usize>())?;
+                    roles.push(role);
+                }
+                Ok(())
+            },
+        )
+        .await?;
+        *self.roles.lock().await = Some(roles.iter().map(|role: &Role| (role.name.clone(), role.id)).collect());
+        Ok(roles)
+    }
+
+    /// The number of a role as it is written.
+    async fn role(&self, name: &str) -> Result<String, ChangeError> {
+        if self.roles.lock().await.is_none() {
+            self.read_roles().await?;
+        }
+        let found = self.roles.lock().await.as_ref().and_then(|roles| roles.get(name).copied());
+        found.map(|id| id.to_string()).ok_or_else(|| ChangeError::Refused {
+            address: self.session.endpoint.address(),
+            what: format!("use role {name}"),
+            kind: "NotFound".into(),
+            text: "there is no such role".into(),
+        })
+    }
+
+    /// One change, of which an error may be as good as success.
+    async fn changed(&self, what: &str, change: Change, arguments: &str, over: fn(&ChangeError) -> bool) -> Result<(), ChangeError> {
+        match self.asked(&Budget::default(), what, change, arguments, (), |(), _| Ok(())).await {
+            Err(error) if over(&error) => Ok(()),
+            result => result.map(|_| ()),
+        }
+    }
+
+    async fn asked<T: Send + 'static>(
+        &self,
+        budget: &Budget,
+        what: &str,
+        change: Change,
+        arguments: &str,
+        taken: T,
+        take: fn(&mut T, Element) -> Result<(), Unread>,
+    ) -> Result<(Tree, T), ChangeError> {
+        let mut live = self.session.live.lock().await;
+        let mut caller = self.session.caller(&mut live, budget)?;
+        let service = caller.service();
+        let this = match change {
+            Change::TerminateSession => service.sessions.clone(),
+            _ => service.authorization.clone(),
+        };
+        let operation = Operation::from(change);
+        let answer = caller.exchanged(&operation, &this, arguments, taken, take).await?;
+        answer.map_err(|fault| self.refused(fault, what, change))
+    }
+
+    fn refused(&self, fault: Fault, what: &str, change: Change) -> ChangeError {
+        let (address, user) = (self.session.endpoint.address(), self.session.credentials.user.clone());
+        let needed = || match change {
+            Change::SetEntityPermissions | Change::RemoveEntityPermission => "Authorization.ModifyPermissions",
+            Change::TerminateSession => "Sessions.TerminateSession",
+            Change::RetrieveAllPermissions => "System.View",
+            _ => "Authorization.ModifyRoles",
+        };
+        match fault.kind.as_str() {
+            "NotAuthenticated" => ChangeError::Session(SessionError::Lost { address, user }),
+            "NoPermission" => {
+                let (privilege, object) = fault.denied.unwrap_or_else(|| (needed().to_owned(), String::new()));
+                ChangeError::NotPermitted {
+                    address,
+                    user,
+                    what: what.to_owned(),
+                    privilege,
+                    object: if object.is_empty() { "the root folder".into() } else { object },
+                }
+            }
+            _ => ChangeError::Refused {
+                address,
+                what: what.to_owned(),
+                kind: plain(&fault.kind),
+                text: plain(&fault.text),
+            },
+        }
+    }
+}
+
+fn privileges_of(role: &OwnRole) -> String {
+    role.privileges.iter().map(|privilege| element("privIds", privilege)).collect()
+}
+
+/// A question for one property of one object.
+fn of_object(object: &ManagedObject, property: &str) -> String {
+    let set = format!("<objectSet>{}<skip>false</skip></objectSet>", refer("obj", object));
+    format!("<specSet>{}{set}</specSet><options/>", properties(&object.kind, &[property]))
+}
+
+fn role(one: &Element) -> Result<Role, Unread> {
+    let id = one.text_of("roleId").parse().map_err(|_| "it gives a role no number".to_owned())?;
+    let of_every = |privilege: &str| matches!(privilege, "System.Anonymous" | "System.Read" | "System.View");
+    let privileges = one.all("privilege").map(|privilege| plain(privilege.text.trim()));
+    Ok(Role {
+        id,
+        name: plain(&one.text_of("name")),
+        system: one.text_of("system") == "true",
+        privileges: privileges.filter(|privilege| !of_every(privilege)).collect(),
+    })
+}
+
+fn permission((all, held): &mut (Vec<Permission>, Held), one: &Element) -> Result<(), Unread> {
+    let Some(object) = one.child("entity").map(reference).transpose()? else {
+        return Ok(());
+    };
+    let permission = Permission {
+        principal: plain(&one.text_of("principal")),
+        group: one.text_of("group") == "true",
+        role: one.text_of("roleId").parse().map_err(|_| "it gives a role no number".to_owned())?,
+        propagate: one.text_of("propagate") == "true",
+        object,
+    };
+    held.grow(COST + permission.principal.len())?;
+    all.push(permission);
+    Ok(())
+}

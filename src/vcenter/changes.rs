@@ -1,0 +1,73 @@
+//! The calls that change something in a vCenter, and those of the services that only an administrator asks.
+
+use super::requests::{Operation, Place, VIM};
+use super::xml;
+use std::borrow::Cow;
+
+/// What an [`Administrator`](super::Administrator) can do besides reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+pub(super) enum Change {
+    AddAuthorizationRole,
+    UpdateAuthorizationRole,
+    RemoveAuthorizationRole,
+    SetEntityPermissions,
+    RemoveEntityPermission,
+    RetrieveAllPermissions,
+    TerminateSession,
+}
+
+impl From<Change> for Operation {
+    fn from(change: Change) -> Self {
+        Self {
+            name: change.into(),
+            list: match change {
+                Change::RetrieveAllPermissions => "returnval",
+                _ => "",
+            },
+            place: VIM,
+        }
+    }
+}
+
+/// What is asked of the service that keeps the users of a vCenter's own domain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+pub(super) enum UserCall {
+    Login,
+    Logout,
+    FindPersonUser,
+    FindPersonUsers,
+    GetLocalPasswordPolicy,
+    CreateLocalPersonUser,
+    ResetLocalPersonUserPassword,
+    DeleteLocalPrincipal,
+}
+
+impl UserCall {
+    /// The call in a domain.
+    pub(super) fn of(self, domain: &str) -> Operation {
+        Operation {
+            name: self.into(),
+            list: match self {
+                Self::FindPersonUsers => "returnval",
+                _ => "",
+            },
+            place: Place {
+                path: Cow::Owned(format!("/sso-adminserver/sdk/{domain}")),
+                namespace: xml::SSO,
+                action: "urn:sso/version2",
+            },
+        }
+    }
+
+    /// The kind and the identifier of the object that answers it; they are the same in every vCenter.
+    pub(super) const fn service(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Login | Self::Logout => ("SsoSessionManager", "ssoSessionManager"),
+            Self::FindPersonUser | Self::FindPersonUsers => ("SsoAdminPrincipalDiscoveryService", "principalDiscoveryService"),
+            Self::GetLocalPasswordPolicy => ("SsoAdminPasswordPolicyService", "passwordPolicyService"),
+            Self::CreateLocalPersonUser | Self::ResetLocalPersonUserPassword | Self::DeleteLocalPrincipal => {
+                ("SsoAdminPrincipalManagementService", "principalManagementService")
+            }
+        }
+    }
+}
