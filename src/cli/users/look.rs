@@ -78,7 +78,7 @@ impl Looked {
         }
         let encrypted = target.requirements.features.contains(&Feature::Encryption);
         let mut required = required_privileges(&target.requirements, encrypted, &self.inventory, &nodes);
-        // What no document of a driver names is not granted unless it was asked for.
+        // Of the datastores of which one would be enough, those that were named.
         let datastores = self.datastores(&args.datastore)?;
         let kept = |one: &RequiredPrivilege| {
             datastores.is_empty() || one.choice.is_none() || one.object.kind != "Datastore" || datastores.contains(&one.object.id)
