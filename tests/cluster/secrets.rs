@@ -265,6 +265,8 @@ fn secrets_of_every_shape_are_in_no_output() -> Result<()> {
             &["diff"],
             &["diff", "-o", "json"],
             &["diff", "-o", "yaml"],
+            &["plan", "--set", "updatePolicy=Latest", "-o", "json"],
+            &["secrets", "list", "-o", "json"],
             &["render"],
             &["render", "-o", "json"],
             &["render", "-o", "table"],

@@ -25,7 +25,7 @@ pub struct Doctor {
         hide_possible_values = true,
         value_name = "FORMAT",
         global = true,
-        help = "How the answer is written: table, wide, json or yaml"
+        help = "How the answer is written: table, wide, json, yaml or name"
     )]
     pub format: Option<super::Format>,
     /// The vCenter.
