@@ -271,15 +271,15 @@ pub struct Status {
 /// Arguments of `plan`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Plan {
-    /// A change that was not made yet.
-    #[command(flatten)]
-    pub preview: Preview,
     /// The index.
     #[command(flatten)]
     pub index: MatrixFile,
     /// The format.
     #[command(flatten)]
     pub output: Output,
+    /// A change that was not made yet.
+    #[command(flatten)]
+    pub preview: Preview,
 }
 
 /// Arguments of `approve`.
@@ -296,15 +296,15 @@ pub struct Approve {
 /// Arguments of `diff`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Diff {
-    /// A change that was not made yet.
-    #[command(flatten)]
-    pub preview: Preview,
     /// The index.
     #[command(flatten)]
     pub index: MatrixFile,
     /// The format.
     #[command(flatten)]
     pub output: Output,
+    /// A change that was not made yet.
+    #[command(flatten)]
+    pub preview: Preview,
 }
 
 /// Arguments of `render`.
@@ -417,7 +417,7 @@ mod tests {
         }
         let mut found = Vec::new();
         look(&super::command(), "", &mut found);
-        let deciding = "deploy, plan, diff, render, rights, matrix resolve, matrix explain, matrix why-not, matrix list, matrix show, matrix init, mirror pull, doctor";
+        let deciding = "deploy, plan, upgrade plan, upgrade apply, configure drivers, diff, render, rights, matrix resolve, matrix explain, matrix why-not, matrix list, matrix show, matrix init, mirror pull, doctor";
         assert_eq!(found.join(", "), deciding);
     }
 

@@ -113,16 +113,20 @@ fn unknown(word: &str, entries: &[Entry]) -> CliError {
         .filter(|(lower, _)| near.map_or(small.len() > 2 && lower.contains(&small), |near| near == lower))
         .map(|(_, reason)| *reason)
         .collect();
+    // A misspelt reason is in no cause.
     let about: Vec<&str> = entries
         .iter()
-        .filter(|entry| small.len() > 2 && entry.part("Cause").is_some_and(|cause| cause.to_lowercase().contains(&small)))
+        .filter(|entry| near.is_none() && small.len() > 2 && entry.part("Cause").is_some_and(|cause| cause.to_lowercase().contains(&small)))
         .map(|entry| entry.reason)
+        .filter(|reason| !alike.contains(reason))
         .collect();
-    let guess = match (alike.is_empty(), about.is_empty()) {
-        (false, _) => format!("Did you mean {}? ", alike.join(" or ")),
-        (true, false) => format!("Its cause speaks of it: {}. ", about.join(", ")),
-        (true, true) => String::new(),
-    };
+    let mut guess = String::new();
+    if !alike.is_empty() {
+        guess.push_str(&format!("Did you mean {}? ", alike.join(" or ")));
+    }
+    if !about.is_empty() {
+        guess.push_str(&format!("Causes that speak of it: {}. ", about.join(", ")));
+    }
     CliError::new(
         Exit::NotFound,
         format!("there is no reason and no exit code {word:?}"),

@@ -133,6 +133,15 @@ fn skew(operator: &str) -> Option<String> {
     }
 }
 
+/// The versions that may be chosen.
+fn usable(driver: &Driver) -> Vec<&Entry> {
+    driver
+        .versions
+        .iter()
+        .filter(|entry| !matches!(entry.state, State::Withdrawn(_)))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,13 +153,4 @@ mod tests {
         assert!(skew("0.0.1").is_some_and(|line| line.contains("vdoctl deploy upgrades it")));
         assert_eq!(skew("latest"), None, "nothing is known of it");
     }
-}
-
-/// The versions that may be chosen.
-fn usable(driver: &Driver) -> Vec<&Entry> {
-    driver
-        .versions
-        .iter()
-        .filter(|entry| !matches!(entry.state, State::Withdrawn(_)))
-        .collect()
 }

@@ -92,15 +92,15 @@ pub struct ConfigureConnection {
 /// Arguments of `configure drivers`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct ConfigureDrivers {
-    /// The change.
-    #[command(flatten)]
-    pub change: Preview,
     /// The index.
     #[command(flatten)]
     pub index: MatrixFile,
     /// How it is written.
     #[command(flatten)]
     pub writing: Writing,
+    /// The change.
+    #[command(flatten)]
+    pub change: Preview,
 }
 
 /// Arguments of `configure matrix`.

@@ -173,7 +173,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "chart compare",
         &["vdoctl chart compare csi vsphere-csi-driver.yaml --version 3.7.3"],
     ),
-    ("chart package", &["vdoctl chart package csi --version 3.7.3"]),
+    (
+        "chart package",
+        &["vdoctl chart package csi --version 3.7.3 --output vsphere-csi-3.7.3.tgz"],
+    ),
     ("chart lint", &["vdoctl chart lint charts/vsphere-csi"]),
     ("chart add-release", &["vdoctl chart add-release csi 3.7.4 vsphere-csi-driver.yaml"]),
     ("chart import", &["vdoctl chart import example 1.0.0 manifests.yaml"]),

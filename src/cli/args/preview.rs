@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// What is supposed to be changed before the plan is made.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
-#[command(next_help_heading = "Preview of a change")]
+#[command(next_help_heading = "Change")]
 pub struct Preview {
     /// A file with objects as kubectl apply takes them: a VDOConfig, VsphereCloudConfigs, Secrets, ConfigMaps; - is stdin
     #[arg(long = "filename", short = 'f', env = "VDO_FILENAME", value_name = "FILE")]

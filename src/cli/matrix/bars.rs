@@ -1,6 +1,7 @@
 //! Versions as bars over the Kubernetes minors that they support.
 
 use super::super::style;
+use crate::drivers::short;
 use crate::matrix::{Confidence, Entry, Index, State};
 use crate::types::KubernetesVersion;
 use std::collections::BTreeMap;
@@ -30,59 +31,60 @@ fn minor(bound: &str) -> Option<Minor> {
 /// One line for each minor of a driver and each range that its versions support, below a ruler of the Kubernetes minors. The cluster's is
 /// marked.
 pub(super) fn draw(index: &Index, entries: &[(&str, &Entry)], cluster: Option<&KubernetesVersion>) -> String {
-    let minors = minors(index);
+    let supported = |minor: &Minor| {
+        entries
+            .iter()
+            .any(|(_, entry)| entry.kubernetes.range.contains(&[minor.0, minor.1]))
+    };
+    let minors: Vec<Minor> = minors(index).into_iter().filter(supported).collect();
     let here = cluster.and_then(|version| minor(&version.minor()));
-    let mut rows = vec![vec![
-        style::head("DRIVER"),
-        style::head("VERSION"),
-        ruler(&minors, here),
-        style::head("VSPHERE"),
-    ]];
-    for ((driver, line, bar), versions) in grouped(&minors, entries) {
+    let line = |cells: &[String]| row(cells, &minors, here);
+    let numbers: Vec<String> = minors.iter().map(|minor| format!("{:02}", minor.1)).collect();
+    let major = minors.first().map_or(1, |minor| minor.0);
+    let ruler = format!("{major}.{}", line(&numbers));
+    let mut rows = vec![vec![style::head("DRIVER"), style::head("VERSION"), ruler, style::head("VSPHERE")]];
+    for ((driver, version, bar), versions) in grouped(&minors, entries) {
+        let cells: Vec<String> = bar.chars().map(|sign| sign.to_string().repeat(2)).collect();
         rows.push(vec![
-            driver,
-            title(&line, &versions),
-            marked(&bar, &minors, here),
+            short(&driver).to_owned(),
+            title(&version, &versions),
+            format!("  {}", line(&cells)),
             versions[0].vsphere.range.to_string(),
         ]);
     }
     let mut text = style::columns(rows.iter());
-    let legend = match here {
-        Some((major, minor)) => format!("▇ supported  ▒ unconfirmed  ░ deprecated  x withdrawn  [ ] Kubernetes {major}.{minor}"),
-        None => "▇ supported  ▒ unconfirmed  ░ deprecated  x withdrawn".to_owned(),
-    };
+    let mark = here
+        .map(|(major, minor)| format!("  [ ] Kubernetes {major}.{minor}"))
+        .unwrap_or_default();
+    let legend = format!("▇ supported  ▒ unconfirmed  ░ deprecated  x withdrawn{mark}; -o wide lists each version");
     text.push_str(&format!("\n{}\n", style::faint(&legend)));
     text
 }
 
-/// The last digits of the minors, each above its column, with the first and the last in full.
-fn ruler(minors: &[Minor], here: Option<Minor>) -> String {
-    let numbers: String = minors
-        .iter()
-        .map(|minor| cell(&format!("{:>2}", minor.1), Some(*minor) == here))
-        .collect();
-    let major = minors.first().map_or(1, |minor| minor.0);
-    format!("{major}.{}", numbers.trim_start_matches(' '))
+/// Cells of two characters, each with a blank before it; that of the cluster is in brackets.
+fn row(cells: &[String], minors: &[Minor], here: Option<Minor>) -> String {
+    let at = minors.iter().position(|minor| Some(*minor) == here);
+    let mut text = String::new();
+    for (number, cell) in cells.iter().enumerate() {
+        text.push(match at {
+            Some(at) if number == at => '[',
+            Some(at) if number == at + 1 => ']',
+            _ => ' ',
+        });
+        text.push_str(cell);
+    }
+    if at.is_some_and(|at| at + 1 == cells.len()) {
+        text.push(']');
+    }
+    text
 }
 
-fn cell(text: &str, here: bool) -> String {
-    if here { format!("[{text}]") } else { format!(" {text} ") }
-}
-
-fn marked(bar: &str, minors: &[Minor], here: Option<Minor>) -> String {
-    let cells: String = bar
-        .chars()
-        .zip(minors)
-        .map(|(sign, minor)| cell(&sign.to_string().repeat(2), Some(*minor) == here))
-        .collect();
-    format!("  {}", cells.trim_end())
-}
-
-type Group<'a> = BTreeMap<(String, String, String), Vec<&'a Entry>>;
+/// Driver, minor of the driver, and the bar.
+type Line = (String, String, String);
 
 /// Versions of one minor with the same bar are one line. The newest come first.
-fn grouped<'a>(minors: &[Minor], entries: &[(&str, &'a Entry)]) -> Vec<((String, String, String), Vec<&'a Entry>)> {
-    let mut groups: Group<'a> = BTreeMap::new();
+fn grouped<'a>(minors: &[Minor], entries: &[(&str, &'a Entry)]) -> Vec<(Line, Vec<&'a Entry>)> {
+    let mut groups: BTreeMap<Line, Vec<&'a Entry>> = BTreeMap::new();
     for (name, entry) in entries {
         let key = ((*name).to_owned(), entry.version.minor(), bar(entry, minors));
         groups.entry(key).or_default().push(entry);
