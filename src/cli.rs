@@ -43,12 +43,14 @@ mod progress;
 mod prompt;
 mod registry;
 mod render;
+mod report;
 mod rights;
 mod rollback;
 mod save;
 mod secrets;
 mod status;
 mod style;
+mod support;
 mod text_diff;
 mod upgrade;
 mod version;
@@ -185,6 +187,9 @@ async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
         // The cluster and each vCenter have the time of --timeout for themselves.
         Verb::Doctor(args) => doctor::run(args, global, printer).await,
         Verb::Delete(args) => delete::run(args, global, printer).await,
+        // Logs take their time.
+        Verb::SupportBundle(args) => support::run(args, global).await,
+        Verb::Report(args) => report::run(args, global).await,
         Verb::Explain(args) => explain::run(args),
         Verb::Version(args) => version::run(args, global).await,
         Verb::Completion(args) => Ok(completion::run(args)),

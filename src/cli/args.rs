@@ -15,6 +15,7 @@ mod preview;
 mod publish;
 mod registry;
 mod rights;
+mod support;
 mod upgrade;
 
 use super::completion::Shell;
@@ -33,7 +34,7 @@ pub use configure::{
 };
 pub use delete::Delete;
 pub use deploy::{Deploy, DeployVcenter, DryRun};
-pub use doctor::{Doctor, DoctorVcenter, DoctorVerb};
+pub use doctor::{Commands, Doctor, DoctorVcenter, DoctorVerb};
 pub use explain::ExplainReason;
 pub use history::{History, Rollback};
 pub use matrix::{
@@ -45,6 +46,7 @@ pub use preview::Preview;
 pub use publish::{Init, Mark, MatrixDiff, Publish, Publishing};
 pub use registry::RegistryArgs;
 pub use rights::Rights;
+pub use support::{Report, SupportBundle};
 pub use upgrade::{Manage, Upgrade, UpgradeApply, UpgradePlan, UpgradeVerb, Wait};
 
 /// Chooses, shows and checks the vSphere drivers of a Kubernetes cluster.
@@ -137,7 +139,7 @@ pub enum Format {
 }
 
 /// The choice of a format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
 pub struct Output {
     /// How the answer is written: table, wide, json, yaml or name
     #[arg(
@@ -243,6 +245,14 @@ pub enum Verb {
     /// Names the cluster and what is removed, and asks. Volumes and snapshots of the drivers block it before anything is removed. Works
     /// without a running operator, too. Interrupted or timed out, it goes on when it is run again. Secrets with credentials stay.
     Delete(Delete),
+    /// Collects objects, events, logs and what the verbs say in one archive, without a secret in it
+    ///
+    /// Values of Secrets and everything that looks like one are replaced by ******. What cannot be read is named and left out.
+    SupportBundle(SupportBundle),
+    /// Writes a page about the cluster for the people who run the vCenter: status, failed checks, nodes and machines, privileges, versions
+    ///
+    /// One file with everything in it, readable on a phone and on paper; from the cluster, or from a support bundle.
+    Report(Report),
     /// Says what a reason of a condition or an exit code means and what to do about it; needs no cluster
     Explain(ExplainReason),
     /// Prints the version of vdoctl and of the operator, of the matrix, and of the drivers that vdoctl knows
@@ -266,10 +276,13 @@ pub struct Status {
     /// Goes on showing it until interrupted
     #[arg(long, short = 'w', env = "VDO_WATCH", value_parser = FalseyValueParser::new())]
     pub watch: bool,
+    /// Shows what it was when this support bundle was made; needs no cluster
+    #[arg(long = "from", env = "VDO_SUPPORT_BUNDLE", value_name = "FILE", conflicts_with = "watch")]
+    pub from: Option<PathBuf>,
 }
 
 /// Arguments of `plan`.
-#[derive(Debug, Clone, PartialEq, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct Plan {
     /// The index.
     #[command(flatten)]

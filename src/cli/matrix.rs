@@ -208,7 +208,7 @@ pub(in crate::cli) fn driver<'a>(index: &'a Index, typed: &str) -> Result<(&'a s
         .ok_or_else(|| unknown("driver", typed, &names))
 }
 
-async fn list(args: &List, global: &Global) -> Result<Answer, CliError> {
+pub(super) async fn list(args: &List, global: &Global) -> Result<Answer, CliError> {
     let loaded = Loaded::read(&args.index, global).await?;
     let index = &loaded.index;
     let only = args

@@ -33,7 +33,7 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Resu
     }
 }
 
-async fn list(args: &SecretsList, global: &Global) -> Result<Answer, CliError> {
+pub(super) async fn list(args: &SecretsList, global: &Global) -> Result<Answer, CliError> {
     let context = Context::open(global).await?;
     let all = connection_objects(&context.world.reader, context.namespace()).await?;
     let answer = Answer::formatted(

@@ -1,6 +1,6 @@
 //! `vdoctl version`: what this build is and knows.
 
-use super::args::{Global, Version as Args};
+use super::args::{Global, Output, Version as Args};
 use super::context::Context;
 use super::matrix::{embedded_index, identity, span};
 use super::operator::{Deployment, Presence};
@@ -92,6 +92,16 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     Ok(skew
         .into_iter()
         .fold(answer, |answer, line| answer.say(format!("{} {line}", style::warn("warning:")))))
+}
+
+/// With the operator's version.
+pub(super) async fn of_both_sides(output: Output, global: &Global) -> Result<Answer, CliError> {
+    let args = Args {
+        output,
+        short: false,
+        client: false,
+    };
+    run(&args, global).await
 }
 
 /// The version of the operator in the cluster, or why it is not known.

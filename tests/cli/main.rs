@@ -76,7 +76,7 @@ fn code(arguments: &[&str]) -> i32 {
 #[test]
 fn cli_help_every_verb_matches_snapshot() {
     snap("help", &["--help"]);
-    let verbs: [&[&str]; 53] = [
+    let verbs: [&[&str]; 55] = [
         &["status"],
         &["plan"],
         &["approve"],
@@ -91,6 +91,8 @@ fn cli_help_every_verb_matches_snapshot() {
         &["pause"],
         &["wait"],
         &["options"],
+        &["support-bundle"],
+        &["report"],
         &["diff"],
         &["render"],
         &["rights"],

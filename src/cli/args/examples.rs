@@ -200,7 +200,22 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("doctor connection", &["vdoctl doctor connection vc1"]),
     (
         "doctor privileges",
-        &["vdoctl doctor privileges", "vdoctl doctor privileges --surplus"],
+        &[
+            "vdoctl doctor privileges",
+            "vdoctl doctor privileges --required --commands govc",
+            "vdoctl doctor privileges --surplus",
+        ],
+    ),
+    (
+        "support-bundle",
+        &["vdoctl support-bundle", "vdoctl support-bundle --output bundle.tar.gz"],
+    ),
+    (
+        "report",
+        &[
+            "vdoctl report --html report.html",
+            "vdoctl report --html report.html --from bundle.tar.gz",
+        ],
     ),
     (
         "delete",

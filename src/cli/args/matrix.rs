@@ -216,7 +216,7 @@ pub struct WhyNot {
 }
 
 /// Arguments of `matrix list`.
-#[derive(Debug, Clone, PartialEq, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct List {
     /// Only this driver
     #[arg(value_name = "DRIVER", env = "VDO_DRIVER")]
