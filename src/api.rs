@@ -60,6 +60,9 @@ pub const ACCEPT_MATRIX_VERSION: &str = "vdo.vmware.com/accept-matrix-version";
 /// Before the name of a driver: set it on a VDOConfig to the revision that this driver is kept at.
 pub const REVISION_PREFIX: &str = "revision.vdo.vmware.com/";
 
+/// On a VDOConfig that `vdoctl upgrade apply` upgrades: the versions that it pins drivers to meanwhile, as `name=version`, with commas.
+pub const UPGRADE_PINS: &str = "vdo.vmware.com/upgrade-pins";
+
 /// Set it on a Secret with credentials to the servers that it may be sent to.
 pub const SERVERS: &str = "vdo.vmware.com/servers";
 

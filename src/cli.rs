@@ -12,44 +12,57 @@
 
 mod approve;
 pub mod args;
+mod change;
 mod chart;
 mod children;
 mod completion;
+mod configure;
 mod context;
 mod delete;
 mod deploy;
 mod diff;
 mod doctor;
+mod driver_fields;
 mod error;
 mod exit;
 mod explain;
+mod field_view;
 mod foreign;
 mod history;
+mod manage;
 mod matrix;
 mod mirror;
 mod operator;
 mod output;
 mod plan;
+mod plan_summary;
 mod plan_view;
+mod preview;
 mod printer;
 mod progress;
 mod prompt;
 mod registry;
 mod render;
+mod report;
 mod rights;
 mod rollback;
 mod save;
+mod secrets;
 mod status;
 mod style;
+mod support;
 mod text_diff;
+mod upgrade;
 mod users;
 mod version;
+mod waiting;
 mod wrap;
 
 pub use error::CliError;
 pub use exit::Exit;
 pub use output::Answer;
 
+use crate::api::ManagementState;
 use args::{Cli, UpgradeVerb, Verb};
 use clap::FromArgMatches as _;
 use clap::builder::Styles;
@@ -58,6 +71,7 @@ use std::ffi::OsString;
 use std::future::Future;
 use std::io;
 use std::mem::ManuallyDrop;
+use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 use tokio::runtime::{Handle, Runtime};
@@ -70,8 +84,17 @@ const STACK: usize = 8 << 20;
 /// Runs one command line to its end.
 pub fn main(line: impl IntoIterator<Item = OsString>) -> ExitCode {
     let line: Vec<OsString> = line.into_iter().collect();
+    let called = line.first().map(Path::new).and_then(Path::file_stem).unwrap_or_default().to_owned();
+    if let Some(words) = completion::asked(&called, &line) {
+        return complete(&words);
+    }
+    // As a plugin of kubectl it is called as one.
+    let as_called = |command: clap::Command| match called.to_str() {
+        Some("kubectl-vdo") => command.bin_name("kubectl vdo"),
+        _ => command,
+    };
     let parse = |command: clap::Command| {
-        command
+        as_called(command)
             .try_get_matches_from(&line)
             .and_then(|matches| Cli::from_arg_matches(&matches))
     };
@@ -88,6 +111,18 @@ pub fn main(line: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(runtime) => runtime
             .block_on(to_the_end(cli, printer.clone()))
             .unwrap_or_else(|error| printer.failure(&CliError::internal(&error))),
+        Err(error) => printer.failure(&CliError::internal(&error)),
+    };
+    children::end();
+    exit.into()
+}
+
+/// Answers a shell.
+fn complete(words: &[String]) -> ExitCode {
+    let answer = Runtime::new().map(|runtime| runtime.block_on(completion::answer(words)));
+    let mut printer = Printer::auto();
+    let exit = match answer {
+        Ok(answer) => printer.answer(&answer),
         Err(error) => printer.failure(&CliError::internal(&error)),
     };
     children::end();
@@ -132,9 +167,17 @@ async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
         Verb::Approve(args) => within(global, approve::run(args, global)).await,
         Verb::History(args) => within(global, history::run(args, global)).await,
         Verb::Rollback(args) => within(global, rollback::run(args, global)).await,
-        Verb::Upgrade(args) => match args.verb {
+        Verb::Upgrade(args) => match &args.verb {
+            UpgradeVerb::Plan(args) => within(global, upgrade::plan(args, global)).await,
+            UpgradeVerb::Apply(args) => upgrade::apply(args, global, printer).await,
             UpgradeVerb::Retry => within(global, history::retry(global)).await,
         },
+        Verb::Configure(args) => configure::run(args, global, printer).await,
+        Verb::Secrets(args) => secrets::run(args, global, printer).await,
+        Verb::Pause(args) => within(global, manage::state(args, ManagementState::Paused, global)).await,
+        Verb::Resume(args) => within(global, manage::state(args, ManagementState::Managed, global)).await,
+        Verb::Reconcile => within(global, manage::reconcile(global)).await,
+        Verb::Wait(args) => waiting::run(args, global, printer).await,
         Verb::Diff(args) => within(global, diff::run(args, global)).await,
         Verb::Render(args) => within(global, render::run(args, global)).await,
         Verb::Rights(args) => within(global, rights::run(args, global)).await,
@@ -146,9 +189,13 @@ async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
         Verb::Doctor(args) => doctor::run(args, global, printer).await,
         Verb::Users(args) => users::run(args, global, printer).await,
         Verb::Delete(args) => delete::run(args, global, printer).await,
+        // Logs take their time.
+        Verb::SupportBundle(args) => support::run(args, global).await,
+        Verb::Report(args) => report::run(args, global).await,
         Verb::Explain(args) => explain::run(args),
-        Verb::Version(args) => version::run(args).await,
+        Verb::Version(args) => version::run(args, global).await,
         Verb::Completion(args) => Ok(completion::run(args)),
+        Verb::Options => Ok(Answer::text(args::options().render_help().ansi().to_string())),
     };
     match result {
         Ok(answer) => printer.answer(&answer),

@@ -25,7 +25,7 @@ pub use error::{ApiMessage, ClusterError, FieldConflict};
 pub use fence::Fence;
 pub use in_use::holder;
 pub use leader_election::{Election, LEASE_NAME, LEASE_NAMESPACE};
-pub use logs::pod_log;
+pub use logs::{metrics_of, pod_log, pod_log_tail};
 pub use read::{get, list, server_version, with_managers};
 pub use reader::{Reader, View};
 pub use served::unserved;

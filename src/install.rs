@@ -10,5 +10,5 @@ mod version;
 
 pub use manifests::{EmbeddedError, FILES, HELM_RELEASE, HostNetwork, OPERATOR, Settings, VDOCTL, objects, released_image};
 pub use matrix::{MATRIX_CREDENTIALS, MATRIX_FILES, MATRIX_KEYS, Mounts, companion, matrix_source};
-pub use schema::unknown_field;
+pub use schema::{Field, Place, spec_fields, unknown_field};
 pub use version::{Change, change, operator_version};

@@ -49,7 +49,7 @@ pub use revision::{About, Failed, Outcome, Revision, RevisionFailure, Rollback};
 pub use rollback::{Sight, brought_back, given_up_at, reopens, verdict, way_back};
 pub use run::Last;
 pub use schedule::Schedule;
-pub use summary::{Action, Because, Item, outline};
+pub use summary::{Action, Because, Item, masked, outline};
 pub use termination::blocker;
 pub use volumes::{REMOVE_DESPITE_VOLUMES, Volumes};
 pub use waves::wave;

@@ -66,7 +66,7 @@ pub use desired::Renders;
 pub use dry_run::{DryRun, Scope, dry_run};
 pub use error::ReconcileError;
 pub use evidence::Evidence;
-pub use gather::{configs, connection_objects, connections_watch, inventory_name, neighbours, nodes, vcenter_version};
+pub use gather::{configs, connection_objects, connections_watch, inventory_name, neighbours, nodes, port, trust, vcenter_version};
 pub use keep::inventory;
 pub use matrix_source::{CONTENTS, PART, named, supply};
 pub use phase::{Phase, Stopped};

@@ -1,8 +1,11 @@
 use super::Reason;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use strum::IntoEnumIterator as _;
 
 /// The conditions that exist. Positive polarity, but for kstatus' own `Reconciling` and `Stalled`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, strum::Display, strum::IntoStaticStr)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, strum::Display, strum::EnumIter, strum::IntoStaticStr,
+)]
 pub enum ConditionType {
     /// The object is as its specification says.
     Ready,
@@ -94,6 +97,21 @@ impl ConditionType {
         Self::ImagesMirrored,
         Self::MatrixFresh,
     ];
+
+    /// Those of a VDOConfig.
+    pub fn of_config() -> impl Iterator<Item = Self> {
+        Self::iter().filter(|kind| *kind < Self::Resolved)
+    }
+
+    /// What it means that it is not reported, of those that are absent most of the time.
+    #[must_use]
+    pub fn when_absent(self) -> Option<&'static str> {
+        match self {
+            Self::UpgradeAvailable | Self::RolledBack => Some("False"),
+            Self::OptionsSupported => Some("True"),
+            _ => None,
+        }
+    }
 
     /// The word as it stands in a condition.
     #[must_use]

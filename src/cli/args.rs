@@ -1,17 +1,22 @@
 //! The command line as it is typed. Every flag has a twin in the environment; the flag wins.
 
 mod chart;
+mod configure;
 mod delete;
 mod deploy;
 mod doctor;
+mod examples;
 mod explain;
 mod history;
 mod matrix;
 mod mirror;
 mod parse;
+mod preview;
 mod publish;
 mod registry;
 mod rights;
+mod support;
+mod upgrade;
 mod users;
 
 use super::completion::Shell;
@@ -24,19 +29,26 @@ pub use chart::{
     Chart, ChartAddRelease, ChartCompare, ChartImport, ChartLint, ChartName, ChartPackage, ChartPull, ChartPush, ChartRender, ChartVerb,
     ChartWith,
 };
+pub use configure::{
+    Configure, ConfigureConnection, ConfigureDrivers, ConfigureMatrix, ConfigureVerb, Secrets, SecretsList, SecretsSet, SecretsVerb,
+    Writing,
+};
 pub use delete::Delete;
 pub use deploy::{Deploy, DeployVcenter, DryRun};
-pub use doctor::{Doctor, DoctorVcenter, DoctorVerb};
+pub use doctor::{Commands, Doctor, DoctorVcenter, DoctorVerb};
 pub use explain::ExplainReason;
-pub use history::{History, Rollback, Upgrade, UpgradeVerb};
+pub use history::{History, Rollback};
 pub use matrix::{
     Explain, Lint, List, Matrix, MatrixFile, MatrixLoad, MatrixSourceArgs, MatrixVerb, Platform, Resolve, Show, Sign, Verify, WhyNot,
 };
 pub use mirror::{Mirror, MirrorCopy, MirrorPrune, MirrorPull, MirrorPush, MirrorVerb, MirrorVerify, Registries, Selecting, Taking};
 pub use parse::{Ask, Setting, Vcenter};
+pub use preview::Preview;
 pub use publish::{Init, Mark, MatrixDiff, Publish, Publishing};
 pub use registry::RegistryArgs;
 pub use rights::Rights;
+pub use support::{Report, SupportBundle};
+pub use upgrade::{Manage, Upgrade, UpgradeApply, UpgradePlan, UpgradeVerb, Wait};
 pub use users::{Emit, For, Users, UsersAccount, UsersChange, UsersCreate, UsersVcenter, UsersVerb};
 
 /// Chooses, shows and checks the vSphere drivers of a Kubernetes cluster.
@@ -53,12 +65,12 @@ pub struct Cli {
     pub verb: Verb,
 }
 
-const AFTER: &str = "Exit codes: 0 done, 1 differences or a failed check, 2 usage, 3 not found or not deployed, 4 refused, \
+const AFTER: &str = "Every verb takes the global options: vdoctl options\n\nExit codes: 0 done, 1 differences or a failed check, 2 usage, 3 not found or not deployed, 4 refused, \
 5 cluster unreachable, 6 vCenter, 7 timed out, 130 and 143 signals.";
 
 /// What applies to every verb.
 #[derive(Debug, Clone, PartialEq, Args)]
-#[command(next_help_heading = "Global options")]
+#[command(next_help_heading = GLOBAL_OPTIONS)]
 pub struct Global {
     /// The kubeconfig file; default: what KUBECONFIG names, then ~/.kube/config, then the service account of the pod
     #[arg(long, env = "VDO_KUBECONFIG", value_name = "FILE", global = true)]
@@ -124,12 +136,14 @@ pub enum Format {
     Json,
     /// As json, in YAML
     Yaml,
+    /// The names of the objects, one a line
+    Name,
 }
 
 /// The choice of a format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
 pub struct Output {
-    /// How the answer is written: table, wide, json or yaml
+    /// How the answer is written: table, wide, json, yaml or name
     #[arg(
         long = "output",
         short = 'o',
@@ -162,8 +176,6 @@ pub enum Verb {
     ///
     /// Needs three inputs: the vCenter, the user and the password. Everything is checked, and tried in the API server, before anything is
     /// written. Run again it goes on where it was; without --vcenter it upgrades the operator and leaves the configuration as it is.
-    ///
-    /// For example: vdoctl deploy --vcenter vcenter.example.com --user k8s@vsphere.local
     Deploy(Deploy),
     /// Shows what runs, what is wrong and what to do next
     ///
@@ -173,32 +185,48 @@ pub enum Verb {
     ///
     /// The API server tries it all in a dry run. Ends with 0 when there is nothing to do, with 1 when there is, with more than 1 on
     /// an error. Changes nothing. -o wide also lists what is as it should be.
+    ///
+    /// With -f or --set it is the plan of a change that was not made yet.
     Plan(Plan),
     /// Lets the operator carry out the plan that it waits with, where spec.approval is Manual
     Approve(Approve),
     /// Shows what was applied of the drivers, state by state
-    ///
-    /// For example: vdoctl history csi, vdoctl history csi 3 -o yaml
     History(History),
     /// Brings a driver back to an earlier revision and keeps it there until --lift
     ///
     /// Sets the annotation revision.vdo.vmware.com/DRIVER of the VDOConfig; the operator does the rest, with the checks of any change. It
-    /// needs neither the matrix nor the chart of that revision. For example: vdoctl rollback csi, vdoctl rollback csi --lift
+    /// needs neither the matrix nor the chart of that revision.
     Rollback(Rollback),
-    /// Acts on upgrades of the drivers
+    /// Plans and makes upgrades of the drivers
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Upgrade(Upgrade),
+    /// Writes connections, the VDOConfig and the source of the matrix as kubectl would, after checking everything
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Configure(Configure),
+    /// Lists and sets the credentials of vSphere connections; never shows them
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Secrets(Secrets),
+    /// Pauses management: everything is checked and reported, and nothing is written
+    Pause(Manage),
+    /// Resumes management after a pause
+    Resume(Manage),
+    /// Has the operator reconcile now, and ask the source of its matrix
+    Reconcile,
+    /// Waits until the drivers are healthy, a condition holds, or the VDOConfig is deleted
+    ///
+    /// Ends with 7 when that did not come within --timeout (15 minutes by default), and says what it waited for.
+    Wait(Wait),
     /// Shows field by field how the drivers in the cluster differ from what they should be
     ///
-    /// Ends with 0 when there is no difference, with 1 when there is, with more than 1 on an error. Changes nothing.
+    /// Ends with 0 when there is no difference, with 1 when there is, with more than 1 on an error. Changes nothing. With -f or --set it
+    /// compares with what would be wanted after a change that was not made yet.
     Diff(Diff),
     /// Prints all objects that the operator would apply for the VDOConfig of this cluster
     Render(Render),
     /// Prints the namespaces, roles and bindings that the drivers and the operator need
     ///
     /// The operator writes none of them: who installs it applies them. One output is enough for all versions of the matrix, or for
-    /// those that --driver names. Needs a cluster only for --missing:
-    /// vdoctl rights --missing | kubectl apply --server-side --force-conflicts -f -
+    /// those that --driver names. Needs a cluster only for --missing.
     Rights(Rights),
     /// Asks the compatibility matrix
     #[command(subcommand_required = true, arg_required_else_help = true)]
@@ -224,14 +252,26 @@ pub enum Verb {
     /// Names the cluster and what is removed, and asks. Volumes and snapshots of the drivers block it before anything is removed. Works
     /// without a running operator, too. Interrupted or timed out, it goes on when it is run again. Secrets with credentials stay.
     Delete(Delete),
+    /// Collects objects, events, logs and what the verbs say in one archive, without a secret in it
+    ///
+    /// Values of Secrets and everything that looks like one are replaced by ******. What cannot be read is named and left out.
+    SupportBundle(SupportBundle),
+    /// Writes a page about the cluster for the people who run the vCenter: status, failed checks, nodes and machines, privileges, versions
+    ///
+    /// One file with everything in it, readable on a phone and on paper; from the cluster, or from a support bundle.
+    Report(Report),
     /// Says what a reason of a condition or an exit code means and what to do about it; needs no cluster
     Explain(ExplainReason),
-    /// Prints the version of vdoctl, of its matrix, and of the drivers it knows; needs no cluster
+    /// Prints the version of vdoctl and of the operator, of the matrix, and of the drivers that vdoctl knows
+    ///
+    /// A cluster that is not there or does not answer is reported, and is no failure.
     Version(Version),
     /// Prints a completion script for a shell
     ///
-    /// For example: source <(vdoctl completion bash)
+    /// As kubectl_complete-vdo in the path the same binary completes kubectl vdo.
     Completion(Completion),
+    /// Lists the global options, which every verb takes
+    Options,
 }
 
 /// Arguments of `status`.
@@ -243,10 +283,13 @@ pub struct Status {
     /// Goes on showing it until interrupted
     #[arg(long, short = 'w', env = "VDO_WATCH", value_parser = FalseyValueParser::new())]
     pub watch: bool,
+    /// Shows what it was when this support bundle was made; needs no cluster
+    #[arg(long = "from", env = "VDO_SUPPORT_BUNDLE", value_name = "FILE", conflicts_with = "watch")]
+    pub from: Option<PathBuf>,
 }
 
 /// Arguments of `plan`.
-#[derive(Debug, Clone, PartialEq, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct Plan {
     /// The index.
     #[command(flatten)]
@@ -254,6 +297,9 @@ pub struct Plan {
     /// The format.
     #[command(flatten)]
     pub output: Output,
+    /// A change that was not made yet.
+    #[command(flatten)]
+    pub preview: Preview,
 }
 
 /// Arguments of `approve`.
@@ -276,6 +322,9 @@ pub struct Diff {
     /// The format.
     #[command(flatten)]
     pub output: Output,
+    /// A change that was not made yet.
+    #[command(flatten)]
+    pub preview: Preview,
 }
 
 /// Arguments of `render`.
@@ -301,6 +350,9 @@ pub struct Version {
     /// Prints the version of vdoctl and nothing else
     #[arg(long, env = "VDO_SHORT", value_parser = FalseyValueParser::new())]
     pub short: bool,
+    /// Asks no cluster
+    #[arg(long, env = "VDO_CLIENT", value_parser = FalseyValueParser::new())]
+    pub client: bool,
 }
 
 /// Arguments of `completion`.
@@ -314,11 +366,40 @@ pub struct Completion {
 /// The parser. Help names the twins in the environment and not their values, which may be private.
 #[must_use]
 pub fn command() -> clap::Command {
-    fn tidy(command: clap::Command) -> clap::Command {
-        command.mut_args(|arg| arg.hide_env_values(true)).mut_subcommands(tidy)
+    fn tidy(command: clap::Command, path: &str) -> clap::Command {
+        let command = command.mut_args(|arg| {
+            let hidden = arg.is_hide_set() || of_all(&arg);
+            arg.hide_env_values(true).hide(hidden)
+        });
+        let names: Vec<String> = command.get_subcommands().map(|verb| verb.get_name().to_owned()).collect();
+        let command = match (path, examples::of(path)) {
+            ("", _) => command,
+            (_, []) => command.after_help(OPTIONS),
+            (_, lines) => command.after_help(format!("Examples:\n  {}\n\n{OPTIONS}", lines.join("\n  "))),
+        };
+        names.iter().fold(command, |command, name| {
+            let path = format!("{path} {name}").trim_start().to_owned();
+            command.mut_subcommand(name, |verb| tidy(verb, &path))
+        })
     }
-    tidy(Cli::command())
+    tidy(Cli::command(), "")
 }
+
+/// Whether an argument is one of those that every verb takes. They are listed once.
+fn of_all(arg: &clap::Arg) -> bool {
+    arg.get_help_heading() == Some(GLOBAL_OPTIONS)
+}
+
+/// The options that every verb takes, as help.
+#[must_use]
+pub fn options() -> clap::Command {
+    let bare = clap::Command::new("vdoctl").disable_help_flag(true).help_template("{options}\n");
+    Global::augment_args(bare).mut_args(|arg| arg.hide_env_values(true))
+}
+
+const GLOBAL_OPTIONS: &str = "Global options";
+
+const OPTIONS: &str = "Every verb takes the global options, too: vdoctl options";
 
 #[cfg(test)]
 mod tests {
@@ -356,7 +437,7 @@ mod tests {
         }
         let mut found = Vec::new();
         look(&super::command(), "", &mut found);
-        let deciding = "deploy, plan, diff, render, rights, matrix resolve, matrix explain, matrix why-not, matrix list, matrix show, matrix init, mirror pull, doctor";
+        let deciding = "deploy, plan, upgrade plan, upgrade apply, configure drivers, diff, render, rights, matrix resolve, matrix explain, matrix why-not, matrix list, matrix show, matrix init, mirror pull, doctor";
         assert_eq!(found.join(", "), deciding);
     }
 

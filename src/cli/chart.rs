@@ -49,6 +49,7 @@ pub(super) fn objects_answer(format: Format, objects: &[Value]) -> Result<Answer
     Ok(match format {
         Format::Yaml => Answer::yaml(yaml::dump_all(objects)),
         Format::Json => Answer::json(&json!({"apiVersion": "v1", "kind": "List", "items": objects})),
+        Format::Name => Answer::formatted(format, || json!({"items": objects}), String::new)?,
         Format::Table | Format::Wide => {
             let text = |object: &Value, pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
             let row = |o: &Value| {

@@ -4,8 +4,8 @@ use super::args::{Global, MatrixFile};
 use super::error::sentence;
 use super::matrix::library;
 use super::{CliError, Exit};
-use crate::api::{MatrixStatus, VDOConfig};
-use crate::cluster::{ClusterError, KubeOptions, Reader, Writer, server_version};
+use crate::api::{API_VERSION, MatrixStatus, VDOConfig};
+use crate::cluster::{ClusterError, KubeOptions, Reader, Writer, get, server_version};
 use crate::fetch::{Library, MatrixSource};
 use crate::manifest::Object;
 use crate::plan::{History, Plan};
@@ -136,6 +136,11 @@ impl Context {
         self.world.reader = Reader::Preview(self.world.client.clone(), objects.into());
     }
 
+    /// Whether it is read as if something were there.
+    pub(super) fn supposes(&self) -> bool {
+        matches!(self.world.reader, Reader::Preview(..))
+    }
+
     /// Looks for a VDOConfig.
     pub(super) async fn deployed(&self) -> Result<Deployed, CliError> {
         let reader = &self.world.reader;
@@ -183,6 +188,19 @@ impl Context {
             Deployed::Config(config) => Ok(*config),
             other => Err(self.missing(&other)),
         }
+    }
+
+    /// The same, as an object.
+    pub(super) async fn acting_object(&self) -> Result<Object, CliError> {
+        let id = reconcile::id(&self.acting().await?);
+        let found = get(&self.world.client, API_VERSION, &id).await?;
+        found.ok_or_else(|| {
+            CliError::new(
+                Exit::NotFound,
+                format!("{id} was deleted just now"),
+                "vdoctl status says what is there.",
+            )
+        })
     }
 
     /// Every delete that the removal of the drivers leads to.

@@ -7,23 +7,23 @@
 //! Nothing is written before all that can be known is known. When writing is done the operator has everything that it needs, so to stop
 //! watching stops nothing.
 
-mod checks;
-mod configuration;
+pub(super) mod checks;
+pub(super) mod configuration;
 mod installed;
-mod matrix;
+pub(super) mod matrix;
 mod network;
-mod vcenter;
-mod wait;
+pub(super) mod vcenter;
+pub(super) mod wait;
 pub(super) mod write;
 
 use super::args::{Deploy as Args, DryRun, Format, Global};
 use super::chart::objects_answer;
 use super::context::Context;
+use super::doctor::check::Check;
 use super::matrix::library;
 use super::printer::Printer;
 use super::progress::{Mark, Progress};
 use super::{Answer, CliError, Exit, prompt};
-use crate::api::VDOConfig;
 use crate::drivers::short;
 use crate::fetch::Library;
 use crate::install::{Change, HostNetwork, Mounts, Settings, objects};
@@ -101,7 +101,8 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
     };
     let configured = configured(args, global, Some(&installed), progress).await?;
     if let Some(configured) = &configured {
-        checked(args, &mut context, configured, &operator, installed.config.as_ref(), progress).await?;
+        let inspected = checks::check(&mut context, configured, None, &operator, installed.config.as_ref()).await?;
+        judged(&inspected, Judge::of(args.ignore_checks), progress)?;
     }
     let all: Vec<Object> = operator
         .into_iter()
@@ -132,7 +133,7 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
     if args.no_wait {
         return Ok(Answer::text("").say("vdoctl status --watch shows how far it is."));
     }
-    let summary = wait::until_ready(&context, global.patience_with_drivers(), progress).await?;
+    let summary = wait::until_ready(&context, true, global.patience_with_drivers(), progress).await?;
     progress.step(Mark::Done, &summary);
     Ok(Answer::text(""))
 }
@@ -194,7 +195,7 @@ async fn configured(
 }
 
 /// The text of a file that may hold passwords.
-fn text(file: &Path) -> Result<String, CliError> {
+pub(super) fn text(file: &Path) -> Result<String, CliError> {
     const MOST: u64 = 4 << 20;
     let name = file.display().to_string();
     let unreadable = |error: std::io::Error| {
@@ -249,34 +250,52 @@ fn consent(args: &Args, context: &Context, change: Change) -> Result<(), CliErro
     }
 }
 
-/// Runs the checks and shows what they found and which versions are chosen.
-async fn checked(
-    args: &Args,
-    context: &mut Context,
-    configured: &Configuration,
-    operator: &[Object],
-    there: Option<&VDOConfig>,
-    progress: &mut Progress,
-) -> Result<(), CliError> {
-    let namespace = context.namespace().to_owned();
-    let checked = checks::check(context, &namespace, configured, operator, there).await?;
+/// Which failed checks keep something from being written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Judge {
+    /// Every one.
+    All,
+    /// Those of the login and what it needs.
+    Login,
+    /// None.
+    Nothing,
+}
+
+impl Judge {
+    /// By `--ignore-checks`.
+    pub(super) fn of(ignore: bool) -> Self {
+        if ignore { Self::Nothing } else { Self::All }
+    }
+
+    fn counts(self, check: &Check) -> bool {
+        match self {
+            Self::All => true,
+            Self::Login => check.is_of_the_login(),
+            Self::Nothing => false,
+        }
+    }
+}
+
+/// Shows what the checks found and which versions are chosen.
+///
+/// # Errors
+/// When one failed that keeps it from being written.
+pub(super) fn judged(checked: &checks::Checked, judge: Judge, progress: &mut Progress) -> Result<(), CliError> {
     checked.vcenters.iter().for_each(|line| progress.step(Mark::Done, line));
-    let failed: Vec<String> = checked
-        .failures()
-        .map(|check| {
-            let remedy = check.remedy.to_string();
-            let text = [check.message.as_str(), remedy.as_str()]
-                .into_iter()
-                .filter(|part| !part.is_empty())
-                .collect::<Vec<_>>()
-                .join("\n");
-            progress.step(Mark::Failed, &text);
-            check.check.clone()
-        })
-        .collect();
-    if failed.is_empty() {
-        progress.step(Mark::Done, &format!("{} passed", count(checked.passed(), "check")));
-    } else if !args.ignore_checks {
+    let mut failed = Vec::new();
+    for check in checked.failures() {
+        let counts = judge.counts(check) || judge == Judge::Nothing;
+        let remedy = check.remedy.to_string();
+        let parts = [check.message.as_str(), remedy.as_str()]
+            .into_iter()
+            .filter(|part| !part.is_empty());
+        let text = parts.collect::<Vec<_>>().join("\n");
+        progress.step(if counts { Mark::Failed } else { Mark::Note }, &text);
+        if judge.counts(check) {
+            failed.push(check.check.clone());
+        }
+    }
+    if !failed.is_empty() {
         return Err(CliError::new(
             checked.exit(),
             format!(
@@ -284,8 +303,11 @@ async fn checked(
                 count(failed.len(), "check"),
                 failed.join(", ")
             ),
-            "Put it right and run the same command again; --ignore-checks deploys all the same.",
+            "Put it right and run the same command again; --ignore-checks writes all the same.",
         ));
+    }
+    if checked.failures().next().is_none() {
+        progress.step(Mark::Done, &format!("{} passed", count(checked.passed(), "check")));
     }
     for (driver, pick) in checked.choice.iter().flat_map(|choice| &choice.picks) {
         progress.step(

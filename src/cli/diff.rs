@@ -1,20 +1,23 @@
 //! `vdoctl diff`: what is wanted against what is there, field by field.
 
-use super::args::{Diff as Args, Global};
+use super::args::{Diff as Args, Format, Global};
 use super::context::Context;
 use super::plan_view::Planned;
 use super::{Answer, CliError};
 use crate::plan::Item;
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
-    let context = Context::open(global).await?.choosing_from(&args.index, global).await?;
-    answer(args, &Planned::of(&context).await?)
+    let mut context = Context::open(global).await?.choosing_from(&args.index, global).await?;
+    answer(args.output.or_table(), &Planned::after(&mut context, &args.preview).await?)
 }
 
-fn answer(args: &Args, planned: &Planned) -> Result<Answer, CliError> {
+fn answer(format: Format, planned: &Planned) -> Result<Answer, CliError> {
     let changing: Vec<&Item> = planned.changing().collect();
-    let text = || changing.iter().map(|item| planned.line(item)).collect::<String>() + &planned.rest();
-    let answer = Answer::formatted(args.output.or_table(), || planned.json("Diff", &changing), text)?;
+    let text = || {
+        let (shown, folded) = planned.shown(format == Format::Wide);
+        planned.supposition() + &shown.iter().map(|item| planned.line(item)).collect::<String>() + &folded + &planned.rest()
+    };
+    let answer = Answer::formatted(format, || planned.json("Diff", &changing), text)?;
     let answer = planned.notes.iter().cloned().fold(answer, Answer::say);
     Ok(answer.say(planned.summary()).exit(planned.exit()))
 }

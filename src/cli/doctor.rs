@@ -8,6 +8,7 @@ mod cluster;
 mod operator;
 pub(super) mod password;
 pub(super) mod preflight;
+mod required;
 mod uninstall;
 mod view;
 
@@ -18,7 +19,7 @@ use super::printer::Printer;
 use super::progress::Progress;
 use super::{Answer, CliError, Exit};
 use crate::facts::Node;
-use crate::vsphere::{ConnectionReport, NodeReport, Privileges, kubelet_check};
+use crate::vsphere::{ConnectionReport, NodeReport, Privileges, SharedDatastores, kubelet_check};
 use check::{Check, KUBELETS, Mark, Subject, worst};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -33,6 +34,8 @@ struct Findings {
     nodes: Vec<(String, NodeReport)>,
     /// What the account of each connection may do.
     privileges: Vec<(String, Privileges)>,
+    /// The datastores that all hosts of the nodes of a connection reach, by topology segment.
+    datastores: Vec<(String, SharedDatastores)>,
     /// What else ends the command with a code of its own.
     exits: Vec<Exit>,
     /// Lines for stderr.
@@ -44,6 +47,8 @@ impl Findings {
     fn take(&mut self, name: &str, subject: Subject, told: ConnectionReport) {
         self.subjects.push(subject);
         self.privileges.push((name.to_owned(), told.privileges));
+        self.datastores
+            .extend(told.shared.into_iter().map(|shared| (name.to_owned(), shared)));
         for node in told.nodes {
             match self
                 .nodes
@@ -89,26 +94,49 @@ pub(super) fn kubelet(nodes: &[Arc<Node>]) -> Check {
 }
 
 pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Result<Answer, CliError> {
-    let look = async {
-        match args.pre {
-            true => preflight::look(args, global).await,
-            false => cluster::look(args, global).await,
-        }
-    };
-    let found = watched(look, Progress::new(printer, args.output().or_table())).await?;
-    let exit = worst(&found.subjects, &found.exits);
     let format = args.output().or_table();
+    match &args.from {
+        Some(file) => super::support::recorded(file, "doctor", format),
+        None => answer(args, &watched(found(args, global), Progress::new(printer, format)).await?, format),
+    }
+}
+
+/// The same findings as a document and as text: a password is tried once only.
+pub(super) async fn both(args: &Args, global: &Global) -> Result<(Answer, Answer), CliError> {
+    let found = found(args, global).await?;
+    Ok((answer(args, &found, Format::Json)?, answer(args, &found, Format::Wide)?))
+}
+
+async fn found(args: &Args, global: &Global) -> Result<Findings, CliError> {
+    match args.pre {
+        true => preflight::look(args, global).await,
+        false => cluster::look(args, global).await,
+    }
+}
+
+fn answer(args: &Args, found: &Findings, format: Format) -> Result<Answer, CliError> {
+    let exit = worst(&found.subjects, &found.exits);
     let layout = view::Layout {
         columns: terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into()),
         wide: format == Format::Wide,
     };
     let text = || match args.what {
-        Some(DoctorVerb::Nodes) => view::nodes(&found, layout),
-        Some(DoctorVerb::Privileges { .. }) => view::privileges(&found, layout),
-        _ => view::checks(&found, layout),
+        Some(DoctorVerb::Nodes) => view::nodes(found, layout),
+        Some(DoctorVerb::Privileges {
+            required: true, commands, ..
+        }) => required::text(&found.privileges, commands),
+        Some(DoctorVerb::Privileges { .. }) => view::privileges(found, layout),
+        _ => view::checks(found, layout),
     };
-    let mut answer = Answer::formatted(format, || json(&found, exit), text)?.exit(exit);
-    answer.talk.extend(found.talk);
+    let document = || match args.what {
+        Some(DoctorVerb::Privileges { required: true, .. }) => {
+            let all = found.privileges.iter().map(|(name, account)| required::json_of(name, account));
+            document("RequiredRoles", json!({"accounts": all.collect::<Vec<_>>()}))
+        }
+        _ => json(found, exit),
+    };
+    let mut answer = Answer::formatted(format, document, text)?.exit(exit);
+    answer.talk.extend(found.talk.iter().cloned());
     Ok(answer)
 }
 
@@ -140,12 +168,14 @@ fn json(found: &Findings, exit: Exit) -> Value {
     };
     let nodes: Vec<Value> = found.nodes.iter().map(|(name, node)| of(name, json!(node))).collect();
     let privileges: Vec<Value> = found.privileges.iter().map(|(name, all)| of(name, json!(all))).collect();
+    let datastores: Vec<Value> = found.datastores.iter().map(|(name, shared)| of(name, json!(shared))).collect();
     document(
         "Doctor",
         json!({
             "subjects": found.subjects,
             "nodes": nodes,
             "privileges": privileges,
+            "datastores": datastores,
             "passed": count(Mark::True),
             "failed": count(Mark::False),
             "unknown": count(Mark::Unknown) - not_requested,

@@ -32,6 +32,16 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     }
 }
 
+/// Every word that is explained, with a few words on it.
+pub(super) fn words() -> Vec<(String, String)> {
+    let reasons = errors_md::entries();
+    let reasons = reasons
+        .iter()
+        .map(|entry| (entry.reason.to_owned(), first_sentence(entry.part("Cause"))));
+    let codes = Exit::ALL.iter().map(|exit| (code(*exit).to_string(), exit.meaning().to_owned()));
+    reasons.chain(codes).collect()
+}
+
 /// The code that a process ends with.
 fn code(exit: Exit) -> u8 {
     exit as u8
@@ -103,11 +113,20 @@ fn unknown(word: &str, entries: &[Entry]) -> CliError {
         .filter(|(lower, _)| near.map_or(small.len() > 2 && lower.contains(&small), |near| near == lower))
         .map(|(_, reason)| *reason)
         .collect();
-    let guess = if alike.is_empty() {
-        String::new()
-    } else {
-        format!("Did you mean {}? ", alike.join(" or "))
-    };
+    // A misspelt reason is in no cause.
+    let about: Vec<&str> = entries
+        .iter()
+        .filter(|entry| near.is_none() && small.len() > 2 && entry.part("Cause").is_some_and(|cause| cause.to_lowercase().contains(&small)))
+        .map(|entry| entry.reason)
+        .filter(|reason| !alike.contains(reason))
+        .collect();
+    let mut guess = String::new();
+    if !alike.is_empty() {
+        guess.push_str(&format!("Did you mean {}? ", alike.join(" or ")));
+    }
+    if !about.is_empty() {
+        guess.push_str(&format!("Causes that speak of it: {}. ", about.join(", ")));
+    }
     CliError::new(
         Exit::NotFound,
         format!("there is no reason and no exit code {word:?}"),

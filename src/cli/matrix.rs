@@ -1,5 +1,6 @@
 //! `vdoctl matrix`: what fits, and why.
 
+mod bars;
 pub(super) mod config_maps;
 mod diff;
 mod explain;
@@ -26,12 +27,14 @@ use crate::api::chain;
 use crate::fetch::{Edition, FetchError, Library, LibraryError, MatrixSource, Records, embedded, index_file};
 use crate::matrix::{Confidence, Driver, Entry, Index, State, Support};
 use crate::reconcile::{ReconcileError, supply};
-use crate::types::{Digest, VersionRange, shell_word};
+use crate::types::{Digest, KubernetesVersion, VersionRange, shell_word};
+pub(super) use bars::minors;
 use k8s_openapi::jiff::Timestamp;
 use query::{Question, question};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     match &args.verb {
@@ -51,6 +54,11 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         MatrixVerb::Deprecate(args) => mark::run(args, "deprecated").await,
         MatrixVerb::Diff(args) => diff::run(args, global).await,
     }
+}
+
+/// `vdoctl matrix resolve`.
+pub(super) async fn resolve(args: &super::args::Resolve, global: &Global) -> Result<Answer, CliError> {
+    resolve::run(args, global).await
 }
 
 /// The index of this binary.
@@ -200,7 +208,7 @@ pub(in crate::cli) fn driver<'a>(index: &'a Index, typed: &str) -> Result<(&'a s
         .ok_or_else(|| unknown("driver", typed, &names))
 }
 
-async fn list(args: &List, global: &Global) -> Result<Answer, CliError> {
+pub(super) async fn list(args: &List, global: &Global) -> Result<Answer, CliError> {
     let loaded = Loaded::read(&args.index, global).await?;
     let index = &loaded.index;
     let only = args
@@ -214,8 +222,23 @@ async fn list(args: &List, global: &Global) -> Result<Answer, CliError> {
         .iter()
         .filter(|(name, _)| only.is_none_or(|only| *name == only))
         .flat_map(|(name, driver)| driver.versions.iter().map(move |entry| (name.as_str(), entry)))
+        .filter(|(_, entry)| {
+            args.kubernetes
+                .as_ref()
+                .is_none_or(|version| entry.kubernetes.range.contains(version.numbers()))
+        })
+        .filter(|(_, entry)| {
+            args.vcenter
+                .as_ref()
+                .is_none_or(|version| entry.vsphere.range.contains(version.numbers()))
+        })
         .collect();
     let format = args.output.or_table();
+    let here = match (&args.kubernetes, format) {
+        (Some(version), _) => Some(version.clone()),
+        (None, Format::Table) => cluster_version(global).await,
+        _ => None,
+    };
     let answer = Answer::formatted(
         format,
         || {
@@ -225,36 +248,49 @@ async fn list(args: &List, global: &Global) -> Result<Answer, CliError> {
             )
         },
         || {
-            let mut heading = vec!["DRIVER", "VERSION", "KUBERNETES", "VSPHERE"];
-            if format == Format::Wide {
-                heading.extend(["EVIDENCE", "CHART", "NEEDS"]);
+            if entries.is_empty() {
+                return String::new();
             }
-            heading.push("STATE");
-            style::table(&heading, &entries.iter().map(|(name, e)| row(name, e, format)).collect::<Vec<_>>())
+            if format != Format::Wide {
+                return bars::draw(index, &entries, here.as_ref());
+            }
+            let heading = ["DRIVER", "VERSION", "KUBERNETES", "VSPHERE", "EVIDENCE", "CHART", "NEEDS", "STATE"];
+            style::table(&heading, &entries.iter().map(|(name, e)| row(name, e)).collect::<Vec<_>>())
         },
     )?;
+    let answer = if entries.is_empty() {
+        answer.say("no version of the matrix is like this").exit(Exit::NotFound)
+    } else {
+        answer
+    };
     Ok(loaded.answer(answer))
 }
 
-fn row(name: &str, entry: &Entry, format: Format) -> Vec<String> {
-    let mut row = vec![
+/// The version of the cluster, if there is one that answers at once: it is only marked.
+async fn cluster_version(global: &Global) -> Option<KubernetesVersion> {
+    const SOON: Duration = Duration::from_secs(1);
+    let soon = Global {
+        timeout: Some(SOON),
+        ..global.clone()
+    };
+    let context = tokio::time::timeout(SOON, Context::open(&soon)).await.ok()?.ok()?;
+    Some(context.kubernetes)
+}
+
+fn row(name: &str, entry: &Entry) -> Vec<String> {
+    let needs: Vec<String> = entry.requires.iter().map(ToString::to_string).collect();
+    let needs = if needs.is_empty() { "-".to_owned() } else { needs.join(", ") };
+    vec![
         name.to_owned(),
         entry.version.to_string(),
         entry.kubernetes.range.to_string(),
         entry.vsphere.range.to_string(),
-    ];
-    if format == Format::Wide {
-        let needs: Vec<String> = entry.requires.iter().map(ToString::to_string).collect();
-        let needs = if needs.is_empty() { "-".to_owned() } else { needs.join(", ") };
-        row.extend([
-            confidence(entry.kubernetes.confidence).to_owned(),
-            entry.chart.digest.short(),
-            needs,
-        ]);
-    }
-    // the state may be a sentence, so it comes last
-    row.push(state(entry));
-    row
+        confidence(entry.kubernetes.confidence).to_owned(),
+        entry.chart.digest.short(),
+        needs,
+        // It may be a sentence, so it comes last.
+        state(entry),
+    ]
 }
 
 fn state(entry: &Entry) -> String {

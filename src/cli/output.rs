@@ -84,11 +84,12 @@ impl Answer {
     /// A document for programs when they asked for one, else the text for people.
     ///
     /// # Errors
-    /// Never in practice: only when a value has no YAML form.
+    /// When names are asked for where there are none.
     pub(super) fn formatted(format: Format, document: impl FnOnce() -> Value, text: impl FnOnce() -> String) -> Result<Self, CliError> {
         Ok(match format {
             Format::Table | Format::Wide => Self::text(text()),
             Format::Json => Self::json(&document()),
+            Format::Name => names_of(&document())?,
             Format::Yaml => Self::yaml(crate::yaml::dump(&document()).map_err(|error| CliError::internal(&error))?),
         })
     }
@@ -103,4 +104,101 @@ pub(super) fn document(kind: &str, fields: Value) -> Value {
         all.extend(fields);
     }
     all.into()
+}
+
+/// The names of what a document lists, one a line.
+fn names_of(document: &Value) -> Result<Answer, CliError> {
+    let names = names(document).ok_or_else(|| {
+        CliError::new(
+            Exit::Usage,
+            "this answer lists no objects, so it has no names",
+            "Take -o table, wide, json or yaml.",
+        )
+    })?;
+    Ok(Answer::new(
+        Form::Text,
+        names.iter().map(|name| format!("{name}\n")).collect::<String>().into_bytes(),
+    ))
+}
+
+/// The lists of documents, and what the items are called there.
+fn names(document: &Value) -> Option<Vec<String>> {
+    const LISTS: [(&str, &str, &[&str]); 9] = [
+        ("objects", "", &[]),
+        ("versions", "", &["driver", "version"]),
+        ("secrets", "", &["secret"]),
+        ("reasons", "", &["reason"]),
+        ("subjects", "", &["subject", "name"]),
+        ("revisions", "", &["driver", "revision"]),
+        ("drivers", "driver", &["name"]),
+        ("items", "", &[]),
+        ("images", "", &[]),
+    ];
+    // A status has several lists; what it is about is one object.
+    if let Some(name) = document["config"]["name"].as_str() {
+        return Some(vec![format!(
+            "vdoconfig.{}/{}",
+            crate::api::GROUP,
+            name.rsplit('/').next().unwrap_or(name)
+        )]);
+    }
+    let (list, lead, keys) = LISTS.into_iter().find(|(list, ..)| document[*list].is_array())?;
+    let name = |item: &Value| match keys {
+        [] => Some(item.as_str().map_or_else(|| object_name(item), str::to_owned)),
+        keys => {
+            let text = |key: &&str| item[*key].as_str().map_or_else(|| item[*key].to_string(), str::to_owned);
+            let lead = Some(lead.to_owned()).filter(|lead| !lead.is_empty());
+            Some(lead.into_iter().chain(keys.iter().map(text)).collect::<Vec<_>>().join("/"))
+        }
+    };
+    document[list].as_array().into_iter().flatten().map(name).collect()
+}
+
+/// `deployment.apps/name`, as kubectl writes it.
+fn object_name(item: &Value) -> String {
+    let object = if item["object"].is_object() { &item["object"] } else { item };
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let name = if object["name"].is_string() {
+        text(&object["name"])
+    } else {
+        text(&object["metadata"]["name"])
+    };
+    let group = text(&object["apiVersion"])
+        .split_once('/')
+        .map(|(group, _)| format!(".{group}"))
+        .unwrap_or_default();
+    format!("{}{group}/{name}", text(&object["kind"]).to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn names_are_those_of_kubectl_or_of_the_matrix() {
+        let deployment =
+            json!({"action": "apply", "object": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "n", "name": "a"}});
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}});
+        for (document, expected) in [
+            (json!({"objects": [deployment]}), Some(vec!["deployment.apps/a"])),
+            (json!({"items": [secret]}), Some(vec!["secret/s"])),
+            (
+                json!({"versions": [{"driver": "vsphere-csi", "version": "3.7.3"}]}),
+                Some(vec!["vsphere-csi/3.7.3"]),
+            ),
+            (
+                json!({"config": {"name": "n/vdo"}, "drivers": []}),
+                Some(vec!["vdoconfig.vdo.vmware.com/vdo"]),
+            ),
+            (json!({"objects": []}), Some(vec![])),
+            (json!({"fits": true}), None),
+        ] {
+            assert_eq!(
+                names(&document),
+                expected.map(|all| all.into_iter().map(str::to_owned).collect::<Vec<_>>()),
+                "{document}"
+            );
+        }
+    }
 }

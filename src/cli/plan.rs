@@ -3,13 +3,14 @@
 use super::args::{Format, Global, Plan as Args};
 use super::context::Context;
 use super::plan_view::Planned;
+use super::wrap::terminal_columns;
 use super::{Answer, CliError, style};
 use crate::api::Approval;
 use crate::plan::{Action, Item};
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
-    let context = Context::open(global).await?.choosing_from(&args.index, global).await?;
-    answer(args.output.or_table(), &Planned::of(&context).await?)
+    let mut context = Context::open(global).await?.choosing_from(&args.index, global).await?;
+    answer(args.output.or_table(), &Planned::after(&mut context, &args.preview).await?)
 }
 
 fn answer(format: Format, planned: &Planned) -> Result<Answer, CliError> {
@@ -18,6 +19,7 @@ fn answer(format: Format, planned: &Planned) -> Result<Answer, CliError> {
     let answer = planned.notes.iter().cloned().fold(answer, Answer::say);
     let answer = answer.say(planned.summary()).exit(planned.exit());
     Ok(match &planned.hash {
+        _ if !planned.supposed.is_empty() => answer.say("This is a preview: nothing was changed."),
         Some(hash) if !planned.approved => answer.say(format!("The operator waits for approval: vdoctl approve {hash}")),
         _ => answer,
     })
@@ -34,8 +36,12 @@ fn text(planned: &Planned, wide: bool) -> String {
         (Approval::Manual, true) => format!("  for VDOConfig {}, approved\n", planned.config),
         (Approval::Manual, false) => format!("  for VDOConfig {}, {}\n", planned.config, style::warn("not approved")),
     });
+    let columns = terminal_columns();
+    text.insert_str(0, &planned.supposition());
+    text.extend(planned.drivers.iter().map(|driver| driver.lines(columns)));
+    let (shown, folded) = planned.shown(wide);
     let mut stage = None;
-    for item in planned.changing() {
+    for item in shown {
         let here = (item.action == Action::Prune, item.wave);
         if stage != Some(here) {
             stage = Some(here);
@@ -52,6 +58,7 @@ fn text(planned: &Planned, wide: bool) -> String {
             text.extend(waits.map(|skip| format!("    {}\n", style::faint(&skip.message))));
         }
     }
+    text.push_str(&folded);
     if wide {
         let kept = planned.items.iter().filter(|item| item.action == Action::Keep);
         text.extend(kept.map(|item| planned.line(item)));
@@ -75,6 +82,7 @@ fn meaning((pruned, wave): (bool, u8)) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::plan_summary::DriverChange;
     use super::*;
     use crate::api::Reason;
     use crate::manifest::Difference;
@@ -139,6 +147,18 @@ mod tests {
                 message: "ConfigMap csi/one is tried once Namespace csi is there".into(),
             }],
             notes: Vec::new(),
+            drivers: vec![DriverChange {
+                driver: "vsphere-csi".into(),
+                from: "3.6.3".parse().ok(),
+                to: "3.7.3".parse().ok(),
+                because: "newest that supports Kubernetes 1.34".into(),
+                objects: 5,
+                labels_only: 0,
+                restarts: vec!["Deployment one".into(), "DaemonSet one".into()],
+                steps: Vec::new(),
+                preconditions: Vec::new(),
+            }],
+            supposed: Vec::new(),
         }
     }
 

@@ -1,15 +1,19 @@
 //! What `plan` and `diff` show: the whole plan, refined by a dry run.
 
+use super::change::Change;
 use super::context::{Context, Decided, id};
 use super::error::sentence;
 use super::output::document;
-use super::{CliError, Exit, style};
+use super::plan_summary::{DriverChange, drivers, is_label_only};
+use super::preview::suppose;
+use super::{CliError, Exit, args, field_view, style};
 use crate::api::{APPROVE, Approval, DeletionPolicy, VDOConfig};
 use crate::cluster::ClusterError;
 use crate::manifest::Difference;
+use crate::matrix::Resolution;
 use crate::plan::{Action, Because, Item, Plan, Skip, Wait, hash, outline};
 use crate::reconcile::{Scope, dry_run, is_uninstalled};
-use crate::types::ObjectId;
+use crate::types::{ObjectId, count};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
@@ -37,9 +41,20 @@ pub(super) struct Planned {
     pub deferred: Vec<Skip>,
     /// What should be known of how this was found out.
     pub notes: Vec<String>,
+    /// What happens to each driver.
+    pub drivers: Vec<DriverChange>,
+    /// The change that was supposed; empty where the plan is that of the cluster as it is.
+    pub supposed: Vec<Change>,
 }
 
 impl Planned {
+    /// The plan, after a change that was not made yet.
+    pub(super) async fn after(context: &mut Context, preview: &args::Preview) -> Result<Self, CliError> {
+        let supposed = suppose(context, preview).await?;
+        let planned = Self::of(context).await?;
+        Ok(Self { supposed, ..planned })
+    }
+
     /// Decides, and has the whole plan tried on the server. A user who may not write gets the plain comparison, with a note.
     pub(super) async fn of(context: &Context) -> Result<Self, CliError> {
         let config = context.acting().await?;
@@ -74,12 +89,14 @@ impl Planned {
         let status = config.status.as_ref().and_then(|status| status.plan.clone());
         if let (Some(own), Some(operator)) = (&hash, &status)
             && *own != operator.hash
+            && !context.supposes()
         {
             notes.push(format!(
                 "The operator has plan {}; it decides with its own charts and at another moment.",
                 operator.hash
             ));
         }
+        let items = outline(&decision.plan, &decision.desired);
         let given = hash.as_ref().is_some_and(|hash| config.annotations().get(APPROVE) == Some(hash));
         Ok(Self {
             config: id(&config),
@@ -89,13 +106,15 @@ impl Planned {
                 || given
                 || status.is_some_and(|status| status.approved),
             hash,
-            items: outline(&decision.plan, &decision.desired),
+            drivers: drivers(&items, &decision.resolution),
+            items,
             refusals,
             stays: decision.plan.skipped,
             waiting: decision.plan.waiting,
             blocked: decision.plan.blocked,
             deferred: dry_run.deferred,
             notes,
+            supposed: Vec::new(),
         })
     }
 
@@ -111,18 +130,21 @@ impl Planned {
             _ => format!("The drivers are uninstalled, as the managementState of VDOConfig {name} says."),
         };
         let plan = if orphaned { Plan::default() } else { plan };
+        let items = outline(&plan, &[]);
         Ok(Self {
             config: name,
             hash: None,
             approval: Approval::Automatic,
             approved: true,
-            items: outline(&plan, &[]),
+            drivers: drivers(&items, &Resolution::default()),
+            items,
             refusals: Vec::new(),
             stays: plan.skipped,
             waiting: plan.waiting,
             blocked: plan.blocked,
             deferred: Vec::new(),
             notes: vec![note],
+            supposed: Vec::new(),
         })
     }
 
@@ -180,11 +202,7 @@ impl Planned {
             (Action::Keep, _) => (style::faint("="), "is in sync"),
         };
         let mut text = format!("{sign} {} {} {word}\n", item.id, style::faint(&format!("({})", item.driver)));
-        for field in &item.fields {
-            text.push_str(&format!("    {}\n", field.path));
-            text.push_str(&format!("      {}\n", style::bad(&format!("- found  {}", shown(&field.found)))));
-            text.push_str(&format!("      {}\n", style::good(&format!("+ wanted {}", shown(&field.wanted)))));
-        }
+        text.extend(item.fields.iter().map(field_view::lines));
         if item.action == Action::Apply && item.fields.is_empty() {
             text.push_str("    the record of what was applied last is out of date\n");
         }
@@ -192,6 +210,35 @@ impl Planned {
             text.push_str(&format!("    {} {refusal}\n", style::bad("! refused:")));
         }
         text
+    }
+
+    /// The objects that change, for people: those that change in the label of the version only are counted, unless all are asked for.
+    pub(super) fn shown(&self, all: bool) -> (Vec<&Item>, String) {
+        let (labels, shown): (Vec<&Item>, Vec<&Item>) = self.changing().partition(|item| !all && is_label_only(item));
+        let folded = match labels.len() {
+            0 => String::new(),
+            some => format!(
+                "{} {} {} only in the label of the version; -o wide lists them\n",
+                style::warn("~"),
+                count(some, "object"),
+                if some == 1 { "changes" } else { "change" }
+            ),
+        };
+        (shown, folded)
+    }
+
+    /// The change that was supposed.
+    pub(super) fn supposition(&self) -> String {
+        let of = |change: &Change| {
+            let fields: String = change.fields().iter().map(field_view::lines).collect();
+            let word = match &change.before {
+                None => "would be created",
+                Some(_) if fields.is_empty() => "would not change",
+                Some(_) => "would be changed",
+            };
+            format!("{} {} {word}\n{fields}", style::head("SUPPOSED"), change.after)
+        };
+        self.supposed.iter().map(of).collect()
     }
 
     /// What stays, and what is waited for.
@@ -227,6 +274,8 @@ impl Planned {
                 "hash": self.hash,
                 "approval": format!("{:?}", self.approval),
                 "approved": self.approved,
+                "supposed": self.supposed.iter().map(Change::json).collect::<Vec<_>>(),
+                "drivers": self.drivers.iter().map(DriverChange::json).collect::<Vec<_>>(),
                 "objects": objects,
                 "stays": skips(&self.stays),
                 "waiting": waits(&self.waiting),
@@ -248,14 +297,5 @@ impl Planned {
             "fields": item.fields.iter().map(field).collect::<Vec<_>>(),
             "refusal": refusal,
         })
-    }
-}
-
-/// A value on one line; nothing at all is a word and not `null`.
-fn shown(value: &Value) -> String {
-    match value {
-        Value::Null => "nothing".into(),
-        Value::String(text) if !text.contains('\n') => text.clone(),
-        other => other.to_string(),
     }
 }

@@ -61,8 +61,8 @@ impl Progress {
         let shape = match format {
             Format::Json => Shape::Json,
             Format::Yaml => Shape::Yaml,
-            Format::Table | Format::Wide if io::stdout().is_terminal() => Shape::Live,
-            Format::Table | Format::Wide => Shape::Lines,
+            Format::Table | Format::Wide | Format::Name if io::stdout().is_terminal() => Shape::Live,
+            Format::Table | Format::Wide | Format::Name => Shape::Lines,
         };
         Self {
             printer: printer.clone(),

@@ -23,6 +23,20 @@ pub(super) fn password(user: &str) -> io::Result<String> {
     answer
 }
 
+/// Asks for a value, which is `now` where nothing is typed.
+pub(super) fn line(what: &str, now: Option<&str>) -> io::Result<Option<String>> {
+    let shown = now.map(|now| format!(" [{now}]")).unwrap_or_default();
+    let mut terminal = io::stderr();
+    write!(terminal, "{}", foreign::shown(&format!("{what}{shown}: ")))?;
+    terminal.flush()?;
+    let mut answer = String::new();
+    if io::stdin().read_line(&mut answer)? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let typed = Some(answer.trim().to_owned()).filter(|answer| !answer.is_empty());
+    Ok(typed.or_else(|| now.map(str::to_owned)))
+}
+
 /// Asks a question that is answered with yes or no; anything else than yes is no.
 pub(super) fn yes(question: &str) -> io::Result<bool> {
     let mut terminal = io::stderr();

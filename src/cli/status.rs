@@ -20,6 +20,9 @@ use std::time::Duration;
 const PACE: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
+    if let Some(file) = &args.from {
+        return super::support::recorded(file, "status", args.output.or_table());
+    }
     let context = Context::open(global).await?;
     Ok(look(&context, args, global).await?.0)
 }

@@ -1,19 +1,30 @@
 //! `vdoctl version`: what this build is and knows.
 
-use super::args::Version as Args;
+use super::args::{Global, Output, Version as Args};
+use super::context::Context;
 use super::matrix::{embedded_index, identity, span};
+use super::operator::{Deployment, Presence};
 use super::output::document;
 use super::{Answer, CliError, style};
+use crate::install::{Change, change, operator_version};
 use crate::matrix::{Driver, Entry, State};
 use crate::types::Digest;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
+/// How long the cluster may take: the answer is mostly wanted without it.
+const SOON: Duration = Duration::from_secs(3);
+
+pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     if args.short {
         return Ok(Answer::text(format!("{VERSION}\n")));
     }
+    let operator = match args.client {
+        true => None,
+        false => Some(operator(global).await),
+    };
     let index = embedded_index()?;
     let drivers: Vec<(&str, Vec<&Entry>)> = index.drivers.iter().map(|(name, driver)| (name.as_str(), usable(driver))).collect();
     let range = |entries: &[&Entry]| {
@@ -22,7 +33,7 @@ pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
             span(entries.iter().map(|e| &e.vsphere.range)),
         )
     };
-    Answer::formatted(
+    let answer = Answer::formatted(
         args.output.or_table(),
         || {
             let drivers: Vec<Value> = drivers
@@ -35,16 +46,26 @@ pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
                 .collect();
             document(
                 "Version",
-                json!({"version": VERSION, "matrix": identity(&index), "drivers": drivers}),
+                json!({
+                    "version": VERSION,
+                    "operator": operator.as_ref().and_then(|found| found.as_ref().ok()).map(|version| json!({"version": version, "skew": skew(version)})),
+                    "matrix": identity(&index),
+                    "drivers": drivers,
+                }),
             )
         },
         || {
             let day =
                 |time: Option<jiff::Timestamp>| time.map_or_else(|| "never".into(), |t| t.to_string().chars().take(10).collect::<String>());
             let digest = Digest::of(crate::fetch::embedded::index()).short();
-            let mut text = format!("vdoctl  {VERSION}\n");
+            let mut text = format!("vdoctl    {VERSION}\n");
+            match &operator {
+                Some(Ok(version)) => text.push_str(&format!("operator  {version}\n")),
+                Some(Err(why)) => text.push_str(&format!("operator  {}\n", style::faint(&format!("unknown: {why}")))),
+                None => {}
+            }
             text.push_str(&format!(
-                "matrix  version {} of {}, expires {}, sha256 {digest} (embedded)\n\n",
+                "matrix    version {} of {}, expires {}, sha256 {digest} (embedded)\n\n",
                 index.version,
                 day(index.generated),
                 day(index.expires)
@@ -66,7 +87,60 @@ pub(super) async fn run(args: &Args) -> Result<Answer, CliError> {
             text.push_str(&style::table(&["DRIVER", "VERSIONS", "KUBERNETES", "VSPHERE"], &rows));
             text
         },
-    )
+    )?;
+    let skew = operator.and_then(Result::ok).and_then(|version| skew(&version));
+    Ok(skew
+        .into_iter()
+        .fold(answer, |answer, line| answer.say(format!("{} {line}", style::warn("warning:")))))
+}
+
+/// With the operator's version.
+pub(super) async fn of_both_sides(output: Output, global: &Global) -> Result<Answer, CliError> {
+    let args = Args {
+        output,
+        short: false,
+        client: false,
+    };
+    run(&args, global).await
+}
+
+/// The version of the operator in the cluster, or why it is not known.
+async fn operator(global: &Global) -> Result<String, String> {
+    let soon = Global {
+        timeout: Some(global.timeout.unwrap_or(SOON)),
+        ..global.clone()
+    };
+    let look = async {
+        let context = Context::open(&soon).await.map_err(|error| error.what)?;
+        let presence = Presence::find(&context, context.namespace())
+            .await
+            .map_err(|error| CliError::from(error).what)?;
+        match presence.deployment {
+            Deployment::Found(found) => operator_version(&found).ok_or_else(|| "its image has no version".to_owned()),
+            Deployment::Missing => Err(format!(
+                "it is not installed in namespace {} of cluster {}",
+                context.namespace(),
+                context.name
+            )),
+            Deployment::Unknown => Err("you may not read its Deployment".to_owned()),
+        }
+    };
+    tokio::time::timeout(soon.patience(), look)
+        .await
+        .unwrap_or_else(|_| Err(format!("the cluster has not answered within {} s", soon.patience().as_secs())))
+}
+
+/// What to do about an operator of another version than this vdoctl.
+fn skew(operator: &str) -> Option<String> {
+    match change(Some(operator)) {
+        Change::Install | Change::Same => None,
+        Change::Downgrade => Some(format!(
+            "the operator is newer than this vdoctl ({operator} and {VERSION}): what it reports may be shown incompletely; take vdoctl {operator}"
+        )),
+        Change::Upgrade => Some(format!(
+            "the operator is older than this vdoctl ({operator} and {VERSION}): plans may differ from what it does; vdoctl deploy upgrades it"
+        )),
+    }
 }
 
 /// The versions that may be chosen.
@@ -76,4 +150,17 @@ fn usable(driver: &Driver) -> Vec<&Entry> {
         .iter()
         .filter(|entry| !matches!(entry.state, State::Withdrawn(_)))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_skew_names_what_to_do() {
+        assert_eq!(skew(VERSION), None);
+        assert!(skew("99.0.0").is_some_and(|line| line.contains("take vdoctl 99.0.0")));
+        assert!(skew("0.0.1").is_some_and(|line| line.contains("vdoctl deploy upgrades it")));
+        assert_eq!(skew("latest"), None, "nothing is known of it");
+    }
 }

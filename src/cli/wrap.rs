@@ -3,6 +3,11 @@ use super::style::width;
 /// Narrower than this, a broken line is harder to read than a long one.
 const NARROWEST: usize = 40;
 
+/// How wide the terminal is; `None` where stdout is none.
+pub(super) fn terminal_columns() -> Option<usize> {
+    terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into())
+}
+
 /// Breaks a text at blanks so that no line is longer than the terminal is wide, as far as its words allow; further lines begin below
 /// `indent`. Without a terminal a line stays one line, which can be searched.
 pub(super) fn wrap(text: &str, indent: usize, columns: Option<usize>) -> String {

@@ -4,7 +4,7 @@ mod interruptions;
 mod retry;
 mod retry_after;
 
-use crate::types::Remedy;
+use crate::types::{Remedy, nearest};
 use interruptions::Interruptions;
 use kube::client::ClientBuilder;
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError};
@@ -61,6 +61,22 @@ pub enum ClientError {
         /// The file.
         path: PathBuf,
     },
+    /// The kubeconfig is no YAML, or not what a kubeconfig has.
+    #[error("kubeconfig {} cannot be read", path.display())]
+    NotKubeconfig {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with the line where that is known.
+        source: KubeconfigError,
+    },
+    /// There is no such context.
+    #[error("the kubeconfig has no context {name:?}")]
+    NoContext {
+        /// Its name.
+        name: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
     /// There is neither a kubeconfig nor a service account.
     #[error("no cluster is configured")]
     Missing(#[source] kube::config::InferConfigError),
@@ -87,6 +103,15 @@ impl Remedy for ClientError {
         match self {
             Self::Kubeconfig(_) => Some("Name another with --kubeconfig or KUBECONFIG.".into()),
             Self::NotText { .. } => Some("Save it as UTF-8, or name another with --kubeconfig or KUBECONFIG.".into()),
+            Self::NotKubeconfig { .. } => Some("Correct that file, or name another with --kubeconfig or KUBECONFIG.".into()),
+            Self::NoContext { known, .. } if known.is_empty() => {
+                Some("It has no contexts: name another with --kubeconfig or KUBECONFIG.".into())
+            }
+            Self::NoContext { name, known } => {
+                let near = nearest(name, known.iter().map(String::as_str));
+                let guess = near.map(|near| format!("Did you mean {near}? ")).unwrap_or_default();
+                Some(format!("{guess}Name one with --context: {}.", known.join(", ")).into())
+            }
             Self::Missing(_) => Some("Name a kubeconfig with --kubeconfig or KUBECONFIG.".into()),
             Self::Client(_) => Some("Correct the certificates that it names.".into()),
             Self::Proxy => {
@@ -143,6 +168,15 @@ impl KubeOptions {
     async fn read_config(&self) -> Result<(Config, Option<String>), ClientError> {
         let file = self.read()?;
         let context = self.context.clone().or_else(|| file.current_context.clone());
+        if let Some(name) = context
+            .as_ref()
+            .filter(|name| self.context.is_some() || !file.contexts.is_empty() && !name.is_empty())
+        {
+            let known: Vec<String> = file.contexts.iter().map(|known| known.name.clone()).collect();
+            if !known.contains(name) {
+                return Err(ClientError::NoContext { name: name.clone(), known });
+            }
+        }
         let named = KubeConfigOptions {
             context: context.clone(),
             ..KubeConfigOptions::default()
@@ -157,6 +191,14 @@ impl KubeOptions {
         // The one of the environment is for servers elsewhere.
         config.proxy_url = None;
         Ok((config, context))
+    }
+
+    /// The contexts that can be named.
+    ///
+    /// # Errors
+    /// When there is no kubeconfig that can be read.
+    pub fn contexts(&self) -> Result<Vec<String>, ClientError> {
+        Ok(self.read()?.contexts.into_iter().map(|known| known.name).collect())
     }
 
     /// The file that is named, else those that `KUBECONFIG` lists, else the one in the home directory.
@@ -199,7 +241,10 @@ fn read(path: &Path) -> Result<Kubeconfig, ClientError> {
     } else {
         Kubeconfig::from_yaml(&text)
     };
-    file.map_err(ClientError::Kubeconfig)
+    file.map_err(|source| ClientError::NotKubeconfig {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// UTF-8; or UTF-16 as some shells write it, with its mark.

@@ -17,12 +17,28 @@ const DEADLINE: Duration = Duration::from_secs(3);
 /// # Errors
 /// When it cannot be read, or not within three seconds.
 pub async fn pod_log(client: &Client, namespace: &str, pod: &str, container: &str, current: bool) -> Result<String, ClusterError> {
+    pod_log_tail(client, namespace, pod, container, current, LINES, BYTES).await
+}
+
+/// The same with as many lines and bytes of its end.
+///
+/// # Errors
+/// When it cannot be read, or not within three seconds.
+pub async fn pod_log_tail(
+    client: &Client,
+    namespace: &str,
+    pod: &str,
+    container: &str,
+    current: bool,
+    lines: i64,
+    bytes: i64,
+) -> Result<String, ClusterError> {
     let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
     let params = LogParams {
         container: Some(container.to_owned()),
         previous: !current,
-        tail_lines: Some(LINES),
-        limit_bytes: Some(BYTES),
+        tail_lines: Some(lines),
+        limit_bytes: Some(bytes),
         ..LogParams::default()
     };
     let id = ObjectId::new("", "Pod", namespace, pod);
@@ -34,4 +50,27 @@ pub async fn pod_log(client: &Client, namespace: &str, pod: &str, container: &st
         what: format!("the log of {id}"),
         after: DEADLINE,
     }))
+}
+
+/// What a pod of the operator counts, through the API server.
+///
+/// # Errors
+/// When it cannot be read, or not within three seconds.
+pub async fn metrics_of(client: &Client, namespace: &str, pod: &str) -> Result<String, ClusterError> {
+    let id = ObjectId::new("", "Pod", namespace, pod);
+    let request = async {
+        let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
+        let address = format!("{}/{pod}:http/proxy/metrics", api.resource_url());
+        let request = hyper::Request::get(address).body(Vec::new());
+        client
+            .request_text(request.map_err(|error| kube::Error::Service(error.into()))?)
+            .await
+    };
+    tokio::time::timeout(DEADLINE, read::timed("get", "v1", &id, request))
+        .await
+        .unwrap_or(Err(ClusterError::TimedOut {
+            verb: "get".into(),
+            what: format!("the metrics of {id}"),
+            after: DEADLINE,
+        }))
 }

@@ -284,6 +284,23 @@ impl Writer {
         }
     }
 
+    /// What a merge would lead to, without storing anything. A field that its definition does not know is refused.
+    ///
+    /// # Errors
+    /// When the API server would not accept it.
+    pub async fn dry_run_merge(&self, api_version: &str, id: &ObjectId, change: &Value) -> Result<Option<Object>, ClusterError> {
+        let api = api(&self.client, api_version, id.kind(), &id.namespace);
+        let params = PatchParams {
+            field_manager: Some(self.manager.into()),
+            dry_run: true,
+            ..PatchParams::default()
+        };
+        let params = params.validation_strict();
+        let patch = Patch::Merge(change);
+        let request = api.patch(&id.name, &params, &patch);
+        timed("patch", api_version, id, request).await.map(object)
+    }
+
     /// Merges a change into an object, or into its status.
     ///
     /// # Errors

@@ -20,6 +20,66 @@ pub fn unknown_field(object: &Object) -> Option<String> {
         })
 }
 
+/// A field of a specification.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// What it is for, in a sentence.
+    pub about: String,
+    /// Whether it has fields itself.
+    pub has_fields: bool,
+}
+
+/// What is at a place of a specification.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Its fields.
+    pub fields: Vec<Field>,
+    /// Its values, where there are only some.
+    pub values: Vec<String>,
+}
+
+/// What is at a place of the specification of a VDOConfig.
+#[must_use]
+pub fn spec_fields(path: &[&str]) -> Place {
+    let all = objects(&Settings::default()).unwrap_or_default();
+    let definition = all.iter().find(|definition| definition.text("/spec/names/kind") == "VDOConfig");
+    let schema = definition.and_then(|definition| {
+        definition
+            .value()
+            .pointer("/spec/versions/0/schema/openAPIV3Schema/properties/spec")
+    });
+    let below = |schema: &'_ Value, step: &&str| schema.get("properties")?.get(step).cloned();
+    let Some(place) = schema
+        .cloned()
+        .and_then(|schema| path.iter().try_fold(schema, |schema, step| below(&schema, step)))
+    else {
+        return Place::default();
+    };
+    let field = |(name, schema): (&String, &Value)| Field {
+        name: name.clone(),
+        about: schema["description"]
+            .as_str()
+            .unwrap_or_default()
+            .split(". ")
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
+        has_fields: schema["type"] == "object",
+    };
+    let texts = place["enum"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|value| value.as_str().map(str::to_owned));
+    let switch = if place["type"] == "boolean" { &["true", "false"][..] } else { &[] };
+    Place {
+        fields: place["properties"].as_object().into_iter().flatten().map(field).collect(),
+        values: texts.chain(switch.iter().map(|word| (*word).to_owned())).collect(),
+    }
+}
+
 fn unknown(schema: &Value, value: &Value, path: String) -> Option<String> {
     match value {
         Value::Object(fields) => fields.iter().find_map(|(key, value)| {

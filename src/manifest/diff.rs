@@ -93,7 +93,7 @@ fn walk(wanted: &Value, found: &Value, place: Place<'_>, all: &mut Vec<Differenc
                 walk(value, found.get(key).unwrap_or(&Value::Null), place.then(Step::Key(key)), all);
             }
         }
-        (Value::Array(items), Value::Array(there)) if items.len() == there.len() => {
+        (Value::Array(items), Value::Array(there)) if items.len() == there.len() && same_names(items, there) => {
             for (i, (item, there)) in items.iter().zip(there).enumerate() {
                 walk(item, there, place.then(Step::Item(i)), all);
             }
@@ -139,6 +139,13 @@ pub fn changes(result: &Object, live: &Object) -> Vec<Difference> {
     all
 }
 
+/// Whether the items of both lists have the same names, or have none: an item at a place is then compared with the one that was there.
+fn same_names(items: &[Value], there: &[Value]) -> bool {
+    let named = |item: &Value| item.get("name").is_some_and(Value::is_string);
+    let all = items.iter().chain(there).all(named);
+    !all || items.iter().zip(there).all(|(item, there)| item["name"] == there["name"])
+}
+
 fn same_number(wanted: &Value, found: &Value) -> bool {
     matches!((wanted.as_f64(), found.as_f64()), (Some(a), Some(b)) if (a - b).abs() < f64::EPSILON)
 }
@@ -178,6 +185,16 @@ mod tests {
                 vec![],
             ),
             (json!({"data": {"a": ""}}), json!({"data": {"a": "x"}}), vec!["data.a"]),
+            (
+                json!({"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "1"}]}),
+                json!({"env": [{"name": "A", "value": "2"}, {"name": "B", "value": "1"}]}),
+                vec!["env[0].value"],
+            ),
+            (
+                json!({"env": [{"name": "A", "value": "1"}, {"name": "C", "value": "1"}]}),
+                json!({"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "1"}]}),
+                vec!["env"],
+            ),
             (json!({"n": "1"}), json!({"n": 1}), vec!["n"]),
             (json!({"n": null}), json!({"n": 1}), vec![]),
         ] {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// Why a version was not chosen: the first reason found.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr)]
 pub enum Rejection {
     /// The matrix withdrew it.
     #[error("is withdrawn: {reason}{}", instead.as_ref().map(|v| format!(" (use {v})")).unwrap_or_default())]

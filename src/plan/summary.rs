@@ -147,8 +147,9 @@ fn item(step: &Step) -> Option<Item> {
     })
 }
 
-/// The differences of a Secret without what is in it.
-fn masked(id: &ObjectId, fields: &[Difference]) -> Vec<Difference> {
+/// The differences of a Secret without what is in it; those of other objects as they are.
+#[must_use]
+pub fn masked(id: &ObjectId, fields: &[Difference]) -> Vec<Difference> {
     let mut fields = fields.to_vec();
     if id.kind() == "Secret" && id.group().is_empty() {
         // kubectl repeats the whole object in an annotation.

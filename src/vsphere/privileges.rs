@@ -54,6 +54,8 @@ pub struct MissingPrivilege {
 pub struct HeldPrivilege {
     /// The kind of the object.
     pub kind: String,
+    /// Its identifier.
+    pub id: String,
     /// Its inventory path.
     pub path: String,
     /// The privilege as the API spells it.
@@ -126,6 +128,7 @@ fn held<'a>(demands: impl Iterator<Item = &'a RequiredPrivilege>) -> Vec<HeldPri
     for demand in demands {
         let entry = held.entry((&demand.privilege, &demand.object)).or_insert_with(|| HeldPrivilege {
             kind: demand.object.kind.clone(),
+            id: demand.object.id.clone(),
             path: demand.path.clone(),
             privilege: demand.privilege.clone(),
             shown_as: shown_as(&demand.privilege),

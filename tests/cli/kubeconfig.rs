@@ -83,3 +83,29 @@ fn plugin_that_hangs_is_named_when_the_time_is_over() {
         );
     }
 }
+
+#[test]
+fn kubeconfig_that_is_no_yaml_is_named_with_the_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("config").display().to_string();
+    std::fs::write(&path, "apiVersion: v1\nkind: Config\nclusters: [\nusers: {\n").expect("written");
+    for said in [seen(status(&path)), seen(vdoctl(&["status", "--kubeconfig", &path]))] {
+        assert!(
+            said.starts_with("exit 5") && said.contains(&format!("kubeconfig {path} cannot be read")),
+            "{said}"
+        );
+        assert!(said.contains("line 4") || said.contains("line 5"), "the line is not named: {said}");
+    }
+}
+
+#[test]
+fn context_that_is_not_there_lists_those_that_are() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("config").display().to_string();
+    std::fs::write(&path, kubeconfig("blue", "http://127.0.0.1:1")).expect("written");
+    let said = seen(vdoctl(&["status", "--kubeconfig", &path, "--context", "blu"]));
+    assert_eq!(
+        said,
+        "exit 5\n--- stdout\n--- stderr\nerror: the kubeconfig has no context \"blu\"\n  Did you mean blue? Name one with --context: blue.\n"
+    );
+}

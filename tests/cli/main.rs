@@ -76,10 +76,23 @@ fn code(arguments: &[&str]) -> i32 {
 #[test]
 fn cli_help_every_verb_matches_snapshot() {
     snap("help", &["--help"]);
-    let verbs: [&[&str]; 42] = [
+    let verbs: [&[&str]; 55] = [
         &["status"],
         &["plan"],
         &["approve"],
+        &["upgrade", "plan"],
+        &["upgrade", "apply"],
+        &["configure"],
+        &["configure", "connection"],
+        &["configure", "drivers"],
+        &["configure", "matrix"],
+        &["secrets", "list"],
+        &["secrets", "set"],
+        &["pause"],
+        &["wait"],
+        &["options"],
+        &["support-bundle"],
+        &["report"],
         &["diff"],
         &["render"],
         &["rights"],
@@ -151,8 +164,9 @@ fn cli_misspelled_verb_suggests_nearest() {
 fn version_text_lists_matrix_and_drivers() {
     let text = seen(vdoctl(&["version"]));
     for part in [
-        "vdoctl  ",
-        "matrix  version ",
+        "vdoctl    ",
+        "operator  unknown: no cluster is configured",
+        "matrix    version ",
         "vsphere-cpi  ",
         " to 1.36.0 ",
         "vsphere-csi  ",
@@ -181,14 +195,125 @@ fn version_json_has_kind_and_drivers() {
 
 #[test]
 fn completion_every_shell_is_generated() {
-    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+    for shell in ["bash", "zsh", "fish", "powershell"] {
         let output = vdoctl(&["completion", shell]).output().expect("it runs");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(
-            output.status.success() && text.contains("vdoctl") && text.contains("kubeconfig"),
+            output.status.success() && text.contains("vdoctl") && text.contains("__complete"),
             "{shell}"
         );
     }
+}
+
+/// Bash asks vdoctl for each word, and puts its answer below the cursor.
+#[test]
+fn completion_in_bash_offers_values_after_what_was_typed() {
+    let vdoctl_folder = std::path::Path::new(env!("CARGO_BIN_EXE_vdoctl")).parent().expect("a folder");
+    let offered = |line: &str| {
+        let script = format!(
+            "source <(vdoctl completion bash); COMP_LINE='{line}'; COMP_POINT=${{#COMP_LINE}}; _vdoctl; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        );
+        let path = format!("{}:/usr/bin:/bin", vdoctl_folder.display());
+        let output = std::process::Command::new("bash")
+            .args(["-c", &script])
+            .env_clear()
+            .env("PATH", path)
+            .output()
+            .expect("bash");
+        String::from_utf8(output.stdout)
+            .expect("text")
+            .lines()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    for (line, expected) in [
+        ("vdoctl stat", &["status"][..]),
+        ("vdoctl matrix show csi 3.7.3", &["3.7.3"]),
+        ("vdoctl status --output=y", &["yaml"]),
+        ("vdoctl matrix resolve --driver csi=3.7.3", &["3.7.3"]),
+        ("vdoctl plan --set managementState=P", &["Paused"]),
+        ("vdoctl matrix load ./matrix configmap://", &[""]),
+    ] {
+        assert_eq!(offered(line), expected, "{line}");
+    }
+    assert!(offered("vdoctl explain ").len() > 100, "every reason");
+}
+
+/// As a plugin of kubectl it is called as one, and completes as one.
+#[test]
+fn plugin_of_kubectl_has_its_own_usage_and_completion() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let called = |name: &str, arguments: &[&str]| {
+        let link = folder.path().join(name);
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_vdoctl"), &link).expect("a link");
+        let output = std::process::Command::new(link)
+            .args(arguments)
+            .env_clear()
+            .output()
+            .expect("it runs");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let help = called("kubectl-vdo", &["status", "-h"]);
+    assert!(help.contains("Usage: kubectl vdo status"), "{help}");
+    let offered = called("kubectl_complete-vdo", &["matrix", "show", "csi", "3.7.3"]);
+    assert!(offered.starts_with("3.7.3\tKubernetes ") && offered.ends_with(":4\n"), "{offered}");
+}
+
+#[test]
+fn matrix_list_draws_bars_and_filters() {
+    snap(
+        "matrix_list_bars",
+        &["matrix", "list", "csi", "--kubernetes", "1.34", "--vcenter", "8.0.3"],
+    );
+    let (few, all) = (
+        seen(vdoctl(&["matrix", "list", "csi", "--kubernetes", "1.34", "-o", "name"])),
+        seen(vdoctl(&["matrix", "list", "csi", "-o", "name"])),
+    );
+    assert!(
+        few.contains("vsphere-csi/3.7.3\n") && !few.contains("/3.0.0") && all.len() > few.len(),
+        "{few}"
+    );
+    assert_eq!(code(&["matrix", "list", "--kubernetes", "1.99"]), 3);
+}
+
+#[test]
+fn matrix_resolve_folds_rejections_by_reason() {
+    let arguments = ["matrix", "resolve", "--kubernetes", "1.39", "--vcenter", "8.0.3"];
+    let short = seen(vdoctl(&arguments));
+    let long = seen(vdoctl(&[&arguments[..], &["-o", "wide"]].concat()));
+    assert!(short.lines().count() < 20 && long.lines().count() > 40, "{short}");
+    assert!(
+        short.contains("versions, the newest of them 3.7.3 supports Kubernetes") && short.contains("-o wide lists every version"),
+        "{short}"
+    );
+    let pinned = seen(vdoctl(&[
+        "matrix",
+        "resolve",
+        "--kubernetes",
+        "1.34",
+        "--vcenter",
+        "8.0.3",
+        "--driver",
+        "csi=3.5.1",
+    ]));
+    assert!(
+        pinned.contains("pinned to 3.5.1") && !pinned.contains("the newest of them"),
+        "{pinned}"
+    );
+}
+
+/// A word that is no reason is looked for in the causes.
+#[test]
+fn explain_word_of_a_cause_names_its_reasons() {
+    let said = seen(vdoctl(&["explain", "password"]));
+    assert!(said.contains("PasswordExpired") && said.contains("InvalidCredentials"), "{said}");
+}
+
+#[test]
+fn output_of_names_is_refused_where_there_are_none() {
+    let said = seen(vdoctl(&["explain", "PasswordExpired", "-o", "name"]));
+    assert!(said.starts_with("exit 2") && said.contains("has no names"), "{said}");
+    assert!(seen(vdoctl(&["explain", "-o", "name"])).contains("\nPasswordExpired\n"));
 }
 
 /// docs/cli.md speaks of every verb, flag and variable there is, and of no other variable.

@@ -37,9 +37,21 @@ fn blocks(page: &str) -> Vec<Block> {
 
 /// Runs a page from its first block to its last, all in one folder.
 fn follow(page: &str, programs: &[&Path], kubeconfig: Option<&Path>) -> Result<usize> {
+    follow_with(page, programs, kubeconfig, &[], |_| Ok(()))
+}
+
+/// The same with variables of the environment, and with what stands in the folder before.
+pub fn follow_with(
+    page: &str,
+    programs: &[&Path],
+    kubeconfig: Option<&Path>,
+    environment: &[(&str, &str)],
+    prepare: impl FnOnce(&Path) -> Result<()>,
+) -> Result<usize> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(page);
     let blocks = blocks(&std::fs::read_to_string(file)?);
     let folder = tempfile::tempdir()?;
+    prepare(folder.path())?;
     let vdoctl = Path::new(env!("CARGO_BIN_EXE_vdoctl")).parent().context("a folder")?;
     let own = std::env::join_paths(
         [vdoctl]
@@ -53,6 +65,7 @@ fn follow(page: &str, programs: &[&Path], kubeconfig: Option<&Path>) -> Result<u
         shell.args(["-euo", "pipefail", "-c", &block.commands]).current_dir(folder.path());
         shell.env_clear().env("PATH", &own).env("HOME", folder.path());
         shell.envs(kubeconfig.map(|path| ("KUBECONFIG", path)));
+        shell.envs(environment.iter().copied());
         let output = shell.output()?;
         let text = String::from_utf8_lossy(&output.stdout);
         let place = format!("{page}, line {}", block.line);

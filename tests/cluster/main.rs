@@ -42,6 +42,7 @@ mod mirror;
 mod monitoring;
 mod namespaces;
 mod odd_cluster;
+mod operation;
 mod operator_chart;
 mod operator_image;
 mod operator_upgrade;

@@ -265,6 +265,9 @@ fn secrets_of_every_shape_are_in_no_output() -> Result<()> {
             &["diff"],
             &["diff", "-o", "json"],
             &["diff", "-o", "yaml"],
+            &["plan", "--set", "updatePolicy=Latest", "-o", "json"],
+            &["secrets", "list", "-o", "json"],
+            &["report", "--html", "-"],
             &["render"],
             &["render", "-o", "json"],
             &["render", "-o", "table"],
@@ -279,6 +282,16 @@ fn secrets_of_every_shape_are_in_no_output() -> Result<()> {
             ensure!(!output.is_empty(), "vdoctl {arguments:?} says nothing");
             search.look(&scanner, "vdoctl", &arguments.join(" "), &output);
         }
+        let bundle = bed.cluster.dir().join("support.tar.gz");
+        vdoctl(&bed, &["support-bundle", "--output", &bundle.display().to_string()])?;
+        let mut unpacked = Vec::new();
+        std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(std::fs::File::open(bundle)?), &mut unpacked)?;
+        ensure!(
+            unpacked.len() > 100_000,
+            "there is little in the support bundle: {} bytes",
+            unpacked.len()
+        );
+        search.look(&scanner, "support bundle", "unpacked", &unpacked);
         println!("{} secrets in {} encodings were looked for in:", planted.len(), ENCODINGS.len());
         for (surface, bytes) in &search.bytes {
             println!("  {surface:<28} {:>9.1} KiB", f64::from(u32::try_from(*bytes)?) / 1024.0);

@@ -44,11 +44,9 @@ pub enum ChartVerb {
     /// Publishes the package of a chart in a registry, as helm push does
     ///
     /// The name of the chart is appended to the repository, and its version becomes the tag. The login is that of helm registry login or
-    /// docker login, unless --username is given. For example: vdoctl chart push vsphere-csi-3.7.3.tgz oci://registry.example.com/charts
+    /// docker login, unless --username is given.
     Push(ChartPush),
     /// Fetches the package of a chart from a registry, as helm pull does
-    ///
-    /// For example: vdoctl chart pull oci://registry.example.com/charts/vsphere-csi --version 3.7.3
     Pull(ChartPull),
 }
 

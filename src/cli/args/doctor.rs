@@ -1,11 +1,11 @@
 use super::{MatrixFile, Output};
 use crate::types::Thumbprint;
 use clap::builder::FalseyValueParser;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// Arguments of `doctor`.
-#[derive(Debug, Clone, PartialEq, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct Doctor {
     /// What to look at; without it, everything.
     #[command(subcommand)]
@@ -13,6 +13,9 @@ pub struct Doctor {
     /// Looks before anything is installed: at the vCenter of --vcenter and, where there is a kubeconfig, at the cluster
     #[arg(long, env = "VDO_PRE", value_parser = FalseyValueParser::new(), global = true, requires = "vcenter", requires = "user")]
     pub pre: bool,
+    /// Shows what it found when this support bundle was made; needs no cluster
+    #[arg(long = "from", env = "VDO_SUPPORT_BUNDLE", value_name = "FILE", conflicts_with = "pre")]
+    pub from: Option<PathBuf>,
     /// The index.
     #[command(flatten)]
     pub index: MatrixFile,
@@ -25,7 +28,7 @@ pub struct Doctor {
         hide_possible_values = true,
         value_name = "FORMAT",
         global = true,
-        help = "How the answer is written: table, wide, json or yaml"
+        help = "How the answer is written: table, wide, json, yaml or name"
     )]
     pub format: Option<super::Format>,
     /// The vCenter.
@@ -43,8 +46,17 @@ impl Doctor {
     /// Whether privileges that no driver needs are listed.
     #[must_use]
     pub fn surplus(&self) -> bool {
-        matches!(self.what, Some(DoctorVerb::Privileges { surplus: true }))
+        matches!(self.what, Some(DoctorVerb::Privileges { surplus: true, .. }))
     }
+}
+
+/// A tool that makes roles in a vCenter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Commands {
+    /// govc
+    Govc,
+    /// PowerCLI
+    Powercli,
 }
 
 /// A part of what `doctor` looks at.
@@ -63,6 +75,19 @@ pub enum DoctorVerb {
         /// Shows what they have and do not need, too
         #[arg(long, env = "VDO_SURPLUS", value_parser = FalseyValueParser::new())]
         surplus: bool,
+        /// Shows the roles that the configuration needs, object by object, whether the account has them or not
+        #[arg(long, env = "VDO_REQUIRED", value_parser = FalseyValueParser::new(), conflicts_with = "surplus")]
+        required: bool,
+        /// Prints the required roles as commands for a tool: govc or powercli
+        #[arg(
+            long,
+            env = "VDO_COMMANDS",
+            value_name = "TOOL",
+            value_enum,
+            hide_possible_values = true,
+            requires = "required"
+        )]
+        commands: Option<Commands>,
     },
 }
 

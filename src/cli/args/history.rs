@@ -1,6 +1,6 @@
 use super::Output;
+use clap::Args;
 use clap::builder::FalseyValueParser;
-use clap::{Args, Subcommand};
 
 /// Arguments of `history`.
 #[derive(Debug, Clone, PartialEq, Args)]
@@ -28,19 +28,4 @@ pub struct Rollback {
     /// Keeps the driver at no revision any longer: it goes on to what the VDOConfig asks for
     #[arg(long, env = "VDO_LIFT", value_parser = FalseyValueParser::new())]
     pub lift: bool,
-}
-
-/// Arguments of `upgrade`.
-#[derive(Debug, Clone, PartialEq, Eq, Args)]
-pub struct Upgrade {
-    /// What about the upgrade.
-    #[command(subcommand)]
-    pub verb: UpgradeVerb,
-}
-
-/// What about an upgrade.
-#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
-pub enum UpgradeVerb {
-    /// Tries a change once more that failed and was rolled back
-    Retry,
 }

@@ -2,7 +2,7 @@
 
 use super::{Ask, Init, Mark, MatrixDiff, Output, Publish, Vcenter};
 use crate::fetch::{ConfigMaps, Library, MatrixSource};
-use crate::types::KubernetesVersion;
+use crate::types::{KubernetesVersion, VcenterVersion};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -29,7 +29,9 @@ pub enum MatrixVerb {
     Explain(Explain),
     /// Says what keeps a version from being chosen; the exit code is 1 when something does
     WhyNot(WhyNot),
-    /// Lists all versions with what they support; needs no cluster
+    /// Shows which Kubernetes minors the versions support, as bars; needs no cluster
+    ///
+    /// The minor of the cluster is marked where a kubeconfig leads to one that answers at once. -o wide is a table with one line for each version.
     List(List),
     /// Shows everything that is known of a version; needs no cluster
     Show(Show),
@@ -55,20 +57,15 @@ pub enum MatrixVerb {
     Verify(Verify),
     /// Begins a matrix of your own in a folder: a copy of this one with its charts, or an empty one; needs no cluster
     ///
-    /// The folder is a source as it is: for --matrix, copied to a web server, or copied to another machine. For example:
-    /// vdoctl matrix init ./matrix --key-file publisher.key
+    /// The folder is a source as it is: for --matrix, copied to a web server, or copied to another machine.
     Init(Init),
     /// Adds versions of drivers to a matrix in a folder
     ///
     /// Every chart is linted, rendered for each Kubernetes minor that it supports, and compared with the version before it; with --kubeconfig
     /// or --context it is also tried in the API server of that cluster. Images, digest and upgrade edges are written into the entry; version,
     /// date and expiry of the matrix are raised, and it is signed. A chart with a problem is refused with 4, and nothing is written.
-    ///
-    /// For example: vdoctl matrix publish vsphere-csi-3.7.4.tgz --to ./matrix --key-file publisher.key
     Publish(Publish),
     /// Withdraws a version: it is never chosen any more, and left where it is installed
-    ///
-    /// For example: vdoctl matrix withdraw csi 3.7.4 --reason "loses volumes" --use 3.7.3 --to ./matrix --key-file publisher.key
     Withdraw(Mark),
     /// Deprecates a version: it is chosen only where nothing better fits
     Deprecate(Mark),
@@ -219,11 +216,17 @@ pub struct WhyNot {
 }
 
 /// Arguments of `matrix list`.
-#[derive(Debug, Clone, PartialEq, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct List {
     /// Only this driver
     #[arg(value_name = "DRIVER", env = "VDO_DRIVER")]
     pub driver: Option<String>,
+    /// Only versions that support this Kubernetes version, for example 1.34
+    #[arg(long, env = "VDO_KUBERNETES", value_name = "VERSION")]
+    pub kubernetes: Option<KubernetesVersion>,
+    /// Only versions that support this vCenter version, for example 8.0.3
+    #[arg(long, env = "VDO_VCENTER", value_name = "VERSION")]
+    pub vcenter: Option<VcenterVersion>,
     /// The index.
     #[command(flatten)]
     pub index: MatrixFile,

@@ -22,7 +22,7 @@ pub enum MirrorVerb {
     /// Copies a part of a matrix with all its images into a bundle: a folder, or a file that ends in .tar
     ///
     /// Everything is compared with its digest while it is written. Interrupted, it leaves the bundle that was there before; run again, it
-    /// fetches what is missing. For example: vdoctl mirror pull ./bundle --kubernetes 1.33..1.35 --vcenter 8.0
+    /// fetches what is missing.
     Pull(MirrorPull),
     /// Checks that a mirror is complete: every image that any of its versions can ask for is inside, and nothing was changed
     ///
@@ -32,11 +32,9 @@ pub enum MirrorVerb {
     /// Copies a bundle into a registry, and says how a cluster uses it
     ///
     /// Tags, digests and signatures stay what they are. What the registry has is not sent again. The matrix is written last, so a cluster
-    /// that follows it finds every image. For example: vdoctl mirror push ./bundle oci://registry.example.com/vsphere
+    /// that follows it finds every image.
     Push(MirrorPush),
     /// Copies a part of a matrix with all its images into a registry, without a bundle
-    ///
-    /// For example: vdoctl mirror copy embedded oci://registry.example.com/vsphere --driver csi=3.7.*
     Copy(MirrorCopy),
     /// Removes what a mirror does not need: what earlier pulls or pushes have left, and versions that are not selected
     ///

@@ -83,6 +83,16 @@ impl Setting {
         let wrap = |inner: Value, key: &String| Value::Object(Map::from_iter([(key.clone(), inner)]));
         self.path.iter().rev().fold(self.value.clone(), wrap)
     }
+
+    /// The same below a root that the path may repeat: `spec.a=1` and `a=1` are one below `spec`.
+    #[must_use]
+    pub fn below(&self, root: &str) -> Value {
+        let values = self.values();
+        match &self.path[..] {
+            [first, _, ..] if first == root => values[root].clone(),
+            _ => values,
+        }
+    }
 }
 
 impl FromStr for Setting {
@@ -139,6 +149,17 @@ mod tests {
             ("a=x=y", json!({"a": "x=y"})),
         ] {
             assert_eq!(text.parse::<Setting>().map(|s| s.values()), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn set_flag_path_may_repeat_its_root() {
+        for (text, expected) in [
+            ("spec.a=1", json!({"a": 1})),
+            ("a.spec=1", json!({"a": {"spec": 1}})),
+            ("spec=1", json!({"spec": 1})),
+        ] {
+            assert_eq!(text.parse::<Setting>().map(|s| s.below("spec")), Ok(expected), "{text}");
         }
     }
 

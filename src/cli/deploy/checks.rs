@@ -22,29 +22,31 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What was found.
-pub(super) struct Checked {
+pub(in crate::cli) struct Checked {
     /// Everything that was looked at.
-    pub(super) subjects: Vec<Subject>,
+    pub(in crate::cli) subjects: Vec<Subject>,
     /// One line for each vCenter that answers.
-    pub(super) vcenters: Vec<String>,
+    pub(in crate::cli) vcenters: Vec<String>,
+    /// The identity of each of these.
+    pub(in crate::cli) instances: Vec<String>,
     /// The chosen versions.
-    pub(super) choice: Option<Resolution>,
+    pub(in crate::cli) choice: Option<Resolution>,
 }
 
 impl Checked {
     /// The code that a failed check ends with; `Ok` when none failed.
-    pub(super) fn exit(&self) -> Exit {
+    pub(in crate::cli) fn exit(&self) -> Exit {
         worst(&self.subjects, &[])
     }
 
     /// Every check that failed, with what to do about it.
-    pub(super) fn failures(&self) -> impl Iterator<Item = &Check> {
+    pub(in crate::cli) fn failures(&self) -> impl Iterator<Item = &Check> {
         let all = self.subjects.iter().flat_map(|subject| &subject.checks);
         all.filter(|check| check.status == Mark::False)
     }
 
     /// How many checks passed.
-    pub(super) fn passed(&self) -> usize {
+    pub(in crate::cli) fn passed(&self) -> usize {
         self.subjects.iter().map(|subject| subject.count(Mark::True)).sum()
     }
 }
@@ -55,22 +57,23 @@ struct Examined {
     inspection: Inspection,
 }
 
-/// Checks a configuration in a cluster where `installed` is supposed to be.
-pub(super) async fn check(
+/// Checks a configuration in a cluster where `installed` is supposed to be. `only` names the connection that is asked; default: all.
+pub(in crate::cli) async fn check(
     context: &mut Context,
-    namespace: &str,
     configuration: &Configuration,
+    only: Option<&str>,
     installed: &[Object],
     there: Option<&VDOConfig>,
 ) -> Result<Checked, CliError> {
     let Some(mut config) = configuration.config() else {
         return Err(CliError::new(Exit::Usage, "there is no VDOConfig to check", ""));
     };
+    let namespace = context.namespace().to_owned();
     there.into_iter().for_each(|there| keep(&mut config, there));
     let supposed: Vec<Object> = installed.iter().chain(&configuration.objects).cloned().collect();
     context.suppose(supposed.clone());
     let nodes = crate::reconcile::nodes(&context.world.reader).await?;
-    let examined = examine(context, namespace, &config, configuration.connections(), &nodes).await;
+    let examined = examine(context, &namespace, &config, configuration.connections(), only, &nodes).await;
     let mut checked = Checked {
         subjects: vec![Subject {
             subject: "cluster",
@@ -79,11 +82,13 @@ pub(super) async fn check(
             checks: vec![kubelet(&nodes)],
         }],
         vcenters: Vec::new(),
+        instances: Vec::new(),
         choice: None,
     };
     for one in &examined {
         let told = report(&one.inspection, false, now());
         checked.vcenters.extend(line(&one.object, &told));
+        checked.instances.extend(told.about.iter().map(|about| about.instance_uuid.clone()));
         checked.subjects.push(connection_subject(&one.object.name_any(), &told));
     }
     if checked.exit() == Exit::Ok {
@@ -111,12 +116,16 @@ async fn examine(
     namespace: &str,
     config: &VDOConfig,
     connections: Vec<VsphereCloudConfig>,
+    only: Option<&str>,
     nodes: &[Arc<Node>],
 ) -> Vec<Examined> {
     let names: BTreeSet<String> = connections.iter().map(ResourceExt::name_any).collect();
     let alone = connections.len() < 2;
     let index = known_index(&context.world.library).await;
-    let looks = connections.into_iter().map(|object| async {
+    let asked = connections
+        .into_iter()
+        .filter(|object| only.is_none_or(|only| object.name_any() == only));
+    let looks = asked.map(|object| async {
         let inputs = inputs(&context.world.reader, &object).await;
         let requirements = requirements(config, namespace, &names, &object.name_any());
         let claim = context.claim(config, &requirements).await;

@@ -14,13 +14,13 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// The connection that the flags describe.
-pub(super) const CONNECTION: &str = "vc1";
+pub(in crate::cli) const CONNECTION: &str = "vc1";
 
 /// Secrets and ConfigMaps, then the connections, then the VDOConfig.
 #[derive(Debug, Default)]
-pub(super) struct Configuration {
+pub(in crate::cli) struct Configuration {
     /// In the order in which they are applied.
-    pub(super) objects: Vec<Object>,
+    pub(in crate::cli) objects: Vec<Object>,
 }
 
 impl Configuration {
@@ -32,46 +32,44 @@ impl Configuration {
         account: Option<(&Endpoint, &str, &Secret)>,
     ) -> Result<Self, ManifestError> {
         let mut all = Vec::new();
-        // `vdoctl delete` takes away what has it.
-        let own = json!({MANAGED_BY_LABEL: VDOCTL});
         if let Some((endpoint, user, password)) = account {
-            let secret = format!("{CONNECTION}-credentials");
-            let encoded = |text: &str| STANDARD.encode(text);
-            all.push(json!({
-                "apiVersion": "v1", "kind": "Secret",
-                "metadata": {"name": secret, "namespace": namespace, "labels": own, "annotations": {SERVERS: endpoint.server}},
-                "type": "kubernetes.io/basic-auth",
-                "data": {"username": encoded(user), "password": encoded(password.expose())},
-            }));
-            let mut spec = json!({"vcIp": endpoint.server, "credentials": secret});
+            let secret_name = format!("{CONNECTION}-credentials");
+            all.push(secret(&secret_name, namespace, &endpoint.server, user, password));
+            let mut spec = json!({"vcIp": endpoint.server, "credentials": secret_name});
             if endpoint.port != 443 {
                 spec["port"] = endpoint.port.into();
             }
             if !args.vcenter.datacenter.is_empty() {
                 spec["datacenters"] = json!(args.vcenter.datacenter);
             }
-            match &endpoint.trust {
-                Trust::SystemRoots => {}
-                Trust::Insecure => spec["insecure"] = true.into(),
-                Trust::Thumbprint(print) => spec["thumbprint"] = print.to_string().into(),
-                Trust::CaBundle(pem) => {
-                    let name = format!("{CONNECTION}-ca");
-                    all.push(json!({
-                        "apiVersion": "v1", "kind": "ConfigMap",
-                        "metadata": {"name": name, "namespace": namespace, "labels": own}, "data": {"ca.crt": pem},
-                    }));
-                    spec["caBundle"] = json!({"configMap": name});
-                }
+            let (fields, map) = trusting(&endpoint.trust, CONNECTION, namespace);
+            all.extend(map);
+            for (field, value) in fields.into_iter().filter(|(_, value)| !value.is_null()) {
+                spec[field] = value;
             }
-            all.push(json!({"apiVersion": API_VERSION, "kind": "VsphereCloudConfig", "metadata": {"name": CONNECTION, "namespace": namespace}, "spec": spec}));
+            all.push(connection(CONNECTION, namespace, spec));
         }
         all.push(json!({"apiVersion": API_VERSION, "kind": "VDOConfig", "metadata": {"name": config, "namespace": namespace}, "spec": specification(args)}));
         let objects = all.into_iter().map(Object::new).collect::<Result<_, _>>()?;
         Ok(Self { objects })
     }
 
-    /// From the text of a file. Everything that can be said without the cluster is checked.
+    /// From the text of a file with one VDOConfig. Everything that can be said without the cluster is checked.
     pub(super) fn read(file: &str, text: &str, namespace: &str) -> Result<Self, CliError> {
+        let objects = Self::objects(file, text, namespace)?;
+        let configs = objects.iter().filter(|object| object.kind() == "VDOConfig").count();
+        if configs != 1 {
+            return Err(CliError::new(
+                Exit::Usage,
+                format!("{file}: it has {configs} VDOConfig objects"),
+                "One VDOConfig acts for a cluster; an empty spec installs both drivers.",
+            ));
+        }
+        Ok(Self { objects })
+    }
+
+    /// The objects of a part of a configuration, in the order in which they are applied.
+    pub(in crate::cli) fn objects(file: &str, text: &str, namespace: &str) -> Result<Vec<Object>, CliError> {
         let wrong = |what: String, remedy: &str| CliError::new(Exit::Usage, format!("{file}: {what}"), remedy);
         let documents = load_all(text).map_err(|error| wrong(error.to_string(), "Write YAML documents as kubectl takes them."))?;
         let mut ranked: Vec<(usize, Object)> = Vec::new();
@@ -105,15 +103,7 @@ impl Configuration {
             ranked.push((rank, object));
         }
         ranked.sort_by_key(|(rank, _)| *rank);
-        let objects: Vec<Object> = ranked.into_iter().map(|(_, object)| object).collect();
-        let configs = objects.iter().filter(|object| object.kind() == "VDOConfig").count();
-        if configs != 1 {
-            return Err(wrong(
-                format!("it has {configs} VDOConfig objects"),
-                "One VDOConfig acts for a cluster; an empty spec installs both drivers.",
-            ));
-        }
-        Ok(Self { objects })
+        Ok(ranked.into_iter().map(|(_, object)| object).collect())
     }
 
     /// The VDOConfig.
@@ -130,6 +120,44 @@ impl Configuration {
         let of_kind = self.objects.iter().filter(move |object| object.kind() == kind);
         of_kind.filter_map(|object| serde_json::from_value(object.value().clone()).ok())
     }
+}
+
+/// The Secret of an account, for this server only.
+pub(in crate::cli) fn secret(name: &str, namespace: &str, server: &str, user: &str, password: &Secret) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": name, "namespace": namespace, "labels": own(), "annotations": {SERVERS: server}},
+        "type": "kubernetes.io/basic-auth",
+        "data": {"username": STANDARD.encode(user), "password": STANDARD.encode(password.expose())},
+    })
+}
+
+/// How a connection trusts its vCenter: its fields, of which the others are null, and the ConfigMap with the authorities where there are some.
+pub(in crate::cli) fn trusting(trust: &Trust, connection: &str, namespace: &str) -> ([(&'static str, Value); 3], Option<Value>) {
+    let fields = |insecure, thumbprint, bundle| [("insecure", insecure), ("thumbprint", thumbprint), ("caBundle", bundle)];
+    match trust {
+        Trust::SystemRoots => (fields(Value::Null, Value::Null, Value::Null), None),
+        Trust::Insecure => (fields(true.into(), Value::Null, Value::Null), None),
+        Trust::Thumbprint(print) => (fields(Value::Null, print.to_string().into(), Value::Null), None),
+        Trust::CaBundle(pem) => {
+            let name = format!("{connection}-ca");
+            let map = json!({
+                "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"name": name, "namespace": namespace, "labels": own()}, "data": {"ca.crt": pem},
+            });
+            (fields(Value::Null, Value::Null, json!({"configMap": name})), Some(map))
+        }
+    }
+}
+
+/// A connection.
+pub(in crate::cli) fn connection(name: &str, namespace: &str, spec: Value) -> Value {
+    json!({"apiVersion": API_VERSION, "kind": "VsphereCloudConfig", "metadata": {"name": name, "namespace": namespace}, "spec": spec})
+}
+
+/// `vdoctl delete` takes away what has it.
+fn own() -> Value {
+    json!({MANAGED_BY_LABEL: VDOCTL})
 }
 
 /// What the flags say of the drivers. To name one of them alone would install only that one.

@@ -12,21 +12,21 @@ use std::path::Path;
 
 /// What was asked for.
 #[derive(Debug, Default)]
-pub(super) struct Matrix {
+pub(in crate::cli) struct Matrix {
     /// What is mounted into the operator.
-    pub(super) mounts: Mounts,
+    pub(in crate::cli) mounts: Mounts,
     /// In the order in which they are applied; the name of the source is the last.
-    pub(super) objects: Vec<Object>,
+    pub(in crate::cli) objects: Vec<Object>,
     /// The ConfigMaps of a folder, of which those of an earlier one are deleted.
-    pub(super) place: Option<ConfigMaps>,
+    pub(in crate::cli) place: Option<ConfigMaps>,
     /// What a person should know of it.
-    pub(super) notes: Vec<String>,
+    pub(in crate::cli) notes: Vec<String>,
 }
 
 impl Matrix {
     /// What the flags ask for. Where they name no source, everything stays as the operator has it: a deployment that forgets a flag must not
     /// make it believe without keys.
-    pub(super) async fn of(args: &MatrixFile, namespace: &str, operator: Option<&Object>) -> Result<Self, CliError> {
+    pub(in crate::cli) async fn of(args: &MatrixFile, namespace: &str, operator: Option<&Object>) -> Result<Self, CliError> {
         let Some(source) = &args.matrix else {
             if args.matrix_keys.is_some() || args.matrix_credentials.is_some() {
                 return Err(CliError::new(

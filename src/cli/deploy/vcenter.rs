@@ -35,7 +35,7 @@ pub(super) async fn account(given: &DeployVcenter, online: bool, progress: &mut 
     }
     let (password, _) = password(given.password_file.as_deref(), user)?;
     if online {
-        trusted(&mut endpoint, progress).await?;
+        trusted(&mut endpoint, false, progress).await?;
     }
     Ok(Account {
         endpoint,
@@ -45,7 +45,7 @@ pub(super) async fn account(given: &DeployVcenter, online: bool, progress: &mut 
 }
 
 /// A user who may read the file may use the account: ssh refuses such a key, and this such a password.
-pub(super) fn private(file: &Path) -> Result<(), CliError> {
+pub(in crate::cli) fn private(file: &Path) -> Result<(), CliError> {
     let readable = std::fs::metadata(file).is_ok_and(|found| found.is_file() && found.mode() & 0o077 != 0);
     if !readable {
         return Ok(());
@@ -58,8 +58,9 @@ pub(super) fn private(file: &Path) -> Result<(), CliError> {
     ))
 }
 
-/// Asks a person where the certificate is signed by no authority that this machine knows. Any other fault is found by the checks.
-async fn trusted(endpoint: &mut Endpoint, progress: &mut Progress) -> Result<(), CliError> {
+/// Asks a person where the certificate is signed by no authority that this machine knows, unless the one that is there is `taken`. Any other
+/// fault is found by the checks.
+pub(in crate::cli) async fn trusted(endpoint: &mut Endpoint, taken: bool, progress: &mut Progress) -> Result<(), CliError> {
     if endpoint.trust != Trust::SystemRoots {
         return Ok(());
     }
@@ -68,6 +69,11 @@ async fn trusted(endpoint: &mut Endpoint, progress: &mut Progress) -> Result<(),
     };
     let print = &presented.sha256;
     let server = endpoint.address();
+    if taken {
+        progress.step(Mark::Note, &shown(&server, &presented));
+        endpoint.trust = Trust::Thumbprint(presented.sha256.clone());
+        return Ok(());
+    }
     if !std::io::stdin().is_terminal() {
         return Err(CliError::new(
             Exit::Vcenter,

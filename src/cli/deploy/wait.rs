@@ -26,12 +26,17 @@ struct Seen {
     summary: String,
 }
 
-/// Waits until everything is ready. The line that says what is.
-pub(super) async fn until_ready(context: &Context, patience: Duration, progress: &mut Progress) -> Result<String, CliError> {
+/// Waits until everything is ready. The line that says what is. Without `deployed` the operator may run elsewhere than in its Deployment.
+pub(in crate::cli) async fn until_ready(
+    context: &Context,
+    deployed: bool,
+    patience: Duration,
+    progress: &mut Progress,
+) -> Result<String, CliError> {
     let end = Instant::now() + patience;
     let mut last = vec!["the operator to start".to_owned()];
     loop {
-        match timeout(LOOK, look(context)).await {
+        match timeout(LOOK, look(context, deployed)).await {
             Ok(Ok(seen)) if seen.waiting.is_empty() => return Ok(seen.summary),
             Ok(Ok(seen)) => last = seen.waiting,
             // An API server that is away for a moment, as while a control plane is upgraded, is no end.
@@ -51,8 +56,8 @@ pub(super) async fn until_ready(context: &Context, patience: Duration, progress:
     }
 }
 
-async fn look(context: &Context) -> Result<Seen, CliError> {
-    let mut waiting: Vec<String> = operator(context).await?.into_iter().collect();
+async fn look(context: &Context, deployed: bool) -> Result<Seen, CliError> {
+    let mut waiting: Vec<String> = operator(context, deployed).await?.into_iter().collect();
     let Deployed::Config(config) = context.deployed().await? else {
         return Err(CliError::new(
             Exit::NotFound,
@@ -98,11 +103,11 @@ async fn look(context: &Context) -> Result<Seen, CliError> {
 }
 
 /// Why the operator does not run yet.
-async fn operator(context: &Context) -> Result<Option<String>, CliError> {
+async fn operator(context: &Context, deployed: bool) -> Result<Option<String>, CliError> {
     let client = &context.world.client;
     let id = ObjectId::new("apps", "Deployment", context.namespace(), OPERATOR);
     let Some(deployment) = get(client, "apps/v1", &id).await? else {
-        return Ok(Some(format!("{OPERATOR} to be there: its Deployment is gone")));
+        return Ok(deployed.then(|| format!("{OPERATOR} to be there: its Deployment is gone")));
     };
     let Some(problem) = unready(context, &deployment).await? else {
         return Ok(None);

@@ -206,7 +206,7 @@ async fn served(context: &Context, object: &Object) -> Result<(), CliError> {
 }
 
 /// What a dry run shows.
-pub(super) fn shown(objects: &[Object], fates: &[Fate], progress: &mut Progress) {
+pub(in crate::cli) fn shown(objects: &[Object], fates: &[Fate], progress: &mut Progress) {
     for (object, fate) in objects.iter().zip(fates) {
         let word = match fate {
             Fate::Created => "would be created",

@@ -139,6 +139,11 @@ impl Check {
         self.status == Mark::True && self.reason != Reason::Healthy.as_str() && !self.remedy.is_empty()
     }
 
+    /// Whether it is about the login, or about what comes before it.
+    pub(in crate::cli) fn is_of_the_login(&self) -> bool {
+        self.check == ConditionType::CredentialsFound.as_str() || OF_THE_VCENTER.map(ConditionType::as_str).contains(&self.check.as_str())
+    }
+
     /// Whether it could only not be looked at, because of another one.
     pub(in crate::cli) fn follows(&self) -> bool {
         self.status == Mark::Unknown && self.reason == Reason::NotChecked.as_str()

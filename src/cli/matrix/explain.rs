@@ -1,7 +1,8 @@
 //! `vdoctl matrix explain` and `why-not`.
 
-use super::super::args::{Explain, Global, WhyNot};
+use super::super::args::{Explain, Format, Global, WhyNot};
 use super::super::output::document;
+use super::super::wrap::{terminal_columns, wrap};
 use super::super::{Answer, CliError, Exit, style};
 use super::notes::remarks;
 use super::{Loaded, confidence, query, resolve, show};
@@ -20,8 +21,9 @@ pub(super) async fn explain(args: &Explain, global: &Global) -> Result<Answer, C
         let version = &pick(name)?.target;
         loaded.index.drivers.get(name)?.entry(version)
     };
+    let format = args.output.or_table();
     let answer = Answer::formatted(
-        args.output.or_table(),
+        format,
         || {
             let drivers: Vec<Value> = candidates
                 .iter()
@@ -61,23 +63,16 @@ pub(super) async fn explain(args: &Explain, global: &Global) -> Result<Answer, C
                     }
                     None => text.push_str(&format!("\n{}\n", style::head(name))),
                 }
-                let chosen = pick(name).map(|pick| &pick.version);
-                let rows: Vec<Vec<String>> = candidates
+                let others: Candidates<'_> = candidates
                     .iter()
-                    .filter(|(version, _)| Some(version) != chosen)
-                    .map(|(version, reason)| {
-                        let fits = if pick(name).is_some_and(|pick| pick.target == *version) {
-                            "is where the steps lead"
-                        } else {
-                            "fits as well"
-                        };
-                        let word = reason.as_ref().map_or_else(|| fits.to_owned(), ToString::to_string);
-                        vec![format!("  {version}"), word]
-                    })
+                    .filter(|(version, _)| pick(name).is_none_or(|pick| pick.version != *version))
                     .collect();
-                if !rows.is_empty() {
-                    text.push_str(&style::table(&["  NOT", "BECAUSE IT"], &rows));
-                }
+                let target = pick(name).map(|pick| &pick.target);
+                text.push_str(&if format == Format::Wide {
+                    each(&others, target)
+                } else {
+                    short(&others)
+                });
             }
             if let Err(error) = &result {
                 for error in error.all() {
@@ -90,6 +85,48 @@ pub(super) async fn explain(args: &Explain, global: &Global) -> Result<Answer, C
         },
     )?;
     Ok(question.answer(loaded.answer(answer)).exit(exit))
+}
+
+/// Versions that were not chosen, each with the reason if it does not fit.
+type Candidates<'a> = Vec<&'a (DriverVersion, Option<Rejection>)>;
+
+/// A line for each.
+fn each(others: &Candidates<'_>, target: Option<&DriverVersion>) -> String {
+    let rows: Vec<Vec<String>> = others
+        .iter()
+        .map(|(version, reason)| {
+            let fits = if target == Some(version) {
+                "is where the steps lead"
+            } else {
+                "fits as well"
+            };
+            vec![
+                format!("  {version}"),
+                reason.as_ref().map_or_else(|| fits.to_owned(), ToString::to_string),
+            ]
+        })
+        .collect();
+    if rows.is_empty() {
+        String::new()
+    } else {
+        style::table(&["  NOT", "BECAUSE IT"], &rows)
+    }
+}
+
+/// A line for each kind of reason.
+fn short(others: &Candidates<'_>) -> String {
+    let owned: Vec<(DriverVersion, Option<Rejection>)> = others.iter().map(|other| (*other).clone()).collect();
+    let fitting = runs(&owned);
+    let mut lines = Vec::new();
+    if !fitting.is_empty() {
+        lines.push(format!("fits as well: {}", fitting.join(", ")));
+    }
+    let rejected = owned.iter().filter_map(|(version, reason)| Some((version, reason.as_ref()?)));
+    lines.extend(resolve::folded(rejected).into_iter().map(|line| format!("not: {line}")));
+    lines
+        .iter()
+        .map(|line| format!("  {}\n", wrap(line, 2, terminal_columns())))
+        .collect()
 }
 
 fn facts(entry: &Entry) -> String {
@@ -182,12 +219,11 @@ fn sources(entry: &Entry, reason: &Rejection) -> String {
         Rejection::Vsphere { .. } => &entry.vsphere,
         _ => return String::new(),
     };
-    let named = if support.evidence.is_empty() {
-        String::new()
-    } else {
-        format!(", from {}", support.evidence.join(", "))
+    let sources = match support.evidence.len() {
+        0 => "without a source".to_owned(),
+        _ => format!("{} sources, which vdoctl matrix show lists", confidence(support.confidence)),
     };
-    format!(" ({}{named})", confidence(support.confidence))
+    format!(" ({sources})")
 }
 
 /// What fits, newest first: `3.7.0–3.7.3`, where nothing in between does not.

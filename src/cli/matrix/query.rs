@@ -21,6 +21,8 @@ pub(in crate::cli) struct Question {
     pub policy: UpdatePolicy,
     /// What was typed and makes no difference.
     warnings: Vec<String>,
+    /// The cluster that what was not typed comes from.
+    cluster: Option<String>,
 }
 
 impl Question {
@@ -33,6 +35,7 @@ impl Question {
             installed: BTreeMap::new(),
             policy: UpdatePolicy::Compatible,
             warnings: Vec::new(),
+            cluster: None,
         }
     }
 
@@ -48,7 +51,11 @@ impl Question {
     }
 
     pub(super) fn title(&self) -> String {
-        title(&self.kubernetes, &self.vcenters)
+        let title = title(&self.kubernetes, &self.vcenters);
+        match &self.cluster {
+            Some(cluster) => format!("{title} (with what is installed in cluster {cluster})"),
+            None => title,
+        }
     }
 
     /// An answer to this question, with what is to be said of the question itself.
@@ -244,6 +251,7 @@ async fn ask_cluster(
     let existing = objects.iter().map(ResourceExt::name_any).collect();
     let kubernetes = args.kubernetes.clone().unwrap_or_else(|| context.kubernetes.clone());
     let mut question = Question::new(kubernetes, vcenters, index);
+    question.cluster = Some(context.name.clone());
     let mut used = None;
     if let Deployed::Config(config) = &deployed {
         question.policy = reconcile::policy(config.spec.update_policy);

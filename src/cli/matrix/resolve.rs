@@ -1,12 +1,13 @@
 //! `vdoctl matrix resolve`: the choice with its reasons, or why there is none; and what an upgrade of the platform would do.
 
-use super::super::args::{Global, Resolve as Args};
+use super::super::args::{Format, Global, Resolve as Args};
 use super::super::output::document;
+use super::super::wrap::{terminal_columns, wrap};
 use super::super::{Answer, CliError, Exit, style};
 use super::notes::remarks;
 use super::query::{self, Question};
 use super::{Loaded, what_if};
-use crate::matrix::{self, NoFit, Pick, Resolution, Step};
+use crate::matrix::{self, NoFit, Pick, Rejection, Resolution, Step};
 use crate::types::{DriverName, DriverVersion};
 use serde_json::{Value, json};
 
@@ -18,15 +19,16 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     }
     let result = matrix::resolve(&loaded.index, &question.query());
     let exit = if result.is_ok() { Exit::Ok } else { Exit::Differences };
+    let format = args.output.or_table();
     let answer = Answer::formatted(
-        args.output.or_table(),
+        format,
         || json(&loaded, &question, &result),
-        || text(&loaded, &question, &result),
+        || text(&loaded, &question, &result, format == Format::Wide),
     )?;
     Ok(question.answer(loaded.answer(answer)).exit(exit))
 }
 
-fn text(loaded: &Loaded, question: &Question, result: &Result<Resolution, Box<NoFit>>) -> String {
+fn text(loaded: &Loaded, question: &Question, result: &Result<Resolution, Box<NoFit>>, wide: bool) -> String {
     let mut text = format!("{}\n\n", question.title());
     match result {
         Ok(resolution) => {
@@ -51,35 +53,72 @@ fn text(loaded: &Loaded, question: &Question, result: &Result<Resolution, Box<No
                 text.push_str(&format!("\n{}\n", remarks.join("\n")));
             }
         }
-        Err(all) => text.push_str(&refusals(all)),
+        Err(error) => text.push_str(&refusals(error, wide)),
     }
     text
 }
 
-/// Every driver without a choice, with its candidates.
-pub(super) fn refusals(error: &NoFit) -> String {
+/// Every driver without a choice, with its candidates: each of them where `all` are asked for, else one line for each reason.
+pub(super) fn refusals(error: &NoFit, all: bool) -> String {
     let mut text = String::new();
     for (i, error) in error.all().enumerate() {
-        {
-            if i > 0 {
-                text.push('\n');
-            }
-            text.push_str(&format!("{} {}\n\n", style::bad("✗"), headline(error)));
-            let rows: Vec<Vec<String>> = error
-                .rejected
-                .iter()
-                .map(|r| vec![error.driver.clone(), r.version.to_string(), r.reason.to_string()])
-                .collect();
-            if !rows.is_empty() {
-                text.push_str(&style::table(&["DRIVER", "VERSION", "REJECTED BECAUSE IT"], &rows));
-            }
-            if let Some(advice) = &error.advice {
-                text.push_str(&format!("\n{advice}.\n"));
-            }
+        if i > 0 {
+            text.push('\n');
+        }
+        text.push_str(&format!("{} {}\n", style::bad("✗"), headline(error)));
+        text.push_str(&candidates(error, all));
+        if let Some(advice) = &error.advice {
+            text.push_str(&format!("{}\n", wrap(&format!("{advice}."), 0, terminal_columns())));
         }
     }
     text.push_str(&fitting(error));
     text
+}
+
+/// Why no version was chosen.
+fn candidates(error: &NoFit, all: bool) -> String {
+    if error.rejected.is_empty() {
+        return String::new();
+    }
+    if all {
+        let rows: Vec<Vec<String>> = error
+            .rejected
+            .iter()
+            .map(|r| vec![error.driver.clone(), r.version.to_string(), r.reason.to_string()])
+            .collect();
+        return format!("\n{}\n", style::table(&["DRIVER", "VERSION", "REJECTED BECAUSE IT"], &rows));
+    }
+    // Why other versions do not fit says nothing about the one that is pinned.
+    if !matches!(error.cause, matrix::Cause::NothingFits) {
+        return String::new();
+    }
+    let all = error.rejected.iter().map(|rejected| (&rejected.version, &rejected.reason));
+    let mut text: String = folded(all)
+        .iter()
+        .map(|line| format!("  {}\n", wrap(line, 2, terminal_columns())))
+        .collect();
+    text.push_str(&format!("  {}\n", style::faint("-o wide lists every version with its reason")));
+    text
+}
+
+/// One line for each kind of reason, with how many versions have it and the newest of them.
+pub(super) fn folded<'a>(rejected: impl Iterator<Item = (&'a DriverVersion, &'a Rejection)>) -> Vec<String> {
+    let mut groups: Vec<(&'static str, usize, String)> = Vec::new();
+    for (version, reason) in rejected {
+        let kind = <&'static str>::from(reason);
+        match groups.iter_mut().find(|(known, ..)| *known == kind) {
+            Some((_, count, _)) => *count += 1,
+            None => groups.push((kind, 1, format!("{version} {reason}"))),
+        }
+    }
+    let line = |(_, count, newest)| {
+        if count == 1 {
+            newest
+        } else {
+            format!("{count} versions, the newest of them {newest}")
+        }
+    };
+    groups.into_iter().map(line).collect()
 }
 
 /// The drivers that have a version: the operator installs them without the other.
@@ -173,4 +212,29 @@ fn json(loaded: &Loaded, question: &Question, result: &Result<Resolution, Box<No
             "fitting": result.as_ref().err().map(|error| &error.fitting),
         }),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rejections_of_one_kind_are_one_line() {
+        let range = |text: &str| Rejection::Kubernetes {
+            supported: crate::types::VersionRange::new(None, Some(text)).expect("a range"),
+            actual: "1.37".parse().expect("a version"),
+        };
+        let all = [("3.7.3", range("1.35")), ("3.7.2", Rejection::NoChart), ("3.6.0", range("1.34"))];
+        let all: Vec<(DriverVersion, Rejection)> = all
+            .into_iter()
+            .map(|(version, reason)| (version.parse().expect("a version"), reason))
+            .collect();
+        assert_eq!(
+            folded(all.iter().map(|(version, reason)| (version, reason))),
+            [
+                "2 versions, the newest of them 3.7.3 supports Kubernetes up to 1.35, the cluster has 1.37",
+                "3.7.2 has no chart, only manifests, which are never applied",
+            ]
+        );
+    }
 }

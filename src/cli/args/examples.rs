@@ -1,0 +1,296 @@
+//! What each verb is used for, as it is typed. The last lines of its help.
+
+/// A verb without `vdoctl`, and its examples.
+const EXAMPLES: &[(&str, &[&str])] = &[
+    (
+        "deploy",
+        &[
+            "vdoctl deploy --vcenter vcenter.example.com --user k8s@vsphere.local",
+            "vdoctl deploy --values configuration.yaml --dry-run server",
+            "vdoctl deploy                            # upgrades the operator and keeps the configuration",
+        ],
+    ),
+    (
+        "status",
+        &["vdoctl status", "vdoctl status --watch", "vdoctl status -o json | jq .problems"],
+    ),
+    (
+        "plan",
+        &[
+            "vdoctl plan",
+            "vdoctl plan --set storageProvider.version=3.6.3   # of a change that was not made yet",
+            "vdoctl plan -f vdoconfig.yaml -o wide",
+        ],
+    ),
+    ("approve", &["vdoctl approve 5d1c7a90be22f310"]),
+    ("history", &["vdoctl history", "vdoctl history csi", "vdoctl history csi 3 -o yaml"]),
+    (
+        "rollback",
+        &["vdoctl rollback csi", "vdoctl rollback csi 2", "vdoctl rollback csi --lift"],
+    ),
+    (
+        "upgrade plan",
+        &[
+            "vdoctl upgrade plan",
+            "vdoctl upgrade plan --to csi=3.7.3",
+            "vdoctl upgrade plan --kubernetes 1.35    # what an upgrade of the cluster would ask for",
+            "vdoctl upgrade plan --vcenter 9.0",
+        ],
+    ),
+    (
+        "upgrade apply",
+        &["vdoctl upgrade apply", "vdoctl upgrade apply --to csi=3.7.3 --yes"],
+    ),
+    ("upgrade retry", &["vdoctl upgrade retry"]),
+    (
+        "configure connection",
+        &[
+            "vdoctl configure connection vc2 --vcenter vc2.example.com --user k8s@vsphere.local",
+            "vdoctl configure connection vc1 --fetch-certificate    # after its certificate was renewed",
+            "vdoctl configure connection vc1 --datacenter DC1,DC2 --dry-run",
+            "vdoctl configure connection --interactive",
+        ],
+    ),
+    (
+        "configure drivers",
+        &[
+            "vdoctl configure drivers --set storageProvider.version=3.6.3",
+            "vdoctl configure drivers --set storageProvider.version=null --set updatePolicy=Latest",
+            "vdoctl configure drivers -f vdoconfig.yaml --dry-run",
+        ],
+    ),
+    (
+        "configure matrix",
+        &[
+            "vdoctl configure matrix https://matrix.example.com/index.yaml",
+            "vdoctl configure matrix ./matrix         # is copied into ConfigMaps",
+            "vdoctl configure matrix embedded         # the operator's own again",
+        ],
+    ),
+    ("secrets list", &["vdoctl secrets list"]),
+    (
+        "secrets set",
+        &[
+            "vdoctl secrets set                       # asks for the password on the terminal",
+            "vdoctl secrets set vc1 --password-file new.txt",
+            "pass show vsphere | vdoctl secrets set vc1 --password-file -",
+        ],
+    ),
+    ("pause", &["vdoctl pause", "vdoctl pause csi"]),
+    ("resume", &["vdoctl resume", "vdoctl resume csi"]),
+    ("reconcile", &["vdoctl reconcile"]),
+    (
+        "wait",
+        &[
+            "vdoctl wait",
+            "vdoctl wait --for UpgradeAvailable=False --timeout 1h",
+            "vdoctl wait --for deleted",
+        ],
+    ),
+    (
+        "diff",
+        &[
+            "vdoctl diff",
+            "vdoctl diff --set storageProvider.snapshots=true",
+            "vdoctl diff -o name",
+        ],
+    ),
+    ("render", &["vdoctl render > objects.yaml", "vdoctl render -o name"]),
+    (
+        "rights",
+        &[
+            "vdoctl rights > rights.yaml",
+            "vdoctl rights --missing | kubectl apply --server-side --force-conflicts -f -",
+        ],
+    ),
+    (
+        "matrix resolve",
+        &[
+            "vdoctl matrix resolve",
+            "vdoctl matrix resolve --kubernetes 1.35 --vcenter 8.0.3",
+            "vdoctl matrix resolve --what-if-kubernetes 1.36",
+        ],
+    ),
+    (
+        "matrix explain",
+        &[
+            "vdoctl matrix explain",
+            "vdoctl matrix explain --kubernetes 1.34 --vcenter 8.0.3 -o wide",
+        ],
+    ),
+    (
+        "matrix why-not",
+        &["vdoctl matrix why-not csi 3.5.1 --kubernetes 1.34 --vcenter 8.0.3"],
+    ),
+    (
+        "matrix list",
+        &[
+            "vdoctl matrix list",
+            "vdoctl matrix list csi --kubernetes 1.34",
+            "vdoctl matrix list -o wide",
+        ],
+    ),
+    ("matrix show", &["vdoctl matrix show csi 3.7.3"]),
+    ("matrix lint", &["vdoctl matrix lint ./matrix"]),
+    ("matrix load", &["vdoctl matrix load ./matrix configmap://vmware-system-vdo/matrix"]),
+    ("matrix sign", &["vdoctl matrix sign ./matrix --key-file publisher.key"]),
+    ("matrix source", &["vdoctl matrix source"]),
+    ("matrix verify", &["vdoctl matrix verify ./matrix --keys publisher.pub"]),
+    ("matrix init", &["vdoctl matrix init ./matrix --key-file publisher.key"]),
+    (
+        "matrix publish",
+        &["vdoctl matrix publish vsphere-csi-3.7.4.tgz --to ./matrix --key-file publisher.key"],
+    ),
+    (
+        "matrix withdraw",
+        &["vdoctl matrix withdraw csi 3.7.4 --reason \"loses volumes\" --use 3.7.3 --to ./matrix --key-file publisher.key"],
+    ),
+    (
+        "matrix deprecate",
+        &["vdoctl matrix deprecate csi 3.6.0 --reason \"3.6.3 is better\" --to ./matrix --key-file publisher.key"],
+    ),
+    ("matrix diff", &["vdoctl matrix diff ./old ./new --kubernetes 1.34 --vcenter 8.0.3"]),
+    (
+        "mirror pull",
+        &["vdoctl mirror pull ./bundle --kubernetes 1.33..1.35 --vcenter 8.0"],
+    ),
+    ("mirror verify", &["vdoctl mirror verify ./bundle"]),
+    ("mirror push", &["vdoctl mirror push ./bundle oci://registry.example.com/vsphere"]),
+    (
+        "mirror copy",
+        &["vdoctl mirror copy embedded oci://registry.example.com/vsphere --driver csi=3.7.*"],
+    ),
+    ("mirror prune", &["vdoctl mirror prune ./bundle"]),
+    (
+        "chart render",
+        &[
+            "vdoctl chart render csi --version 3.7.3",
+            "vdoctl chart render csi --version 3.7.3 --set controller.replicas=1",
+        ],
+    ),
+    ("chart images", &["vdoctl chart images csi --version 3.7.3"]),
+    (
+        "chart compare",
+        &["vdoctl chart compare csi vsphere-csi-driver.yaml --version 3.7.3"],
+    ),
+    (
+        "chart package",
+        &["vdoctl chart package csi --version 3.7.3 --output vsphere-csi-3.7.3.tgz"],
+    ),
+    ("chart lint", &["vdoctl chart lint charts/vsphere-csi"]),
+    ("chart add-release", &["vdoctl chart add-release csi 3.7.4 vsphere-csi-driver.yaml"]),
+    ("chart import", &["vdoctl chart import example 1.0.0 manifests.yaml"]),
+    (
+        "chart push",
+        &["vdoctl chart push vsphere-csi-3.7.3.tgz oci://registry.example.com/charts"],
+    ),
+    (
+        "chart pull",
+        &["vdoctl chart pull oci://registry.example.com/charts/vsphere-csi --version 3.7.3"],
+    ),
+    (
+        "doctor",
+        &[
+            "vdoctl doctor",
+            "vdoctl doctor --pre --vcenter vcenter.example.com --user k8s@vsphere.local",
+            "vdoctl doctor nodes",
+        ],
+    ),
+    ("doctor nodes", &["vdoctl doctor nodes"]),
+    ("doctor connection", &["vdoctl doctor connection vc1"]),
+    (
+        "doctor privileges",
+        &[
+            "vdoctl doctor privileges",
+            "vdoctl doctor privileges --required --commands govc",
+            "vdoctl doctor privileges --surplus",
+        ],
+    ),
+    (
+        "support-bundle",
+        &["vdoctl support-bundle", "vdoctl support-bundle --output bundle.tar.gz"],
+    ),
+    (
+        "report",
+        &[
+            "vdoctl report --html report.html",
+            "vdoctl report --html report.html --from bundle.tar.gz",
+        ],
+    ),
+    (
+        "delete",
+        &["vdoctl delete", "vdoctl delete --drivers-only", "vdoctl delete --dry-run server"],
+    ),
+    (
+        "explain",
+        &["vdoctl explain PasswordExpired", "vdoctl explain password", "vdoctl explain 6"],
+    ),
+    ("version", &["vdoctl version", "vdoctl version --client -o json"]),
+    (
+        "completion",
+        &[
+            "source <(vdoctl completion bash)",
+            "vdoctl completion zsh > \"${fpath[1]}/_vdoctl\"",
+            "vdoctl completion fish | source",
+            "vdoctl completion powershell | Out-String | Invoke-Expression",
+        ],
+    ),
+    ("options", &["vdoctl options"]),
+];
+
+/// The examples of a verb; none where it has none.
+pub(super) fn of(path: &str) -> &'static [&'static str] {
+    EXAMPLES
+        .iter()
+        .find(|(verb, _)| *verb == path)
+        .map_or(&[], |(_, examples)| examples)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leaves(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+        for verb in command.get_subcommands() {
+            let path = format!("{path} {}", verb.get_name()).trim_start().to_owned();
+            if verb.get_subcommands().next().is_none() || !verb.is_subcommand_required_set() {
+                found.push(path.clone());
+            }
+            leaves(verb, &path, found);
+        }
+    }
+
+    /// Every verb has an example, no example is of a verb that is not there, and each is understood.
+    #[test]
+    fn examples_of_every_verb_are_valid_command_lines() {
+        let mut verbs = Vec::new();
+        leaves(&super::super::command(), "", &mut verbs);
+        for verb in &verbs {
+            assert!(!of(verb).is_empty(), "vdoctl {verb} has no example");
+        }
+        for (verb, examples) in EXAMPLES {
+            assert!(verbs.iter().any(|known| known == verb), "there is no verb {verb}");
+            for example in *examples {
+                let begin = example.find("vdoctl").expect("an example of vdoctl");
+                let line = example[begin..].split([')', '#', '>']).next().unwrap_or_default();
+                let line = line.split(" | ").next().unwrap_or_default();
+                // The few quotes are around the words of a reason.
+                let quoted = line.split('"').enumerate();
+                let words = quoted.flat_map(|(at, part)| match at % 2 {
+                    1 => vec![part.to_owned()],
+                    _ => part.split_whitespace().map(str::to_owned).collect(),
+                });
+                let result = super::super::command().try_get_matches_from(words);
+                assert!(
+                    result.is_ok(),
+                    "{example}: {}",
+                    result.err().map(|error| error.to_string()).unwrap_or_default()
+                );
+                assert!(
+                    line.trim_start_matches("vdoctl ").starts_with(verb),
+                    "{example} is not one of {verb}"
+                );
+            }
+        }
+    }
+}

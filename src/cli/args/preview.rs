@@ -1,0 +1,17 @@
+//! A change of the configuration that was not made yet, as it is typed.
+
+use super::Setting;
+use clap::Args;
+use std::path::PathBuf;
+
+/// What is supposed to be changed before the plan is made.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(next_help_heading = "Change")]
+pub struct Preview {
+    /// A file with objects as kubectl apply takes them: a VDOConfig, VsphereCloudConfigs, Secrets, ConfigMaps; - is stdin
+    #[arg(long = "filename", short = 'f', env = "VDO_FILENAME", value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// A field of the VDOConfig's spec and its value, for example storageProvider.version=3.6.3; null removes it; may be repeated
+    #[arg(long = "set", env = "VDO_SET", value_name = "FIELD=VALUE", value_delimiter = '\n')]
+    pub settings: Vec<Setting>,
+}

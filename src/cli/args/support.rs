@@ -1,0 +1,23 @@
+//! `vdoctl support-bundle` and `vdoctl report` as they are typed.
+
+use clap::Args;
+use std::path::PathBuf;
+
+/// Arguments of `support-bundle`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct SupportBundle {
+    /// The file to write, a tar archive packed by gzip; default: vdo-support-CLUSTER-TIME.tar.gz here; - is stdout
+    #[arg(long = "output", short = 'o', env = "VDO_SUPPORT_FILE", value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// Arguments of `report`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct Report {
+    /// The page to write; - is stdout
+    #[arg(long, env = "VDO_HTML", value_name = "FILE")]
+    pub html: PathBuf,
+    /// A support bundle that it is made from, instead of the cluster
+    #[arg(long = "from", env = "VDO_SUPPORT_BUNDLE", value_name = "FILE")]
+    pub from: Option<PathBuf>,
+}

@@ -1,0 +1,72 @@
+//! `vdoctl configure`: writes what kubectl would, after everything was checked that can be.
+//!
+//! ```text
+//! flags -> objects -> tried in the API server -> checked as if they were there -> written
+//! ```
+
+pub(super) mod connection;
+mod drivers;
+mod matrix;
+
+use super::args::{Configure as Args, ConfigureVerb, Global, Writing};
+use super::change::Change;
+use super::context::Context;
+use super::output::document;
+use super::printer::Printer;
+use super::progress::{Mark, Progress};
+use super::{Answer, CliError, field_view};
+use serde_json::json;
+
+pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Result<Answer, CliError> {
+    let writing = match &args.verb {
+        ConfigureVerb::Connection(args) => args.writing,
+        ConfigureVerb::Drivers(args) => args.writing,
+        ConfigureVerb::Matrix(args) => args.writing,
+    };
+    let mut progress = Progress::new(printer, writing.output.or_table());
+    let answer = match &args.verb {
+        ConfigureVerb::Connection(args) => connection::run(args, global, &mut progress).await,
+        ConfigureVerb::Drivers(args) => drivers::run(args, global, &mut progress).await,
+        ConfigureVerb::Matrix(args) => matrix::run(args, global, &mut progress).await,
+    };
+    match progress.end() {
+        Some(exit) => answer.map(|answer| answer.exit(exit)),
+        None => answer,
+    }
+}
+
+/// Writes the changes in their order, or shows them.
+pub(super) async fn write(context: &Context, changes: &[Change], writing: Writing, progress: &mut Progress) -> Result<Answer, CliError> {
+    for change in changes {
+        if !writing.dry_run {
+            change.make(context).await?;
+        }
+        progress.step(
+            if writing.dry_run { Mark::Note } else { Mark::Done },
+            &line(change, writing.dry_run),
+        );
+    }
+    let said = match (writing.dry_run, changes.iter().all(Change::is_none)) {
+        (true, _) => "Nothing was written.",
+        (false, true) => "Everything is as it should be already.",
+        (false, false) => "The operator goes on by itself; vdoctl status --watch shows how far it is.",
+    };
+    if progress.is_data() {
+        let all: Vec<_> = changes.iter().map(Change::json).collect();
+        return Ok(progress.last(&document("Configured", json!({"dryRun": writing.dry_run, "changes": all}))));
+    }
+    Ok(Answer::text("").say(said))
+}
+
+/// What becomes, or became, of an object, with its fields.
+fn line(change: &Change, dry_run: bool) -> String {
+    let word = match (&change.before, change.is_none(), dry_run) {
+        (_, true, _) => "is as it should be",
+        (None, _, true) => "would be created",
+        (None, _, false) => "was created",
+        (Some(_), _, true) => "would be changed",
+        (Some(_), _, false) => "was changed",
+    };
+    let fields: String = change.fields().iter().map(field_view::lines).collect();
+    format!("{} {word}\n{fields}", change.after).trim_end().to_owned()
+}

@@ -1,0 +1,49 @@
+//! `vdoctl pause`, `resume` and `reconcile`: what a person tells the operator to leave, to go on with, or to do now.
+
+use super::args::{Global, Manage as Args};
+use super::change::Change;
+use super::context::{Context, now};
+use super::driver_fields::{patch, typed};
+use super::{Answer, CliError};
+use crate::api::{ManagementState, RECONCILE_AT};
+use serde_json::json;
+
+/// Sets `managementState` of all, or of one driver.
+pub(super) async fn state(args: &Args, state: ManagementState, global: &Global) -> Result<Answer, CliError> {
+    let context = Context::open(global).await?;
+    let live = context.acting_object().await?;
+    let spec = live.value()["spec"].clone();
+    let fields = json!({"managementState": state});
+    let (what, change) = match &args.driver {
+        None => (live.to_string(), fields),
+        Some(word) => {
+            let driver = typed(&spec, word)?;
+            (format!("{driver} of {live}"), patch(&spec, &[(driver, fields)])?)
+        }
+    };
+    let change = Change::merge(&context, live, json!({"spec": change})).await?;
+    let already = change.is_none();
+    change.make(&context).await?;
+    let verb = args.driver.as_ref().map(|driver| format!(" {driver}")).unwrap_or_default();
+    let line = match (state, already) {
+        (ManagementState::Paused, true) => format!("{what} is paused already"),
+        (ManagementState::Paused, false) => {
+            format!("{what} is paused: it is checked and reported, and nothing is written until vdoctl resume{verb}")
+        }
+        (_, true) => format!("{what} is managed already"),
+        (_, false) => format!("{what} is managed again; vdoctl status --watch shows how far it is"),
+    };
+    let still = (state == ManagementState::Managed && args.driver.is_some() && spec["managementState"] == "Paused")
+        .then_some("The whole VDOConfig is paused, so nothing is written yet: vdoctl resume");
+    Ok(still.into_iter().fold(Answer::text("").say(line), Answer::say))
+}
+
+/// Wakes the operator.
+pub(super) async fn reconcile(global: &Global) -> Result<Answer, CliError> {
+    let context = Context::open(global).await?;
+    let live = context.acting_object().await?;
+    let line = format!("the operator reconciles {live} now, and asks the source of its matrix; vdoctl status shows the result");
+    let annotations = json!({"metadata": {"annotations": {RECONCILE_AT: now().to_string()}}});
+    Change::merge(&context, live, annotations).await?.make(&context).await?;
+    Ok(Answer::text("").say(line))
+}
