@@ -133,8 +133,10 @@ impl Doomed {
     ) -> Result<Self, TransferError> {
         let mut doomed = Self::default();
         let mut needed = BTreeSet::new();
+        // Of an image that is not complete it is not known what it needs.
         for (digest, _) in kept {
-            needed.extend(manifests(look(registry, &place.at_digest(digest)).await?.as_ref()));
+            let image = find(registry, &place.at_digest(digest), &[]).await?;
+            needed.extend(manifests(Some(&image)));
         }
         let mut found = Vec::new();
         for digest in images.keys() {

@@ -66,7 +66,7 @@ impl Stock {
             programs: programs(&library).await?,
             edition,
         };
-        stock.narrow()?;
+        stock.has_platforms()?;
         for (name, versions) in &chosen {
             for version in versions {
                 let entry = stock.edition.index.drivers.get(name).and_then(|driver| driver.entry(version));
@@ -113,7 +113,7 @@ impl Stock {
     }
 
     /// A mirror with a part of the platforms has no others.
-    fn narrow(&mut self) -> Result<(), CliError> {
+    fn has_platforms(&self) -> Result<(), CliError> {
         let Some(held) = self
             .edition
             .lock
