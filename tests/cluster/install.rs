@@ -11,7 +11,7 @@ use crate::install::secrets::ensure_secrets_are_watched_by_name;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use vdo_testbed::{Entry, Mark, Probe, Requests, until};
+use vdo_testbed::{Entry, Mark, Probe, Requests, UNINITIALIZED, until};
 
 /// Asks for a resync and waits until it is made.
 async fn resync(bed: &Bed, value: &str) -> Result<()> {
@@ -95,6 +95,15 @@ fn initialised(all: &Requests) -> Result<String> {
     Ok(found.context("the cloud provider wrote no node")?.timestamp.clone())
 }
 
+/// Whether the pods of the CSI controller may run before the nodes are initialised.
+async fn tolerates_uninitialised(bed: &Bed) -> Result<bool> {
+    let controller = bed
+        .get("apps/v1", "Deployment", "vmware-system-csi", "vsphere-csi-controller")
+        .await?;
+    let tolerations = controller["spec"]["template"]["spec"]["tolerations"].as_array();
+    Ok(tolerations.is_some_and(|all| all.iter().any(|one| one["key"] == UNINITIALIZED)))
+}
+
 /// Its workloads are the only ones that wait. All others are applied at once, as the test below shows.
 #[test]
 fn install_of_version_that_needs_provider_ids_begins_it_when_nodes_are_initialised() -> Result<()> {
@@ -110,6 +119,10 @@ fn install_of_version_that_needs_provider_ids_begins_it_when_nodes_are_initialis
         for name in ["vsphere-csi-controller", "vsphere-csi-node"] {
             ensure!(created(&all, name)? > initialised(&all)?, "{name} did not wait for the nodes");
         }
+        ensure!(
+            !tolerates_uninitialised(bed).await?,
+            "the CSI controller may run on nodes that it cannot use"
+        );
         Ok(())
     })
 }
@@ -154,6 +167,7 @@ fn install_from_samples_is_ready_within_request_budget() -> Result<()> {
             created(&all, "vsphere-csi-controller")? < initialised(&all)?,
             "the CSI driver waited for the nodes"
         );
+        ensure!(tolerates_uninitialised(bed).await?, "the CSI controller's pod waited for the nodes");
         let refused = requests.only(|e| e.code == 403 || e.code == 409 || e.code >= 500);
         ensure!(refused.is_empty(), "requests were refused:\n{refused}");
 
