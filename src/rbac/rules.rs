@@ -216,6 +216,24 @@ mod tests {
     }
 
     #[test]
+    fn rbac_single_rules_are_about_one_resource_and_one_name() {
+        let all = rules(json!([
+            {"apiGroups": [""], "resources": ["pods", "nodes"], "verbs": ["get", "list"]},
+            {"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": ["a", "b"], "verbs": ["get"]},
+        ]));
+        let told = all.single().map(|rule| (rule.group, rule.resource, rule.name, rule.verbs));
+        assert_eq!(
+            told.collect::<Vec<_>>(),
+            [
+                ("", "nodes", None, vec!["get", "list"]),
+                ("", "pods", None, vec!["get", "list"]),
+                ("apps", "deployments", Some("a"), vec!["get"]),
+                ("apps", "deployments", Some("b"), vec!["get"]),
+            ]
+        );
+    }
+
+    #[test]
     fn rbac_merge_is_union_and_json_reads_back() {
         let mut all = rules(json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]));
         all.merge(&rules(json!([

@@ -225,7 +225,7 @@ mod tests {
 
     /// Attempts belong to a version of the Secret: another one begins at zero, and what worked last stays known.
     #[test]
-    fn credential_of_another_version_or_user_begins_anew() {
+    fn credential_of_another_version_or_user_has_no_attempts() {
         let untried = |user: &str, version: &str| CredentialStatus {
             user: user.into(),
             version: version.into(),

@@ -236,6 +236,28 @@ fn layering_every_file_is_within_line_limit() {
     assert!(names.is_empty(), "more than {LONGEST} lines; split them: {names:?}");
 }
 
+/// `make mutants` builds these tests without the feature `io`, and so without layers 2 and 3.
+#[test]
+fn layering_pure_tests_use_ports_and_drivers_only_with_the_feature_io() {
+    let files = texts("tests/pure");
+    let main = &files.iter().find(|(path, _)| path.ends_with("main.rs")).expect("main.rs").1;
+    let above: Vec<String> = rooms()
+        .iter()
+        .filter(|room| room.layer > 1)
+        .map(|room| format!("vdo::{}", room.name))
+        .collect();
+    for (path, text) in &files {
+        let first = path.with_extension("").iter().next().unwrap_or_default().display().to_string();
+        let behind = main.contains(&format!("#[cfg(feature = \"io\")]\nmod {first};"));
+        let used = above.iter().find(|room| text.contains(&format!("{room}::")));
+        assert!(
+            behind || used.is_none(),
+            "{} uses {used:?}, and main.rs has {first} without the feature io",
+            path.display()
+        );
+    }
+}
+
 #[test]
 fn layering_table_has_no_cycles() {
     let table = rooms();
