@@ -179,7 +179,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("chart lint", &["vdoctl chart lint charts/vsphere-csi"]),
     ("chart add-release", &["vdoctl chart add-release csi 3.7.4 vsphere-csi-driver.yaml"]),
-    ("chart import", &["vdoctl chart import example 1.0.0 manifests.yaml"]),
+    (
+        "chart import",
+        &["vdoctl chart import manifests.yaml --name example --role other --version 1.0.0"],
+    ),
     (
         "chart push",
         &["vdoctl chart push vsphere-csi-3.7.3.tgz oci://registry.example.com/charts"],

@@ -213,10 +213,10 @@ mod tests {
             text(&all, Some(Commands::Govc)),
             "# connection vc1, account VSPHERE.LOCAL\\k8s\n\
              govc role.create CNS-SEARCH-AND-SPBM Cns.Searchable\n\
-             govc permissions.set -principal 'VSPHERE.LOCAL\\k8s' -role CNS-SEARCH-AND-SPBM -propagate=false /\n\
+             govc permissions.set -principal \"VSPHERE.LOCAL\\\\k8s\" -role CNS-SEARCH-AND-SPBM -propagate=false /\n\
              govc role.create CNS-VM VirtualMachine.Config.AddExistingDisk\n\
-             govc permissions.set -principal 'VSPHERE.LOCAL\\k8s' -role CNS-VM -propagate=false '/DC0/vm/w 1'\n\
-             govc permissions.set -principal 'VSPHERE.LOCAL\\k8s' -role ReadOnly -propagate=false /DC0\n"
+             govc permissions.set -principal \"VSPHERE.LOCAL\\\\k8s\" -role CNS-VM -propagate=false '/DC0/vm/w 1'\n\
+             govc permissions.set -principal \"VSPHERE.LOCAL\\\\k8s\" -role ReadOnly -propagate=false /DC0\n"
         );
         let powercli = text(&all, Some(Commands::Powercli));
         assert!(
