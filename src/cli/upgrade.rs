@@ -70,7 +70,7 @@ impl Upgrade {
         }))
     }
 
-    /// Drivers that would not come to their version, with what stands in the way.
+    /// Drivers that would not come to their version, with what is in the way.
     fn misses(&self) -> Vec<String> {
         let reaches = |name: &str, version: &DriverVersion| {
             let change = self.planned.drivers.iter().find(|change| change.driver == name);

@@ -40,7 +40,7 @@ fn follow(page: &str, programs: &[&Path], kubeconfig: Option<&Path>) -> Result<u
     follow_with(page, programs, kubeconfig, &[], |_| Ok(()))
 }
 
-/// The same with variables of the environment, and with what stands in the folder before.
+/// The same with variables of the environment, in a folder that is prepared before.
 pub fn follow_with(
     page: &str,
     programs: &[&Path],

@@ -19,7 +19,7 @@ pub enum UpgradeVerb {
     /// Shows what an upgrade would do: of the drivers, or of Kubernetes or a vCenter
     ///
     /// Without a flag, every driver goes to the newest version that fits. The plan of that is made and tried in the API server as if it were
-    /// asked for: steps, pods that restart, preconditions, what stands in the way. Changes nothing. Ends with 0 when there is nothing to
+    /// asked for: steps, pods that restart, preconditions, what is in the way. Changes nothing. Ends with 0 when there is nothing to
     /// upgrade, with 1 when there is.
     Plan(UpgradePlan),
     /// Upgrades the drivers, and waits until they are healthy

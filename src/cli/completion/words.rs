@@ -1,4 +1,4 @@
-//! Where in a command line its last word stands.
+//! Where in a command line its last word is.
 
 use super::Value;
 use clap::{Arg, Command};

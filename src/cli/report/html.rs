@@ -178,7 +178,7 @@ fn drivers(facts: &Value) -> String {
     };
     let rows: Vec<Vec<String>> = list(&facts["status"]["drivers"]).iter().map(row).collect();
     table(
-        &["Driver", "Version", "Newest that fits", "Pods", "Nodes", "State", "What it says"],
+        &["Driver", "Version", "Newest that fits", "Pods", "Nodes", "State", "Message"],
         &rows,
     )
 }
@@ -195,7 +195,7 @@ fn vcenters(facts: &Value) -> String {
         ]
     };
     let rows: Vec<Vec<String>> = list(&facts["status"]["vcenters"]).iter().map(row).collect();
-    table(&["Connection", "Server", "Version", "Build", "User", "What it says"], &rows)
+    table(&["Connection", "Server", "Version", "Build", "User", "Message"], &rows)
 }
 
 fn nodes(facts: &Value) -> String {
@@ -254,7 +254,13 @@ fn datastores(facts: &Value) -> Vec<Vec<String>> {
             .collect::<Vec<_>>()
             .join(", ")
     };
-    shared.iter().map(|entry| vec![text(&entry["segment"]), names(entry)]).collect()
+    shared
+        .iter()
+        .map(|entry| {
+            let segment = text(&entry["segment"]);
+            vec![if segment.is_empty() { "all nodes".to_owned() } else { segment }, names(entry)]
+        })
+        .collect()
 }
 
 /// What the accounts need, on which object, and whether they have it.
@@ -431,7 +437,7 @@ mod tests {
         for never in ["<script", "src=", "url(", "http://", "https://", "it resolves", "3.0.0", "demo <1>"] {
             assert!(!page.contains(never), "{never} is in the page");
         }
-        // What is missing stands before what is there.
+        // What is missing comes before what is there.
         assert!(page.find("Cns.Searchable") < page.find("System.Read"));
     }
 

@@ -141,7 +141,7 @@ fn line_without(line: &str) -> String {
     after_scheme(&out)
 }
 
-/// What stands for the value at the beginning of a text, and what follows it. A structure is no value.
+/// The replacement of the value at the beginning of a text, and what follows it. A structure is no value.
 fn value(text: &str) -> (String, &str) {
     let begin = text.len() - text.trim_start_matches([' ', '\t']).len();
     let (blanks, rest) = text.split_at(begin);
@@ -256,7 +256,7 @@ mod tests {
         for form in forms {
             assert!(!mask.text(&format!("x {form} y")).contains(form), "{form}");
         }
-        assert_eq!(mask.text("abc"), "abc", "too short to be told from a word");
+        assert_eq!(mask.text("abc"), "abc", "too short to be distinguished from a word");
         let document = json!({"env": [{"name": "DB_PASSWORD", "value": "x1"}, {"name": "A", "value": "p@ss w\"ord"}], "auth": {"token": "t", "secret": "ns/name"}});
         let shown: Value = serde_json::from_str(&mask.json(document)).expect("JSON");
         assert_eq!(
