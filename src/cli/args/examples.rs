@@ -199,6 +199,18 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "vdoctl doctor nodes",
         ],
     ),
+    (
+        "users create",
+        &[
+            "vdoctl users create --user administrator@vsphere.local",
+            "vdoctl users create --vcenter vcenter.example.com --user administrator@vsphere.local --shared",
+        ],
+    ),
+    ("users list", &["vdoctl users list --user administrator@vsphere.local"]),
+    ("users verify", &["vdoctl users verify --user administrator@vsphere.local"]),
+    ("users shrink", &["vdoctl users shrink --user administrator@vsphere.local"]),
+    ("users rotate", &["vdoctl users rotate --user administrator@vsphere.local"]),
+    ("users delete", &["vdoctl users delete --user administrator@vsphere.local"]),
     ("doctor nodes", &["vdoctl doctor nodes"]),
     ("doctor connection", &["vdoctl doctor connection vc1"]),
     (

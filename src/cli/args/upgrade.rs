@@ -89,7 +89,7 @@ pub struct Manage {
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Wait {
     /// What is waited for: healthy, deleted, or a condition of the VDOConfig such as MatrixFresh or UpgradeAvailable=False
-    #[arg(long = "for", env = "VDO_FOR", value_name = "WHAT", default_value = "healthy")]
+    #[arg(long = "for", env = "VDO_WAIT_FOR", value_name = "WHAT", default_value = "healthy")]
     pub what: String,
     /// The format.
     #[command(flatten)]

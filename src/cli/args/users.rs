@@ -19,8 +19,7 @@ pub struct Users {
 pub enum UsersVerb {
     /// Creates the accounts with exactly the privileges that the features in use need, and the Secret of the connection
     ///
-    /// Shows every change and asks. Run again it goes on where it stopped; without anything to change it only checks. For example:
-    /// vdoctl users create --user administrator@vsphere.local
+    /// Shows every change and asks. Run again it goes on where it stopped; without anything to change it only checks.
     Create(UsersCreate),
     /// Shows the accounts, roles and permissions that vdoctl made
     List(UsersVcenter),

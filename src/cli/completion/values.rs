@@ -33,7 +33,7 @@ pub(super) async fn of(asked: &Asked<'_>, arg: &Option<&Arg>) -> (Vec<Value>, bo
     let found = match (path.as_slice(), arg.get_id().as_str()) {
         (_, "context") => contexts(asked),
         (_, "namespace") => namespaces(asked).await,
-        (["doctor", "connection"] | ["configure", "connection"], "name") | (["secrets", "set"], "connection") => connections(asked).await,
+        (["doctor", "connection"] | ["configure", "connection"], "name") | (_, "connection") => connections(asked).await,
         (["matrix", "show" | "why-not"], "version") => versions(asked.given.get("driver").or_else(|| asked.given.get("name"))),
         (["matrix", "why-not"], "name") | (_, "driver" | "installed" | "to") => return (drivers(asked, arg), false),
         (["explain"], "word") => explain::words().into_iter().map(|(word, about)| Value::new(word, about)).collect(),
