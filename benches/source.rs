@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use vdo::fetch::{Library, Records};
+use vdo::fetch::{ChartRepository, Records};
 use vdo::matrix::Index;
 use vdo::signature::{Form, PrivateKey, PublicKeys};
 use vdo::types::Secret;
@@ -98,7 +98,7 @@ fn main() {
     std::fs::create_dir(folder.path().join("credentials")).unwrap();
     std::fs::write(folder.path().join("credentials/ca.crt"), server.authority().pem()).unwrap();
     let source = format!("https://localhost:{port}{INDEX}").parse().unwrap();
-    let library = Library::at(
+    let repository = ChartRepository::at(
         Some(source),
         Some(folder.path().join("keys.pem")),
         Some(folder.path().join("credentials")),
@@ -113,8 +113,8 @@ fn main() {
                     let before = memory("VmRSS:");
                     // Resets the peak.
                     let _ = std::fs::write("/proc/self/clear_refs", "5");
-                    assert_eq!(library.poll().await.problem, None);
-                    assert_eq!(library.index(&Records::default()).await.unwrap().index.version, version);
+                    assert_eq!(repository.poll().await.problem, None);
+                    assert_eq!(repository.index(&Records::default()).await.unwrap().index.version, version);
                     if let (Some(before), Some(peak), Some(after)) = (before, memory("VmHWM:"), memory("VmRSS:")) {
                         println!(
                             "a fetch of {VERSIONS} versions: peak {} KiB, afterwards {} KiB above the memory before (aim 5120)",
@@ -127,7 +127,7 @@ fn main() {
                 total.store(0, Ordering::SeqCst);
                 let (start, used) = (Instant::now(), processor());
                 for _ in 0..POLLS {
-                    let polled = library.poll().await;
+                    let polled = repository.poll().await;
                     assert!(polled.problem.is_none() && !polled.news);
                 }
                 let used = processor().zip(used).map(|(after, before)| (after - before) / POLLS);

@@ -16,7 +16,7 @@ pub use connection::{
     AboutStatus, CaBundle, CertificateStatus, CredentialStatus, MachineStatus, MachinesStatus, PrivilegesStatus, ProbeStatus,
     RegisteredVolumesStatus, VsphereCloudConfig, VsphereCloudConfigSpec, VsphereCloudConfigStatus,
 };
-pub use failure::{Class, Failure, causes, chain};
+pub use failure::{Class, Classify, causes, chain};
 pub use file_volumes::{FileVolumes, NetPermission, Permission};
 pub use reason::Reason;
 pub use storage_class::{BindingMode, FsType, ReclaimPolicy, StorageClass};
@@ -35,7 +35,7 @@ pub const GROUP: &str = "vdo.vmware.com";
 /// The API version of our objects.
 pub const API_VERSION: &str = "vdo.vmware.com/v1alpha1";
 
-/// The namespace the operator runs in unless it is told another.
+/// The namespace the operator runs in unless it is given another.
 pub const OPERATOR_NAMESPACE: &str = "vmware-system-vdo";
 
 /// The finalizer by which a VDOConfig waits for its drivers to be removed.

@@ -205,8 +205,8 @@ async fn run(cli: &Cli, printer: &mut Printer) -> Exit {
 
 /// A verb that speaks to a cluster, with the deadline of `--timeout`.
 async fn within(global: &args::Global, verb: impl Future<Output = Result<Answer, CliError>>) -> Result<Answer, CliError> {
-    match tokio::time::timeout(global.patience(), verb).await {
+    match tokio::time::timeout(global.timeout(), verb).await {
         Ok(result) => result,
-        Err(_) => Err(CliError::timed_out(global.patience())),
+        Err(_) => Err(CliError::timed_out(global.timeout())),
     }
 }

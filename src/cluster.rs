@@ -17,7 +17,7 @@ mod served;
 mod watch;
 mod write;
 
-pub use access_review::{Rights, rights};
+pub use access_review::{Permissions, rights};
 pub use cache::{Cache, InSync};
 pub use client::{ClientError, Connection, KubeOptions};
 pub use contents::contents;
@@ -30,7 +30,7 @@ pub use read::{get, list, server_version, with_managers};
 pub use reader::{Reader, View};
 pub use served::unserved;
 pub use watch::{Select, Watch};
-pub use write::{Rehearsed, Verb, Writer};
+pub use write::{DryRunResult, Verb, Writer};
 
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};

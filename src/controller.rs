@@ -6,34 +6,34 @@
 //! Layer 3: may use everything below and `runtime`; not `cli`.
 
 pub mod events;
-mod logins;
 mod matrix;
-mod memory;
 mod pulse;
 mod server_version;
+mod sessions;
+mod state;
 mod vdoconfig;
 mod vsphere_cloud_config;
 
 use crate::api::{VDOConfig, VsphereCloudConfig};
 use crate::cluster::{Cache, ClientError, ClusterError, Connection, Election, Fence, KubeOptions, LEASE_NAME, Reader, Writer};
-use crate::fetch::Library;
-use crate::reconcile::{Evidence, Rehearsals, Renders, World};
+use crate::fetch::ChartRepository;
+use crate::reconcile::{CrashLogs, DryRunCache, Ports, RenderCache};
 use crate::runtime::args::Args;
 use crate::runtime::heartbeat::Heartbeats;
 use crate::runtime::http::{Admin, ListenError, Readiness};
 use crate::runtime::metrics::Metrics;
 use crate::runtime::metrics_access::MetricsAccess;
 use crate::types::{ObjectId, Remedy};
-use events::Announcer;
+use events::EventRecorder;
 use futures::{Stream, StreamExt, stream};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::jiff::Timestamp;
 use kube::runtime::controller::{self, Config};
 use kube::runtime::{Controller, watcher};
 use kube::{Api, Client};
-use logins::Logins;
-use memory::Memory;
 use server_version::ServerVersion;
+use sessions::Sessions;
+use state::ControllerState;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,13 +76,13 @@ const LAST_WRITES: Duration = Duration::from_secs(3);
 const FAREWELL: Duration = Duration::from_secs(1);
 
 struct Context {
-    world: World,
+    ports: Ports,
     fence: Fence,
     metrics: Arc<Metrics>,
     heartbeats: Heartbeats,
-    recorder: Announcer,
-    memory: Memory,
-    logins: Logins,
+    recorder: EventRecorder,
+    memory: ControllerState,
+    sessions: Sessions,
     version: ServerVersion,
     /// The only one in which VDOConfigs, connections and their Secrets are read.
     namespace: String,
@@ -93,7 +93,7 @@ struct Context {
     asked: watch::Sender<Option<String>>,
 }
 
-/// Runs the operator until it is told to stop: SIGTERM or SIGINT. Then it ends within five seconds.
+/// Runs the operator until it is asked to stop: SIGTERM or SIGINT. Then it ends within five seconds.
 ///
 /// # Errors
 /// When it cannot start. Once it runs, nothing but a signal ends it.
@@ -127,22 +127,22 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
     let cache = Arc::new(Cache::new(client.clone(), changed.clone()));
     pulse::watches(&heartbeats, cache.clone());
     let context = Arc::new(Context {
-        world: World {
+        ports: Ports {
             client: client.clone(),
             reader: Reader::Watching(cache),
             writer: Writer::new(client.clone(), move |verb, kind| counted.wrote(verb.as_str(), kind)).behind(fence.clone()),
-            renders: Renders::default(),
+            renders: RenderCache::default(),
             permitted: crate::reconcile::Permitted::default(),
-            evidence: Evidence::default(),
-            library: Library::at(source, args.matrix_keys.clone(), args.matrix_credentials.clone()),
-            rehearsals: args.server_dry_run.then(Rehearsals::default),
+            evidence: CrashLogs::default(),
+            repository: ChartRepository::at(source, args.matrix_keys.clone(), args.matrix_credentials.clone()),
+            dry_runs: args.server_dry_run.then(DryRunCache::default),
         },
         fence: fence.clone(),
         metrics,
         heartbeats: heartbeats.clone(),
-        recorder: Announcer::new(client.clone()),
-        memory: Memory::default(),
-        logins: Logins::default(),
+        recorder: EventRecorder::new(client.clone()),
+        memory: ControllerState::default(),
+        sessions: Sessions::default(),
         version: ServerVersion::new(client.clone()),
         namespace: args.namespace.clone(),
         resync: args.resync_interval,
@@ -192,13 +192,13 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
                 () = pulse::beat(&heartbeats) => {}
                 _ = port.join_next() => {}
                 () = election.run(|| changed.send_replace(())) => {}
-                () = matrix::follow(&context.world.library, &fence, args.matrix_interval, context.asked.subscribe(), || changed.send_replace(())) => {}
+                () = matrix::follow(&context.ports.repository, &fence, args.matrix_interval, context.asked.subscribe(), || changed.send_replace(())) => {}
                 () = context.version.follow(interrupted, || changed.send_replace(())) => {}
             }
         });
         finish(work, &fence).await
     };
-    say_goodbye(finished.then_some(&mut election), &context.logins).await;
+    say_goodbye(finished.then_some(&mut election), &context.sessions).await;
     Ok(())
 }
 
@@ -220,7 +220,7 @@ async fn finish(mut work: std::pin::Pin<&mut impl Future<Output = ()>>, fence: &
 }
 
 /// Lets others go on: the Lease is free, unless a write may still arrive, and no session stays open in a vCenter.
-async fn say_goodbye(election: Option<&mut Election>, logins: &Logins) {
+async fn say_goodbye(election: Option<&mut Election>, sessions: &Sessions) {
     let release = async {
         match election {
             Some(election) => election.release().await,
@@ -229,7 +229,7 @@ async fn say_goodbye(election: Option<&mut Election>, logins: &Logins) {
     };
     let (released, closed) = tokio::join!(
         tokio::time::timeout(FAREWELL, release),
-        tokio::time::timeout(FAREWELL, logins.close())
+        tokio::time::timeout(FAREWELL, sessions.close())
     );
     match released {
         Ok(Ok(())) => {}
@@ -305,7 +305,7 @@ fn wakes(changes: watch::Receiver<()>) -> impl Stream<Item = ()> + Send + 'stati
 impl Context {
     /// Ends the watches that neither loop has asked for in its last two runs, such as those on volumes during an upgrade or a removal.
     fn sweep(&self) {
-        if let Some(cache) = self.world.reader.cache() {
+        if let Some(cache) = self.ports.reader.cache() {
             cache.sweep(self.resync.max(self.connection_interval) * 2);
         }
     }

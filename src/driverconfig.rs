@@ -26,7 +26,7 @@ use crate::types::{DriverVersion, Secret};
 /// The folder in which both drivers find the keys of their Secret or ConfigMap as files.
 pub const CONFIG_DIR: &str = "/etc/cloud";
 
-/// One vCenter as the drivers are told about it.
+/// One vCenter as it is written into the drivers' configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Connection {
     /// What the connection is called in the cluster; part of the keys of Secrets and ConfigMaps.

@@ -41,7 +41,7 @@ pub struct Connection {
     /// The drivers that use it.
     pub drivers: Vec<String>,
     /// Drivers that cannot do their work because the account lacks privileges, and which.
-    pub lamed: Vec<String>,
+    pub lacking_privileges: Vec<String>,
 }
 
 /// A user name and a password.
@@ -121,7 +121,7 @@ pub struct Cluster {
     pub version: KubernetesVersion,
     /// The UID of the kube-system namespace, which is the identity of the cluster.
     pub uid: String,
-    /// The nodes, by name. Whoever looks at them again shares them: there may be thousands.
+    /// The nodes, by name. All readers share them: there may be thousands.
     pub nodes: Vec<Arc<Node>>,
 }
 

@@ -1,6 +1,6 @@
 //! Where the matrix index and charts come from. Bytes leave here only after their digest was checked.
 //!
-//! [`MatrixSource`] is the one door; each kind of place has a file of its own. A [`Library`] keeps what was read, by its digest, and decides
+//! [`MatrixSource`] is the one door; each kind of place has a file of its own. A [`ChartRepository`] keeps what was read, by its digest, and decides
 //! which index is used.
 
 mod config_maps;
@@ -8,26 +8,26 @@ mod credentials;
 mod directory;
 pub mod embedded;
 mod keys;
-mod library;
-mod library_error;
-mod look;
 mod records;
 mod registry;
+mod repository;
+mod repository_error;
 mod settings;
 mod source;
+mod source_state;
 mod web;
 
 pub use config_maps::{ConfigMaps, ConfigMapsError, INDEX_FILE, Stock};
 pub use credentials::credentials;
 pub use directory::{chart_file, index_file};
 pub use keys::KeyStore;
-pub use library::{Edition, Library, Polled};
-pub use library_error::{LibraryError, Problem};
-pub use look::{Look, Signed, Validators};
 pub use records::{Floor, Records, RolledBack};
 pub use registry::RegistrySource;
+pub use repository::{ChartRepository, LoadedIndex, Polled};
+pub use repository_error::{Problem, RepositoryError};
 pub use settings::{CONFIG_MAPS, Named, Origin, SettingsError, settings};
 pub use source::MatrixSource;
+pub use source_state::{Signed, SourceState, Validators};
 pub use web::Web;
 
 pub use crate::web::{Access, AccessError, Led, WebError};

@@ -16,7 +16,7 @@ pub use driver::{DriverHealth, driver_health};
 pub use kstatus::{assess, is_judged};
 pub use log_excerpt::log_excerpt;
 pub use missing::{MissingWorkload, without};
-pub use pods::{ContainerTrouble, Ended, PodTrouble, worst_pod};
+pub use pods::{ContainerFailure, Ended, PodFailure, worst_pod};
 pub use rollout::{Pods, Verdict};
 pub use scheduling::{Placement, placement};
 pub use webhook_endpoints::{slices_of, unserved};

@@ -12,7 +12,7 @@
 //! | 2 ports | [`cluster`], [`web`], [`registry`], [`fetch`], [`vcenter`], [`layout`] | layers 0 and 1; not each other, except `web` and `registry` |
 //! | 3 drivers | [`reconcile`], [`controller`], [`runtime`], [`cli`] | everything below |
 //!
-//! Imports point downwards; `tests/layering.rs` holds the code to the table in `docs/architecture.md`. The pure core builds
+//! Imports point downwards; `tests/pure/layering.rs` holds the code to the table in `docs/architecture.md`. The pure core builds
 //! without the feature `io`.
 
 pub mod accounts;

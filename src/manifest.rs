@@ -9,7 +9,7 @@ mod managed_fields;
 mod object;
 mod patch;
 
-pub use diff::{Difference, changes, differences, unlike};
+pub use diff::{Difference, changes, differences, object_differences};
 pub use early_start::{UNINITIALIZED, start_early};
 pub use labels::{Owner, apply_set_id, is_owned, remember_configuration, stamp};
 pub use managed_fields::{handed_over, is_installer};

@@ -11,7 +11,6 @@ mod constraints;
 mod difference;
 mod format;
 mod index;
-mod kept;
 mod legacy_format;
 pub mod lint;
 mod parse;
@@ -20,6 +19,7 @@ mod rejection;
 mod resolve;
 mod schema;
 mod skew;
+mod stored;
 mod stream;
 mod suggestion;
 mod upgrade_path;
@@ -31,11 +31,11 @@ pub use index::{
     BuildFloor, Confidence, Driver, Entry, Facts, Feature, Image, Index, RequiredWhen, Requirement, Source, State, Support, UpgradesFrom,
     Verdict,
 };
-pub use kept::Kept;
 pub use parse::IndexError;
 pub use parts::{Parts, PartsError, Shelf};
 pub use rejection::{Cause, NoFit, Rejected, Rejection};
 pub use resolve::{Candidates, DriverRequest, Pick, Query, Resolution, UpdatePolicy, candidates, resolve};
 pub use skew::apart;
+pub use stored::StoredMatrix;
 pub use upgrade_path::Step;
 pub use what_if::{Change, Outlook, Stage, Upgradeable, When, next_minor, outlook, upgradeable};

@@ -31,10 +31,10 @@ mod termination;
 mod volumes;
 mod waves;
 
-pub use approval::{Drawn, hash, target};
+pub use approval::{RandomContent, hash, target};
 pub use check::{PlanRejected, check};
 pub use dependencies::dependencies;
-pub use drift::{Drift, Fight, History, blame};
+pub use drift::{Contention, Drift, RepairHistory, attribute};
 pub use foreign::{Foreigner, ORIGINAL_OPERATOR, foreigners};
 pub use gates::{Gate, Held, Needs};
 pub use inventory::{Entry, Inventory, InventoryError, InventoryTooLarge, Stored, applied};
@@ -78,12 +78,12 @@ pub struct Desired {
 pub struct Observed {
     /// Live objects, of those wanted and those in the inventory.
     pub live: Arc<ById<Object>>,
-    /// Objects of which the API server has said, in the very state that is in `live`, that they are as wanted. It writes
+    /// Objects of which the API server has said, in the very state that is in `live`, that they are in sync. It writes
     /// some values in its own way (quantities, defaults), so that a comparison alone would see a difference for ever.
-    pub settled: Arc<Ids>,
+    pub in_sync: Arc<Ids>,
     /// Drivers that do not get well. What is known of their objects is not believed: all of them are applied once more, which
     /// changes nothing where the API server finds them as they should be.
-    pub suspect: BTreeSet<String>,
+    pub force_reapply: BTreeSet<String>,
     /// Objects of which the API server has said that a field differs which cannot be changed.
     pub immutable: Ids,
     /// Storage classes and definitions that nothing wants any more: what holds each of them, or `None` when it was looked up and
@@ -94,7 +94,7 @@ pub struct Observed {
     /// When all this was seen.
     pub at: Timestamp,
     /// How long a deletion may take before the status says what blocks it.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 /// Why an object is applied.
@@ -102,11 +102,11 @@ pub struct Observed {
 pub enum Change {
     /// It does not exist.
     Create,
-    /// Somebody deleted it, and the same is wanted again.
+    /// Another manager deleted it, and the same is wanted again.
     Restore,
     /// It is there and ours, and something else is wanted now.
     Update(Vec<Difference>),
-    /// It is there and ours, and somebody changed it.
+    /// It is there and ours, and another manager changed it.
     Repair(Vec<Difference>),
     /// It is there and not marked as ours: it is taken over.
     Adopt(Vec<Difference>),

@@ -1,6 +1,6 @@
 //! Rights as data: what the administrator brings for the drivers, whether it is enough, and what its workloads may be.
 //!
-//! The operator writes no Role, binding or Namespace: whoever may grant rights holds them. These objects are installed with it, and it
+//! The operator writes no Role, binding or Namespace: a process that may grant rights holds them. These objects are installed with it, and it
 //! compares what the charts ask for with what is there.
 //!
 //! Layer 1: may use `types` and `manifest`.

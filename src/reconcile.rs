@@ -16,87 +16,76 @@
 //!
 //! Layer 3: may use everything below; not `controller`, `cli` or `runtime`.
 
-mod ahead;
 mod apply;
 mod approval;
-mod attached;
-mod basis;
 mod choose;
 mod cluster_id;
 pub mod connection;
 mod decide;
-mod definitions;
-mod desired;
 mod drift;
 mod dry_run;
-mod erase;
 mod error;
-mod evidence;
-mod foreign;
 mod gates;
-mod gather;
-mod images;
-mod keep;
-mod look_up;
+mod matrix_fallback;
 mod matrix_source;
-mod newer;
-mod node;
+mod observe;
 mod phase;
 mod preconditions;
 mod prerequisites;
 mod record;
-mod recover;
-mod rehearsals;
-mod report;
+mod render;
+mod requests;
 mod rights;
 mod rollback;
-mod select;
 mod served;
-pub mod snapshots;
 mod stopwatch;
-mod survey;
 mod uninstall;
-mod upgrade;
+mod upgrade_available;
+mod upgradeable;
 pub mod webhook;
+mod write_status;
 
-pub use attached::hold_attached;
+pub use apply::inventory::inventory;
 pub use choose::policy;
 pub use decide::{Decision, decide};
-pub use desired::Renders;
+pub use dry_run::cache::{DryRunCache, Refusal};
 pub use dry_run::{DryRun, Scope, dry_run};
 pub use error::ReconcileError;
-pub use evidence::Evidence;
-pub use gather::{configs, connection_objects, connections_watch, inventory_name, neighbours, nodes, port, trust, vcenter_version};
-pub use keep::inventory;
 pub use matrix_source::{CONTENTS, PART, named, supply};
+pub use observe::cluster::{configs, inventory_name, nodes};
+pub use observe::connections::{connection_objects, connections_watch, neighbours, port, trust, vcenter_version};
+pub use observe::crash_logs::CrashLogs;
+pub use observe::{ClusterState, observe};
 pub use phase::{Phase, Stopped};
+pub use preconditions::shared_volumes::hold_attached;
+pub use preconditions::snapshots;
+pub use preconditions::upgrade::hold_upgrades;
 pub use prerequisites::lacking;
-pub use rehearsals::{Refusal, Rehearsals};
-pub use report::{Next, due, publish};
+pub use render::RenderCache;
+pub use requests::{DriverFailure, DriverFailures, DriverRequests, asked};
 pub use rights::{Permitted, Rights, RightsError, more_rights, rights};
-pub use select::{Asked, Failure, Failures, asked};
 pub use served::unserved_kinds;
-pub use survey::{Survey, survey};
 pub use uninstall::uninstallation;
-pub use upgrade::hold_upgrades;
+pub use write_status::{Requeue, due, write_status};
 
-use apply::{Place, apply};
+use apply::{Place, apply, delete};
+use observe::{crash_logs, definitions, recover_inventory};
 use phase::Collect;
 use stopwatch::Stopwatch;
 
 use crate::api::{Class, ManagementState, Reason, VDOConfig};
 use crate::cluster::{Reader, Writer};
-use crate::fetch::Library;
-use crate::plan::{self, Fight, History, Plan, Step, Wait};
-use crate::status::{Report, Trouble};
+use crate::fetch::ChartRepository;
+use crate::plan::{self, Contention, Plan, RepairHistory, Step, Wait};
+use crate::status::{Failure, Report};
 use crate::types::{KubernetesVersion, ObjectId, count};
 use k8s_openapi::jiff::Timestamp;
 use kube::{Client, ResourceExt};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The ports that a reconcile reaches the world through.
-pub struct World {
+/// The ports of a reconcile.
+pub struct Ports {
     /// For reads that no watch can answer.
     pub client: Client,
     /// For everything else that is read.
@@ -104,15 +93,15 @@ pub struct World {
     /// For writes.
     pub writer: Writer,
     /// Where charts and the matrix come from.
-    pub library: Library,
+    pub repository: ChartRepository,
     /// The objects that were made last.
-    pub renders: Renders,
+    pub renders: RenderCache,
     /// The charts that the operator has the rights for.
     pub permitted: Permitted,
     /// What containers that fail said last.
-    pub evidence: Evidence,
+    pub evidence: CrashLogs,
     /// What the server has said in rehearsals; `None` when nothing is rehearsed.
-    pub rehearsals: Option<Rehearsals>,
+    pub dry_runs: Option<DryRunCache>,
 }
 
 /// For whom the phases run.
@@ -125,7 +114,7 @@ pub enum Mode {
 }
 
 /// What is known when a reconcile begins.
-pub struct Occasion<'a> {
+pub struct ReconcileInput<'a> {
     /// For whom.
     pub mode: Mode,
     /// The object.
@@ -136,43 +125,43 @@ pub struct Occasion<'a> {
     pub kubernetes: KubernetesVersion,
     /// The time.
     pub now: Timestamp,
-    /// The repairs of the past, which tell a fight from a slip.
-    pub history: &'a History,
+    /// The repairs of the past, which tell a contention from a slip.
+    pub history: &'a RepairHistory,
     /// Drivers that do not get well and are due to be applied once more.
-    pub suspect: &'a BTreeSet<String>,
+    pub force_reapply: &'a BTreeSet<String>,
     /// How long a deletion may take before the status says what blocks it.
-    pub patience: Duration,
-    /// Whether the next attempt is due that the last status promised; before that nobody asks again for what was refused.
+    pub timeout: Duration,
+    /// Whether the next attempt is due that the last status promised; before that no one asks again for what was refused.
     pub due: bool,
 }
 
 /// Runs one increment and says what is to be reported, whatever stops it.
-pub async fn reconcile(occasion: &Occasion<'_>, world: &World) -> Report {
-    let config = occasion.config;
+pub async fn reconcile(input: &ReconcileInput<'_>, ports: &Ports) -> Report {
+    let config = input.config;
     let generation = config.metadata.generation;
-    if config.name_any() != occasion.acting {
+    if config.name_any() != input.acting {
         return Report {
             generation,
-            troubles: vec![not_active(occasion.acting)],
+            failures: vec![not_active(input.acting)],
             ..Report::default()
         };
     }
-    if let Some(memory) = &world.rehearsals {
+    if let Some(memory) = &ports.dry_runs {
         memory.only_of(config.metadata.uid.as_deref().unwrap_or_default());
     }
-    let result = match definitions::check(&world.reader).await {
+    let result = match definitions::check(&ports.reader).await {
         Err(error) => Err(error.into()),
-        Ok(()) if is_uninstalled(config) => uninstall::uninstall(occasion, world).await,
-        Ok(()) => advance(occasion, world).await,
+        Ok(()) if is_uninstalled(config) => uninstall::uninstall(input, ports).await,
+        Ok(()) => advance(input, ports).await,
     };
     let mut report = result.map_or_else(Stopped::into_report, |((), found)| found);
     report.generation = generation;
     report.gone &= config.metadata.deletion_timestamp.is_some();
-    evidence::added(world, report).await // effect: reads logs
+    crash_logs::added(ports, report).await // effect: reads logs
 }
 
-fn not_active(acting: &str) -> Trouble {
-    Trouble {
+fn not_active(acting: &str) -> Failure {
+    Failure {
         reason: Reason::NotActive,
         class: Class::Wait,
         message: format!("VDOConfig {acting} is older and acts for this cluster; delete one of the two"),
@@ -185,64 +174,64 @@ pub fn is_uninstalled(config: &VDOConfig) -> bool {
     config.metadata.deletion_timestamp.is_some() || config.spec.management_state == ManagementState::Removed
 }
 
-async fn advance(occasion: &Occasion<'_>, world: &World) -> Phase<()> {
-    let config = occasion.config;
+async fn advance(input: &ReconcileInput<'_>, ports: &Ports) -> Phase<()> {
+    let config = input.config;
     let mut watch = Stopwatch::start();
-    let survey = survey(&world.reader, config, occasion.kubernetes.clone()).await?; // effect: reads
-    let mut found = survey.findings();
+    let state = observe(&ports.reader, config, input.kubernetes.clone()).await?; // effect: reads
+    let mut found = state.findings();
     found.stages.push(watch.lap("observe"));
-    found.drivers = survey.reports();
+    found.drivers = state.reports();
     let paused = config.spec.management_state == ManagementState::Paused;
-    if survey.recovered && !paused {
-        found.take(recover::record(config, world, &survey).await)?;
+    if state.recovered && !paused {
+        found.take(recover_inventory::record(config, ports, &state).await)?;
         return Ok(((), found));
     }
-    let mut decision = found.take(decide(occasion, world, &survey).await)?; // effects: reads; pure: resolve, render, plan, gate
+    let mut decision = found.take(decide(input, ports, &state).await)?; // effects: reads; pure: resolve, render, plan, gate
     if paused {
         found.paused = Some(decision.plan.steps.len());
         found.waiting.append(&mut decision.plan.waiting);
         return Ok(((), found));
     }
-    found.troubles.extend(blocked(&decision.plan));
+    found.failures.extend(blocked(&decision.plan));
     let mut tried = None;
     if decision.plan.is_transition() {
-        let dry_run = found.check(dry_run(world, &survey, &mut decision, Scope::Transitions(occasion)).await)?; // effect: tries, writes nothing
+        let dry_run = found.check(dry_run(ports, &state, &mut decision, Scope::Transitions(input)).await)?; // effect: tries, writes nothing
         found
-            .troubles
-            .extend(dry_run.refusals.iter().map(|(_, refusal)| Trouble::from(refusal.as_ref())));
-        found.plan = approval::approve(config, &survey, &mut decision); // pure
+            .failures
+            .extend(dry_run.refusals.iter().map(|(_, refusal)| Failure::from(refusal.as_ref())));
+        found.plan = approval::approve(config, &state, &mut decision); // pure
         tried = Some(dry_run);
     }
-    let (mut given_up, look_again) = rollback::given_up(config, &survey, &decision, tried.as_ref(), occasion.now); // pure
+    let (mut given_up, look_again) = rollback::given_up(config, &state, &decision, tried.as_ref(), input.now); // pure
     found.look_again = look_again;
-    found.check(served::check(world, &mut given_up).await)?; // effect: reads
-    found.troubles.extend(rollback::give_up(given_up, &mut decision)); // pure
+    found.check(served::check(ports, &mut given_up).await)?; // effect: reads
+    found.failures.extend(rollback::give_up(given_up, &mut decision)); // pure
     found.waiting.append(&mut decision.plan.waiting);
-    found.fights = decision.plan.pause_contended(occasion.history, occasion.now); // pure
-    found.troubles.extend(found.fights.iter().map(contended));
-    let mut steps = decision.run(&survey); // pure
-    found.check(plan::check(&steps, &decision.desired, &survey.inventory))?; // pure
-    found.check(fits(&steps, &survey))?; // pure
+    found.contentions = decision.plan.pause_contended(input.history, input.now); // pure
+    found.failures.extend(found.contentions.iter().map(contended));
+    let mut steps = decision.run(&state); // pure
+    found.check(plan::check(&steps, &decision.desired, &state.inventory))?; // pure
+    found.check(fits(&steps, &state))?; // pure
     found.waiting.extend(plan::deleting(&steps));
-    if steps.iter().any(Step::removes) && !found.check(erase::is_current(config, world).await)? {
-        found.waiting.push(erase::outdated(config));
+    if steps.iter().any(Step::removes) && !found.check(delete::is_current(config, ports).await)? {
+        found.waiting.push(delete::outdated(config));
         return Ok(((), found));
     }
-    let drift = drift::found(world, &mut steps).await; // effect: reads
+    let drift = drift::found(ports, &mut steps).await; // effect: reads
     if !steps.iter().any(|step| !matches!(step, Step::SetFinalizer)) {
         return Ok(((), found));
     }
     let mut watch = Stopwatch::start();
-    let outcome = apply(&steps, world, &Place::of(&survey, config)).await; // effect: every write
-    if let Some(memory) = world.rehearsals.as_ref().filter(|_| outcome.failures.is_empty()) {
+    let outcome = apply(&steps, ports, &Place::of(&state, config)).await; // effect: every write
+    if let Some(memory) = ports.dry_runs.as_ref().filter(|_| outcome.failures.is_empty()) {
         memory.forget(&steps);
     }
-    if let Some(memory) = &world.rehearsals {
+    if let Some(memory) = &ports.dry_runs {
         // The server has changed its mind, and is asked again before the next write.
         memory.forget(outcome.refused.iter().map(|step| &steps[*step]));
     }
     found.stages.push(watch.lap("apply"));
-    found.troubles.extend(outcome.failures.iter().map(Trouble::from));
+    found.failures.extend(outcome.failures.iter().map(Failure::from));
     if outcome.failures.is_empty() {
         found.drift = drift;
     }
@@ -258,26 +247,26 @@ async fn advance(occasion: &Occasion<'_>, world: &World) -> Phase<()> {
 }
 
 /// Whether the API server would take the inventory that is about to be written.
-fn fits(steps: &[Step], survey: &Survey) -> Result<(), ReconcileError> {
+fn fits(steps: &[Step], state: &ClusterState) -> Result<(), ReconcileError> {
     for step in steps {
         if let Step::Record(inventory) | Step::Commit(inventory) = step {
-            inventory.fits(&survey.inventory_name)?;
+            inventory.fits(&state.inventory_name)?;
         }
     }
     Ok(())
 }
 
-fn contended(fight: &Fight) -> Trouble {
-    Trouble {
+fn contended(contention: &Contention) -> Failure {
+    Failure {
         reason: Reason::DriftFight,
         class: Class::Wait,
-        message: fight.to_string(),
+        message: contention.to_string(),
     }
 }
 
 /// What of a plan cannot go on before a person does something.
-fn blocked(plan: &Plan) -> impl Iterator<Item = Trouble> {
-    plan.blocked.iter().map(|wait| Trouble {
+fn blocked(plan: &Plan) -> impl Iterator<Item = Failure> {
+    plan.blocked.iter().map(|wait| Failure {
         reason: wait.reason,
         // A watch shows when the last volume is gone; who holds a finalizer cannot be known.
         class: if wait.reason == Reason::VolumesInUse {

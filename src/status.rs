@@ -1,19 +1,19 @@
 //! The fold that turns whatever a reconcile found, did or failed at into the status of a VDOConfig. It runs on every path.
 //!
-//! Layer 1: may use `types`, `api`, `facts`, `health` and `plan`. Errors of other rooms arrive as [`Trouble`].
+//! Layer 1: may use `types`, `api`, `facts`, `health` and `plan`. Errors of other rooms arrive as [`Failure`].
 
 mod conditions;
 mod confirmed;
+mod events;
 mod fold;
-mod notes;
-mod parts;
 mod preconditions;
 mod progress;
+mod ready;
 mod report;
-mod summary;
+mod rows;
 
 pub use confirmed::{CONFIRMATION, until_confirmation};
+pub use events::{Note, notes, pace, version_changes};
 pub use fold::fold;
-pub use notes::{Note, notes, pace, version_changes};
-pub use progress::PATIENCE;
-pub use report::{DriverReport, NewVersion, Precondition, Report, Trouble, Upgradeable};
+pub use progress::PROGRESS_DEADLINE;
+pub use report::{DriverReport, Failure, NewVersion, Precondition, Report, Upgradeable};

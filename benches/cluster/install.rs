@@ -1,6 +1,6 @@
 //! First installations: by the operator, and of the same objects by `kubectl`.
 
-use crate::bed::{self, Bed, NS, OPERATOR, PATIENCE, condition};
+use crate::common::{self, Bed, NS, OPERATOR, PATIENCE, condition};
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
@@ -51,15 +51,15 @@ pub async fn cluster(vcenter: Option<Vcenter>) -> Result<Bed> {
 
 /// The same with these options.
 pub async fn cluster_on(options: ClusterOptions, vcenter: Option<Vcenter>) -> Result<Bed> {
-    let mut bed = Bed::start_on(options, VcenterOptions::with_vms(bed::NODES)).await?;
-    let more: Vec<(String, String)> = (bed::NODES.len()..NODES)
+    let mut bed = Bed::start_on(options, VcenterOptions::with_vms(common::NODES)).await?;
+    let more: Vec<(String, String)> = (common::NODES.len()..NODES)
         .map(|n| (format!("w-{n}"), format!("10.0.10.{}", n + 1)))
         .collect();
     bed.vcenter = match vcenter {
         Some(vcenter) => vcenter,
         None => {
             let more = more.iter().map(|(name, ip)| (name.as_str(), ip.as_str()));
-            Vcenter::start(VcenterOptions::with_vms(bed::NODES.into_iter().chain(more))).await?
+            Vcenter::start(VcenterOptions::with_vms(common::NODES.into_iter().chain(more))).await?
         }
     };
     let nodes = more
@@ -231,7 +231,7 @@ async fn missing(bed: &Bed) -> Result<Option<String>> {
             return Ok(Some(format!("no {kind}")));
         }
         if let Some(waits) = found.iter().find(|o| !seen(o) || number(o, ready) < number(o, wanted)) {
-            return Ok(Some(format!("{kind} {}", bed::name(waits))));
+            return Ok(Some(format!("{kind} {}", common::name(waits))));
         }
     }
     let registered = bed.list("storage.k8s.io/v1", "CSINode", "").await?;

@@ -3,9 +3,9 @@
 //! Nothing here judges: it fails only when it could not measure.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it prints its figures")]
 
-#[path = "../../tests/bed/mod.rs"]
-mod bed;
 mod bulk;
+#[path = "../../tests/common/mod.rs"]
+mod common;
 mod helm;
 mod install;
 mod many;
@@ -32,7 +32,7 @@ async fn main() -> Result<()> {
         println!("it measures only as `cargo bench --bench cluster`");
         return Ok(());
     }
-    bed::prepare();
+    common::prepare();
     let binaries = tokio::task::spawn_blocking(Binaries::ensure_all).await??;
     let mut report = Report::default();
     if chosen("install") {

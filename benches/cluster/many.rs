@@ -1,6 +1,6 @@
 //! Far more VDOConfigs than anybody has, and nothing to do.
 
-use crate::bed::{Bed, NS, OPERATOR, PATIENCE, condition};
+use crate::common::{Bed, NS, OPERATOR, PATIENCE, condition};
 use crate::report::Report;
 use anyhow::Result;
 use futures::{StreamExt as _, TryStreamExt as _, stream};

@@ -1,6 +1,6 @@
 //! The same objects by other hands: a bare client, kubectl, helm. And their removal.
 
-use crate::bed::Bed;
+use crate::common::Bed;
 use crate::install::now;
 use crate::process;
 use anyhow::{Result, ensure};

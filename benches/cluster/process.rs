@@ -1,6 +1,6 @@
 //! What the kernel says about the operator's process.
 
-use crate::bed::Bed;
+use crate::common::Bed;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
 //! Installations where every image is pulled for half a minute: both drivers together, and each alone.
 
-use crate::bed::Bed;
+use crate::common::Bed;
 use crate::install::{self, now};
 use crate::report::{Report, seconds};
 use anyhow::{Context, Result};

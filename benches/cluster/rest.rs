@@ -1,6 +1,6 @@
 //! The operator when there is nothing to do.
 
-use crate::bed::{Bed, OPERATOR, PATIENCE};
+use crate::common::{Bed, OPERATOR, PATIENCE};
 use crate::install;
 use crate::process;
 use crate::report::{Report, mebibytes, median, seconds, spread};

@@ -1,6 +1,6 @@
 //! Installations of several sizes: requests, throughput, drift, passes that find nothing to do, memory; and the same by others.
 
-use crate::bed::{Bed, NS, OPERATOR, PATIENCE, condition};
+use crate::common::{Bed, NS, OPERATOR, PATIENCE, condition};
 use crate::others::{self, Hand, LONG, Taken};
 use crate::report::{Report, mebibytes, median, percentile, seconds};
 use crate::{bulk, install, process};

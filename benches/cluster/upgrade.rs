@@ -1,6 +1,6 @@
 //! An upgrade and a rollback of the CSI driver beside those of Helm, what the history costs, and how soon the CPI follows the platform.
 
-use crate::bed::{Bed, NS, OPERATOR, PATIENCE};
+use crate::common::{Bed, NS, OPERATOR, PATIENCE};
 use crate::install::{self, now};
 use crate::report::{Report, seconds};
 use anyhow::{Context, Result, ensure};

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::path::Path;
 use vdo::api::OPERATOR_NAMESPACE;
-use vdo::fetch::{Library, MatrixSource, Records};
+use vdo::fetch::{ChartRepository, MatrixSource, Records};
 use vdo::reconcile::rights;
 use vdo::yaml;
 
@@ -22,7 +22,7 @@ pub fn rbac() -> Result<(), Failure> {
 
 /// Every file with its content.
 pub fn files() -> Result<Vec<(&'static str, String)>, Failure> {
-    let library = Library::new(MatrixSource::Embedded);
+    let library = ChartRepository::new(MatrixSource::Embedded);
     let rights = tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
         let index = library.index(&Records::default()).await?.index;
         rights(&library, &index, OPERATOR_NAMESPACE, |_, _| true).await

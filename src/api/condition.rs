@@ -11,7 +11,7 @@ pub enum ConditionType {
     Ready,
     /// Work is under way (kstatus).
     Reconciling,
-    /// Nothing will change until somebody acts (kstatus).
+    /// Nothing will change until a person acts (kstatus).
     Stalled,
     /// Every vSphere connection in use is verified.
     ConnectionsReady,
@@ -33,7 +33,7 @@ pub enum ConditionType {
     TrustConsistent,
     /// Precondition of the CSI webhook: its certificate is good for what the API server trusts.
     WebhookCertificateValid,
-    /// Precondition: nobody else runs a driver of the same name.
+    /// Precondition: no other manager runs a driver of the same name.
     NoForeignDriver,
     /// Precondition of snapshots: their definitions and their controller are there.
     SnapshotsSupported,
@@ -82,7 +82,7 @@ pub enum ConditionType {
 
 impl ConditionType {
     /// What must hold before the drivers can work, in the order in which it is reported. A precondition that is False or
-    /// Unknown is told; by itself it never removes or changes what runs.
+    /// Unknown is reported; by itself it never removes or changes what runs.
     pub const PRECONDITIONS: &'static [Self] = &[
         Self::KubernetesSupported,
         Self::VSphereSupported,

@@ -49,7 +49,7 @@ pub struct VsphereCloudConfigSpec {
     /// The datacenters to look for machines in, by name or inventory path; empty means all.
     #[serde(default)]
     pub datacenters: Vec<String>,
-    /// Do not verify the certificate of the vCenter at all. Passwords can then be read by whoever is on the way.
+    /// Do not verify the certificate of the vCenter at all. Passwords can then be read by anyone on the network path.
     #[serde(default)]
     pub insecure: bool,
     /// The SHA-256 or SHA-1 thumbprint of the vCenter's certificate, with or without colons, in any case.

@@ -14,7 +14,7 @@ pub enum Class {
 }
 
 /// An error that can be reported in a condition.
-pub trait Failure: Remedy {
+pub trait Classify: Remedy {
     /// The one reason that this failure is published under.
     fn reason(&self) -> Reason;
     /// What can be done about it.

@@ -225,7 +225,7 @@ reasons! {
     ApiNotServed,
     /// A field would have to change that cannot be changed.
     ImmutableField,
-    /// An object exists that belongs to somebody else.
+    /// An object exists that belongs to another manager.
     NotOurs,
     /// The API server refused an object.
     ApplyFailed,
@@ -235,9 +235,9 @@ reasons! {
     VolumesInUse,
     /// An object is being deleted and does not go, because something else must let go of it first.
     DeletionBlocked,
-    /// Somebody changed or deleted an object of ours, and it was brought back.
+    /// Another manager changed or deleted an object of ours, and it was brought back.
     DriftRepaired,
-    /// Somebody keeps changing a field that we keep bringing back, so it is left alone for a while.
+    /// Another manager keeps changing a field that we keep bringing back, so it is left alone for a while.
     DriftFight,
     /// A plan broke a rule that every plan must keep; nothing was written.
     PlanRejected,

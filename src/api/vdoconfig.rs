@@ -75,13 +75,13 @@ pub struct VDOConfigSpec {
     /// Latest: whenever a newer version fits; Disabled: never.
     #[serde(default)]
     pub update_policy: UpdatePolicy,
-    /// Who lets changes happen. Automatic: nobody has to be asked; Manual: every plan waits until its hash, which status.plan
+    /// Who lets changes happen. Automatic: no one has to be asked; Manual: every plan waits until its hash, which status.plan
     /// shows, is in the annotation vdo.vmware.com/approve.
     #[serde(default)]
     pub approval: Approval,
     /// What is done about a change of a driver that does not become healthy, or that the API server refuses halfway. Automatic: the last
     /// good revision is brought back, and the change is not tried again before this specification, the matrix or the platform changes,
-    /// or somebody asks (vdoctl upgrade retry). Manual: it is reported, and vdoctl rollback brings back a revision. Disabled: nothing.
+    /// or a user asks (vdoctl upgrade retry). Manual: it is reported, and vdoctl rollback brings back a revision. Disabled: nothing.
     #[serde(default)]
     pub rollback: RollbackPolicy,
     /// How long a change of a driver may take without progress, for example 10m or 1h30m. Another pod that is ready is progress.
@@ -94,7 +94,7 @@ pub struct VDOConfigSpec {
     #[schemars(range(min = 0, max = 20))]
     pub revision_history_limit: i32,
     /// Who keeps a field of the drivers' objects that another field manager sets too. Without a rule for it, a field of an object that
-    /// the operator has made, or taken over, is taken back and the change is in status.drift; while an object of somebody else is being
+    /// the operator has made, or taken over, is taken back and the change is in status.drift; while an object of another manager is being
     /// taken over, such a field stops everything: nothing is written, and Ready has the reason Conflict with the field, its manager and
     /// the time. vdoctl diff shows the paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -239,7 +239,7 @@ pub enum UpdatePolicy {
 /// Who lets changes happen.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approval {
-    /// Nobody has to be asked.
+    /// No one has to be asked.
     #[default]
     Automatic,
     /// A person approves every plan.
@@ -273,18 +273,18 @@ pub struct ConflictRule {
     /// spec.template.spec.containers[*].resources.
     #[schemars(length(min = 1))]
     pub path: String,
-    /// Own: it is taken back. Yield: it is left to whoever sets it. Fail: it is left alone, and the condition says who set it when.
+    /// Own: it is taken back. Yield: it is left to the manager that sets it. Fail: it is left alone, and the condition says who set it when.
     pub policy: ConflictPolicy,
 }
 
-/// What becomes of a field that somebody else has changed too.
+/// What becomes of a field that another manager has changed too.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConflictPolicy {
     /// It is taken back, at once and each time; who keeps setting it is named, and after three times left alone for a while (DriftFight).
     Own,
-    /// It is left to whoever sets it: the operator gives it up and says nothing more of it. When nobody sets it any more, it is not set.
+    /// It is left to the manager that sets it: the operator gives it up and says nothing more of it. When no one sets it any more, it is not set.
     Yield,
-    /// It is left as it is, and Ready has the reason Conflict until it is as wanted, or another rule says what to do.
+    /// It is left as it is, and Ready has the reason Conflict until it is in sync, or another rule says what to do.
     Fail,
 }
 

@@ -14,9 +14,9 @@ pub enum Health {
     Paused,
     /// Something that ran does not run as it should.
     Degraded,
-    /// Nothing will change until somebody acts.
+    /// Nothing will change until a person acts.
     Blocked,
-    /// It cannot be told.
+    /// It is unknown.
     Unknown,
 }
 
@@ -62,7 +62,7 @@ pub struct VDOConfigStatus {
     /// The identity under which volumes are registered in vCenter, since it is in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_id: Option<String>,
-    /// What somebody changed or deleted and was brought back, the newest last; the last ten.
+    /// What another manager changed or deleted and was brought back, the newest last; the last ten.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drift: Vec<DriftStatus>,
     /// Since when nothing has moved on, while something is waited for.
@@ -197,7 +197,7 @@ pub struct InventoryStatus {
     pub objects: i64,
 }
 
-/// A change by somebody else that was brought back.
+/// A change by another manager that was brought back.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, PartialEq)]
 pub struct DriftStatus {
     /// The object.

@@ -19,10 +19,10 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         .filter(|plan| !plan.approved)
     else {
         let why = match config.spec.approval {
-            Approval::Automatic => "spec.approval is Automatic, so nothing waits for anybody",
+            Approval::Automatic => "spec.approval is Automatic, so no plan waits for approval",
             Approval::Manual => "nothing waits for approval",
         };
-        return Ok(Answer::text("").say(format!("VDOConfig {name}: {why}")));
+        return Ok(Answer::text("").note(format!("VDOConfig {name}: {why}")));
     };
     match &args.hash {
         Some(hash) if *hash == plan.hash => {}
@@ -49,8 +49,8 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     }
     let change = json!({"metadata": {"annotations": {APPROVE: plan.hash}}});
     let id = reconcile::id(&config);
-    context.world.writer.merge(API_VERSION, &id, &change, false).await?;
-    Ok(Answer::text("").say(format!(
+    context.ports.writer.merge(API_VERSION, &id, &change, false).await?;
+    Ok(Answer::text("").note(format!(
         "plan {} of VDOConfig {name} is approved; vdoctl status --watch shows how far it is",
         plan.hash
     )))

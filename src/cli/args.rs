@@ -42,7 +42,7 @@ pub use matrix::{
     Explain, Lint, List, Matrix, MatrixFile, MatrixLoad, MatrixSourceArgs, MatrixVerb, Platform, Resolve, Show, Sign, Verify, WhyNot,
 };
 pub use mirror::{Mirror, MirrorCopy, MirrorPrune, MirrorPull, MirrorPush, MirrorVerb, MirrorVerify, Registries, Selecting, Taking};
-pub use parse::{Ask, Setting, Vcenter};
+pub use parse::{DriverArg, Setting, Vcenter};
 pub use preview::Preview;
 pub use publish::{Init, Mark, MatrixDiff, Publish, Publishing};
 pub use registry::RegistryArgs;
@@ -103,13 +103,13 @@ pub struct Global {
 impl Global {
     /// How long the cluster may take to answer.
     #[must_use]
-    pub fn patience(&self) -> Duration {
+    pub fn timeout(&self) -> Duration {
         self.timeout.unwrap_or(Duration::from_secs(30))
     }
 
     /// How long the drivers may take to come or to go.
     #[must_use]
-    pub fn patience_with_drivers(&self) -> Duration {
+    pub fn timeout_with_drivers(&self) -> Duration {
         self.timeout.unwrap_or(Duration::from_secs(15 * 60))
     }
 }

@@ -26,7 +26,7 @@ impl Change {
     /// As `kubectl apply` changes it: what the object says is set, what it said before and does not say any more is removed, and fields of
     /// others stay.
     pub(super) async fn apply(context: &Context, wanted: &Object) -> Result<Self, CliError> {
-        match get(&context.world.client, wanted.api_version(), wanted.identity()).await? {
+        match get(&context.ports.client, wanted.api_version(), wanted.identity()).await? {
             Some(live) => {
                 let patch = three_way(wanted.value(), live.value());
                 Self::merge(context, live, patch).await
@@ -55,7 +55,7 @@ impl Change {
     }
 
     async fn create(context: &Context, wanted: &Object) -> Result<Self, CliError> {
-        let after = match writer(context).rehearse(wanted, false).await {
+        let after = match writer(context).dry_run(wanted, false).await {
             Ok(tried) => tried.object,
             Err(ClusterError::Forbidden { .. }) => wanted.clone(),
             Err(error) => return Err(error.into()),
@@ -107,7 +107,7 @@ impl Change {
 }
 
 fn writer(context: &Context) -> Writer {
-    context.world.writer.clone().named(VDOCTL)
+    context.ports.writer.clone().named(VDOCTL)
 }
 
 /// The merge patch of `kubectl apply`: from what was applied last to what is wanted, over what is there.

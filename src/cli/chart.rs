@@ -80,7 +80,7 @@ async fn images(args: &ChartRender, global: &Global) -> Result<Answer, CliError>
         },
         || images.iter().map(|image| format!("{image}\n")).collect(),
     )?;
-    Ok(gone.iter().fold(answer, |answer, gone| answer.say(warning(gone))))
+    Ok(gone.iter().fold(answer, |answer, gone| answer.note(warning(gone))))
 }
 
 /// What to do about images that cannot be pulled.
@@ -92,7 +92,7 @@ fn warning(gone: &chart::Unavailable) -> String {
     let remedy = if gone.republished {
         "Take what was published again elsewhere with --set images.useRepublished=true, or your own copy with --set images.registry=REGISTRY."
     } else {
-        "Nobody has published this version again: a registry with your own copy is needed, --set images.registry=REGISTRY."
+        "No one has published this version again: a registry with your own copy is needed, --set images.registry=REGISTRY."
     };
     format!("{what} {remedy}")
 }
@@ -101,7 +101,7 @@ async fn package(args: &ChartPackage) -> Result<Answer, CliError> {
     let opened = open::open(&args.chart).await?;
     let line = opened.line();
     if args.output == Path::new("-") {
-        return Ok(Answer::bytes(opened.bytes).say(line));
+        return Ok(Answer::bytes(opened.bytes).note(line));
     }
     save::write(&args.output, &opened.bytes).map_err(|error| {
         CliError::new(
@@ -110,7 +110,7 @@ async fn package(args: &ChartPackage) -> Result<Answer, CliError> {
             "Choose another file with -o.",
         )
     })?;
-    Ok(Answer::text("").say(format!("wrote {}: {line}", args.output.display())))
+    Ok(Answer::text("").note(format!("wrote {}: {line}", args.output.display())))
 }
 
 /// A chart with what it rendered.

@@ -55,7 +55,7 @@ pub(super) async fn write(context: &Context, changes: &[Change], writing: Writin
         let all: Vec<_> = changes.iter().map(Change::json).collect();
         return Ok(progress.last(&document("Configured", json!({"dryRun": writing.dry_run, "changes": all}))));
     }
-    Ok(Answer::text("").say(said))
+    Ok(Answer::text("").note(said))
 }
 
 /// What becomes, or became, of an object, with its fields.

@@ -2,15 +2,17 @@
 
 use super::args::{Global, MatrixFile};
 use super::error::sentence;
-use super::matrix::library;
+use super::matrix::repository;
 use super::{CliError, Exit};
 use crate::api::{API_VERSION, MatrixStatus, VDOConfig};
 use crate::cluster::{ClusterError, KubeOptions, Reader, Writer, get, server_version};
-use crate::fetch::{Library, MatrixSource};
+use crate::fetch::{ChartRepository, MatrixSource};
 use crate::manifest::Object;
-use crate::plan::{History, Plan};
+use crate::plan::{Plan, RepairHistory};
 use crate::reconcile::Phase;
-use crate::reconcile::{self, Decision, Failure, Mode, Occasion, ReconcileError, Rehearsals, Survey, World, acting, configs};
+use crate::reconcile::{
+    self, ClusterState, Decision, DriverFailure, DryRunCache, Mode, Ports, ReconcileError, ReconcileInput, acting, configs,
+};
 use crate::types::KubernetesVersion;
 use crate::vsphere::{Claim, Requirements};
 use k8s_openapi::jiff::Timestamp;
@@ -30,7 +32,7 @@ pub(super) struct Context {
     /// The version of the API server.
     pub kubernetes: KubernetesVersion,
     /// The ports of the pipeline.
-    pub world: World,
+    pub ports: Ports,
     namespace: String,
 }
 
@@ -49,7 +51,7 @@ pub(super) struct Decided {
     /// The object it was decided for.
     pub config: VDOConfig,
     /// What was found.
-    pub survey: Survey,
+    pub state: ClusterState,
     /// Drivers of which it could not be decided what should exist.
     pub notes: Vec<String>,
     /// What was decided.
@@ -84,7 +86,7 @@ impl Context {
             context: global.context.clone(),
             impersonate: global.impersonate.clone(),
             // Before the time of the verb is over: this error says more than that one.
-            timeout: Some(global.patience() * 9 / 10),
+            timeout: Some(global.timeout() * 9 / 10),
         };
         let found = options.connect().await?;
         let server = found.config.cluster_url.to_string().trim_end_matches('/').to_owned();
@@ -95,34 +97,34 @@ impl Context {
             ClusterError::TimedOut { after, .. } => out_of_reach(&name, &server, &format!("no answer within {} s", after.as_secs())),
             _ => CliError::cluster(&error),
         })?;
-        let world = World {
+        let ports = Ports {
             reader: Reader::Once(client.clone()),
             writer: Writer::new(client.clone(), |_, _| {}),
-            renders: crate::reconcile::Renders::default(),
+            renders: crate::reconcile::RenderCache::default(),
             permitted: crate::reconcile::Permitted::default(),
-            evidence: crate::reconcile::Evidence::default(),
-            library: Library::new(MatrixSource::Embedded),
-            rehearsals: Some(Rehearsals::default()),
+            evidence: crate::reconcile::CrashLogs::default(),
+            repository: ChartRepository::new(MatrixSource::Embedded),
+            dry_runs: Some(DryRunCache::default()),
             client,
         };
         Ok(Self {
             name,
             server,
             kubernetes,
-            world,
+            ports,
             namespace: global.namespace.clone(),
         })
     }
 
     /// Chooses versions and takes charts from this matrix, as an operator does that was started with it.
     pub(super) async fn choosing_from(self, named: &MatrixFile, global: &Global) -> Result<Self, CliError> {
-        let (library, _) = library(named, global).await?;
-        Ok(self.with(library))
+        let (repository, _) = repository(named, global).await?;
+        Ok(self.with(repository))
     }
 
     /// The same, with this matrix.
-    pub(super) fn with(mut self, library: Library) -> Self {
-        self.world.library = library;
+    pub(super) fn with(mut self, repository: ChartRepository) -> Self {
+        self.ports.repository = repository;
         self
     }
 
@@ -133,17 +135,17 @@ impl Context {
 
     /// From now on the cluster is read as if these objects were there.
     pub(super) fn suppose(&mut self, objects: Vec<Object>) {
-        self.world.reader = Reader::Preview(self.world.client.clone(), objects.into());
+        self.ports.reader = Reader::Preview(self.ports.client.clone(), objects.into());
     }
 
     /// Whether it is read as if something were there.
     pub(super) fn supposes(&self) -> bool {
-        matches!(self.world.reader, Reader::Preview(..))
+        matches!(self.ports.reader, Reader::Preview(..))
     }
 
     /// Looks for a VDOConfig.
     pub(super) async fn deployed(&self) -> Result<Deployed, CliError> {
-        let reader = &self.world.reader;
+        let reader = &self.ports.reader;
         let all = match configs(reader, "").await {
             Err(ClusterError::Forbidden { .. }) => configs(reader, &self.namespace).await,
             result => result,
@@ -167,7 +169,7 @@ impl Context {
     /// Runs the pipeline up to the plan, for the VDOConfig that acts.
     pub(super) async fn decide(&self) -> Result<Decided, CliError> {
         let config = self.acting().await?;
-        let ((survey, mut decision), found) = self.prepare(&config).await.map_err(|stopped| stopped.error)?;
+        let ((state, mut decision), found) = self.prepare(&config).await.map_err(|stopped| stopped.error)?;
         let failures = std::mem::take(&mut decision.failures);
         let notes = failures.iter().map(left_alone).collect();
         if let Some(error) = failures.of_all(&decision.requested) {
@@ -175,7 +177,7 @@ impl Context {
         }
         Ok(Decided {
             config,
-            survey,
+            state,
             decision,
             notes,
             matrix: found.matrix,
@@ -193,7 +195,7 @@ impl Context {
     /// The same, as an object.
     pub(super) async fn acting_object(&self) -> Result<Object, CliError> {
         let id = reconcile::id(&self.acting().await?);
-        let found = get(&self.world.client, API_VERSION, &id).await?;
+        let found = get(&self.ports.client, API_VERSION, &id).await?;
         found.ok_or_else(|| {
             CliError::new(
                 Exit::NotFound,
@@ -204,38 +206,38 @@ impl Context {
     }
 
     /// Every delete that the removal of the drivers leads to.
-    pub(super) async fn removal(&self, config: &VDOConfig) -> Result<(Survey, Plan), ReconcileError> {
-        reconcile::uninstallation(&self.occasion(config), &self.world).await
+    pub(super) async fn removal(&self, config: &VDOConfig) -> Result<(ClusterState, Plan), ReconcileError> {
+        reconcile::uninstallation(&self.input(config), &self.ports).await
     }
 
     /// What the pipeline knows when it begins for this VDOConfig.
-    pub(super) fn occasion<'a>(&self, config: &'a VDOConfig) -> Occasion<'a> {
-        static NO_SUSPECTS: BTreeSet<String> = BTreeSet::new();
-        static NO_HISTORY: LazyLock<History> = LazyLock::new(History::default);
-        Occasion {
+    pub(super) fn input<'a>(&self, config: &'a VDOConfig) -> ReconcileInput<'a> {
+        static NOTHING_FORCED: BTreeSet<String> = BTreeSet::new();
+        static NO_HISTORY: LazyLock<RepairHistory> = LazyLock::new(RepairHistory::default);
+        ReconcileInput {
             mode: Mode::Command,
             config,
             acting: config.metadata.name.as_deref().unwrap_or_default(),
             kubernetes: self.kubernetes.clone(),
             now: now(),
-            suspect: &NO_SUSPECTS,
-            patience: std::time::Duration::from_secs(300),
+            force_reapply: &NOTHING_FORCED,
+            timeout: std::time::Duration::from_secs(300),
             history: &NO_HISTORY,
             due: true,
         }
     }
 
     /// The pipeline up to the plan.
-    pub(super) async fn prepare(&self, config: &VDOConfig) -> Phase<(Survey, Decision)> {
-        let survey = reconcile::survey(&self.world.reader, config, self.kubernetes.clone()).await?;
-        let (decision, found) = reconcile::decide(&self.occasion(config), &self.world, &survey).await?;
-        Ok(((survey, decision), found))
+    pub(super) async fn prepare(&self, config: &VDOConfig) -> Phase<(ClusterState, Decision)> {
+        let state = reconcile::observe(&self.ports.reader, config, self.kubernetes.clone()).await?;
+        let (decision, found) = reconcile::decide(&self.input(config), &self.ports, &state).await?;
+        Ok(((state, decision), found))
     }
 
     /// The cluster id that the CSI driver is about to use, if it uses the connection that this is required of, with the volumes that the
     /// cluster knows. Where those cannot be read it is not checked; the operator does so before it writes.
     pub(super) async fn claim(&self, config: &VDOConfig, requirements: &Requirements) -> Option<Arc<Claim>> {
-        let claim = reconcile::connection::claim(&self.world.client, &self.world.reader, config, requirements).await;
+        let claim = reconcile::connection::claim(&self.ports.client, &self.ports.reader, config, requirements).await;
         claim.ok().flatten().map(Arc::new)
     }
 
@@ -272,7 +274,7 @@ impl Context {
 }
 
 /// A driver that is left at what was applied last.
-fn left_alone(failure: &Failure) -> String {
+fn left_alone(failure: &DriverFailure) -> String {
     let drivers: Vec<&str> = failure.drivers.iter().map(String::as_str).collect();
     format!(
         "{}: {}; nothing new of it is applied",

@@ -34,25 +34,25 @@ fn transient(error: &CliError) -> bool {
 }
 
 pub(super) async fn run(args: &Args, global: &Global, printer: &mut Printer) -> Result<Answer, CliError> {
-    let patience = global.patience_with_drivers();
+    let timeout = global.timeout_with_drivers();
     let mut progress = Progress::new(printer, args.output.unwrap_or(Format::Table));
-    let looked = tokio::time::timeout(global.patience(), look(args, global)).await;
-    let (mut context, target) = looked.map_err(|_| CliError::timed_out(global.patience()))??;
+    let looked = tokio::time::timeout(global.timeout(), look(args, global)).await;
+    let (mut context, target) = looked.map_err(|_| CliError::timed_out(global.timeout()))??;
     if target.is_empty() {
         return answer(&progress, &context, Vec::new(), "there is nothing of VDO to remove");
     }
     announce(&context, &target, &mut progress);
     if args.dry_run != DryRun::None {
         if args.dry_run == DryRun::Server {
-            rehearse(&context, &target).await?;
+            dry_run(&context, &target).await?;
         }
         return answer(&progress, &context, Vec::new(), "this was a dry run, and nothing was removed");
     }
     confirm(args, &context, &target)?;
-    let carried_out = tokio::time::timeout(patience, carry_out(&mut context, &target, global, &mut progress)).await;
+    let carried_out = tokio::time::timeout(timeout, carry_out(&mut context, &target, global, &mut progress)).await;
     let stays = match carried_out {
         Ok(stays) => stays?,
-        Err(_) => return Err(timed_out(patience, &progress)),
+        Err(_) => return Err(timed_out(timeout, &progress)),
     };
     progress.end();
     let done = match target.scope {
@@ -167,21 +167,21 @@ fn helm(release: &str, target: &Target, namespace: &str) -> Stays {
 }
 
 /// Has the API server try every delete of this process.
-async fn rehearse(context: &Context, target: &Target) -> Result<(), CliError> {
+async fn dry_run(context: &Context, target: &Target) -> Result<(), CliError> {
     for object in target.connections.iter().chain(&target.secrets).chain(&target.objects) {
-        let writer = &context.world.writer;
-        writer.rehearse_delete(object.api_version(), &object.id(), object.uid()).await?;
+        let writer = &context.ports.writer;
+        writer.dry_run_delete(object.api_version(), &object.id(), object.uid()).await?;
     }
     Ok(())
 }
 
-fn timed_out(patience: Duration, progress: &Progress) -> CliError {
+fn timed_out(timeout: Duration, progress: &Progress) -> CliError {
     let awaited = progress.awaited();
     CliError::new(
         Exit::TimedOut,
         format!(
             "vdoctl delete has not come to its end within {} s{}",
-            patience.as_secs(),
+            timeout.as_secs(),
             if awaited.is_empty() {
                 String::new()
             } else {
@@ -205,8 +205,8 @@ fn answer(progress: &Progress, context: &Context, stays: Stays, done: &str) -> R
         }
         false => Answer::text(""),
     };
-    let answer = answer.say(format!("cluster {}: {done}", context.name));
+    let answer = answer.note(format!("cluster {}: {done}", context.name));
     Ok(stays
         .iter()
-        .fold(answer, |answer, (id, because)| answer.say(format!("  {id} stays: {because}"))))
+        .fold(answer, |answer, (id, because)| answer.note(format!("  {id} stays: {because}"))))
 }

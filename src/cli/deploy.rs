@@ -20,12 +20,12 @@ use super::args::{Deploy as Args, DryRun, Format, Global};
 use super::chart::objects_answer;
 use super::context::Context;
 use super::doctor::check::Check;
-use super::matrix::library;
+use super::matrix::repository;
 use super::printer::Printer;
 use super::progress::{Mark, Progress};
 use super::{Answer, CliError, Exit, prompt};
 use crate::drivers::short;
-use crate::fetch::Library;
+use crate::fetch::ChartRepository;
 use crate::install::{Change, HostNetwork, Mounts, Settings, objects};
 use crate::manifest::Object;
 use crate::types::count;
@@ -60,7 +60,7 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
             .map(|object| object.value().clone())
             .collect();
         return Ok(
-            objects_answer(Format::Yaml, &all)?.say("The output has the password, if one was given. Nothing was written to a cluster.")
+            objects_answer(Format::Yaml, &all)?.note("The output has the password, if one was given. Nothing was written to a cluster.")
         );
     }
     // --timeout is for the drivers; a request is answered soon or not at all.
@@ -69,8 +69,8 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
         ..global.clone()
     };
     let mut context = Context::open(&requests).await?;
-    let nodes = crate::reconcile::nodes(&context.world.reader).await?;
-    let host_network = network::host_network(args.host_network, &context.world.client, &nodes).await?;
+    let nodes = crate::reconcile::nodes(&context.ports.reader).await?;
+    let host_network = network::host_network(args.host_network, &context.ports.client, &nodes).await?;
     let bare = operator(args, global, host_network.clone(), Mounts::default())?;
     let installed = Installed::look(&context, &bare).await?;
     let matrix = Matrix::of(&args.matrix, &global.namespace, installed.operator(&context)).await?;
@@ -96,7 +96,7 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
     context = match (&args.matrix.matrix, installed.matrix()) {
         (Some(_), _) => deciding(args, &requests, context, progress).await?,
         // Nothing of it is asked here: what the operator uses is kept in the cluster.
-        (None, Some(source)) => context.with(Library::new(source)),
+        (None, Some(source)) => context.with(ChartRepository::new(source)),
         (None, None) => context,
     };
     let configured = configured(args, global, Some(&installed), progress).await?;
@@ -112,12 +112,12 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
     if args.dry_run == DryRun::Client {
         all.iter()
             .for_each(|object| progress.step(Mark::Note, &format!("{object} would be applied (client dry run)")));
-        return Ok(Answer::text("").say("Nothing was written."));
+        return Ok(Answer::text("").note("Nothing was written."));
     }
-    let fates = write::rehearse(&context, &all).await?;
+    let fates = write::dry_run(&context, &all).await?;
     if args.dry_run == DryRun::Server {
         write::shown(&all, &fates, progress);
-        return Ok(Answer::text("").say("Nothing was written."));
+        return Ok(Answer::text("").note("Nothing was written."));
     }
     let changing: Vec<Object> = all
         .iter()
@@ -131,17 +131,17 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
     }
     progress.step(Mark::Done, &applied(changing.len(), kept));
     if args.no_wait {
-        return Ok(Answer::text("").say("vdoctl status --watch shows how far it is."));
+        return Ok(Answer::text("").note("vdoctl status --watch shows how far it is."));
     }
-    let summary = wait::until_ready(&context, true, global.patience_with_drivers(), progress).await?;
+    let summary = wait::until_ready(&context, true, global.timeout_with_drivers(), progress).await?;
     progress.step(Mark::Done, &summary);
     Ok(Answer::text(""))
 }
 
 /// The checks are to be made with the matrix that the operator is going to have. Where this machine does not reach it, that is a failed check.
 async fn deciding(args: &Args, global: &Global, context: Context, progress: &mut Progress) -> Result<Context, CliError> {
-    match library(&args.matrix, global).await {
-        Ok((library, _)) => Ok(context.with(library)),
+    match repository(&args.matrix, global).await {
+        Ok((repository, _)) => Ok(context.with(repository)),
         Err(error) if args.ignore_checks => {
             progress.step(Mark::Failed, &format!("the matrix was not read from here: {error}"));
             Ok(context)

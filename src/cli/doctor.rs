@@ -43,7 +43,7 @@ struct Findings {
 }
 
 impl Findings {
-    /// What the look at a connection has shown. A node is told once: where it was found, or where it was not if it is nowhere.
+    /// What the look at a connection has shown. A node is shown once: where it was found, or where it was not if it is nowhere.
     fn take(&mut self, name: &str, subject: Subject, told: ConnectionReport) {
         self.subjects.push(subject);
         self.privileges.push((name.to_owned(), told.privileges));
@@ -65,9 +65,9 @@ impl Findings {
 
 /// The cluster, within the time that it may take.
 async fn open(global: &Global) -> Result<Context, CliError> {
-    match tokio::time::timeout(global.patience(), Context::open(global)).await {
+    match tokio::time::timeout(global.timeout(), Context::open(global)).await {
         Ok(context) => context,
-        Err(_) => Err(CliError::timed_out(global.patience())),
+        Err(_) => Err(CliError::timed_out(global.timeout())),
     }
 }
 
@@ -109,8 +109,8 @@ pub(super) async fn both(args: &Args, global: &Global) -> Result<(Answer, Answer
 
 async fn found(args: &Args, global: &Global) -> Result<Findings, CliError> {
     match args.pre {
-        true => preflight::look(args, global).await,
-        false => cluster::look(args, global).await,
+        true => preflight::inspect(args, global).await,
+        false => cluster::inspect(args, global).await,
     }
 }
 

@@ -25,7 +25,7 @@ impl Histories {
     pub(super) async fn read(global: &Global) -> Result<Self, CliError> {
         let context = Context::open(global).await?;
         let config = context.acting().await?;
-        let inventory = reconcile::inventory(&context.world.reader, &config).await?;
+        let inventory = reconcile::inventory(&context.ports.reader, &config).await?;
         Ok(Self {
             context,
             config,
@@ -52,7 +52,7 @@ impl Histories {
     pub(super) async fn annotate(&self, key: &str, value: Value) -> Result<(), CliError> {
         let change = json!({"metadata": {"annotations": {key: value}}});
         let id = reconcile::id(&self.config);
-        self.context.world.writer.merge(API_VERSION, &id, &change, false).await?;
+        self.context.ports.writer.merge(API_VERSION, &id, &change, false).await?;
         Ok(())
     }
 }
@@ -91,7 +91,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     let format = args.output.or_table();
     let answer = Answer::formatted(format, || listed(&shown), || table(&shown, format == Format::Wide, now()))?;
     Ok(match shown.is_empty() {
-        true => answer.say("nothing was applied yet"),
+        true => answer.note("nothing was applied yet"),
         false => answer,
     })
 }
@@ -181,13 +181,13 @@ pub(super) async fn retry(global: &Global) -> Result<Answer, CliError> {
     });
     let failed: Vec<String> = failed.collect();
     if failed.is_empty() || all.config.spec.rollback == RollbackPolicy::Disabled {
-        return Ok(Answer::text("").say(format!(
+        return Ok(Answer::text("").note(format!(
             "VDOConfig {config}: no change has failed, so there is nothing to try again"
         )));
     }
     all.annotate(RETRY_AT, now().to_string().into()).await?;
     let what = failed.join(" and ");
-    Ok(Answer::text("").say(format!(
+    Ok(Answer::text("").note(format!(
         "VDOConfig {config}: {what} is tried again; vdoctl status --watch shows how far it is"
     )))
 }

@@ -35,7 +35,7 @@ pub(super) async fn state(args: &Args, state: ManagementState, global: &Global) 
     };
     let still = (state == ManagementState::Managed && args.driver.is_some() && spec["managementState"] == "Paused")
         .then_some("The whole VDOConfig is paused, so nothing is written yet: vdoctl resume");
-    Ok(still.into_iter().fold(Answer::text("").say(line), Answer::say))
+    Ok(still.into_iter().fold(Answer::text("").note(line), Answer::note))
 }
 
 /// Wakes the operator.
@@ -45,5 +45,5 @@ pub(super) async fn reconcile(global: &Global) -> Result<Answer, CliError> {
     let line = format!("the operator reconciles {live} now, and asks the source of its matrix; vdoctl status shows the result");
     let annotations = json!({"metadata": {"annotations": {RECONCILE_AT: now().to_string()}}});
     Change::merge(&context, live, annotations).await?.make(&context).await?;
-    Ok(Answer::text("").say(line))
+    Ok(Answer::text("").note(line))
 }

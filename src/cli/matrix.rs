@@ -24,7 +24,7 @@ use super::error::unknown;
 use super::output::document;
 use super::{Answer, CliError, Exit, style};
 use crate::api::chain;
-use crate::fetch::{Edition, FetchError, Library, LibraryError, MatrixSource, Records, embedded, index_file};
+use crate::fetch::{ChartRepository, FetchError, LoadedIndex, MatrixSource, Records, RepositoryError, embedded, index_file};
 use crate::matrix::{Confidence, Driver, Entry, Index, State, Support};
 use crate::reconcile::{ReconcileError, supply};
 use crate::types::{Digest, KubernetesVersion, VersionRange, shell_word};
@@ -67,15 +67,15 @@ pub(super) fn embedded_index() -> Result<Index, CliError> {
 }
 
 /// The matrix that is named, or that of this binary, with what is in it: a matrix that is named has to be good.
-pub(super) async fn library(named: &MatrixFile, global: &Global) -> Result<(Library, Edition), CliError> {
-    let library = named.library();
-    if library.config_maps().is_some() {
+pub(super) async fn repository(named: &MatrixFile, global: &Global) -> Result<(ChartRepository, LoadedIndex), CliError> {
+    let repository = named.repository();
+    if repository.config_maps().is_some() {
         let context = Context::open(global).await?;
-        supply(&library, &context.world.reader, context.namespace()).await?;
+        supply(&repository, &context.ports.reader, context.namespace()).await?;
     }
-    let place = library.to_string();
-    let edition = index(&library).await.map_err(|error| match &error {
-        LibraryError::Index(wrong) => {
+    let place = repository.to_string();
+    let loaded = index(&repository).await.map_err(|error| match &error {
+        RepositoryError::Index(wrong) => {
             let told = CliError::of(Exit::Refused, wrong);
             CliError {
                 what: format!("{place}: {}", told.what),
@@ -83,8 +83,8 @@ pub(super) async fn library(named: &MatrixFile, global: &Global) -> Result<(Libr
                 ..told
             }
         }
-        LibraryError::Fetch(wrong) => match &**wrong {
-            FetchError::Index(cause) if !library.is_polled() && library.config_maps().is_none() => CliError::new(
+        RepositoryError::Fetch(wrong) => match &**wrong {
+            FetchError::Index(cause) if !repository.is_polled() && repository.config_maps().is_none() => CliError::new(
                 Exit::NotFound,
                 chain(cause.as_ref()),
                 "Name a matrix index, or a folder with index.yaml",
@@ -93,26 +93,26 @@ pub(super) async fn library(named: &MatrixFile, global: &Global) -> Result<(Libr
         },
         _ => CliError::from(ReconcileError::from(error)),
     })?;
-    Ok((library, edition))
+    Ok((repository, loaded))
 }
 
 /// What a cluster asks of a matrix.
-pub(super) async fn question_of(edition: &Edition, global: &Global) -> Result<Question, CliError> {
+pub(super) async fn question_of(loaded: &LoadedIndex, global: &Global) -> Result<Question, CliError> {
     let loaded = Loaded {
-        index: edition.index.clone(),
-        source: edition.source.clone(),
-        digest: edition.digest.clone(),
+        index: loaded.index.clone(),
+        source: loaded.source.clone(),
+        digest: loaded.digest.clone(),
         now: now(),
     };
     question(&Platform::default(), global, &loaded).await
 }
 
 /// Asks the source once, as often as a command does.
-async fn index(library: &Library) -> Result<Edition, LibraryError> {
-    if library.is_polled() {
-        library.poll().await;
+async fn index(repository: &ChartRepository) -> Result<LoadedIndex, RepositoryError> {
+    if repository.is_polled() {
+        repository.poll().await;
     }
-    library.index(&Records::default()).await
+    repository.index(&Records::default()).await
 }
 
 /// An index and where it came from.
@@ -126,11 +126,11 @@ struct Loaded {
 impl Loaded {
     /// The index that is named, or the one of this binary.
     async fn read(named: &MatrixFile, global: &Global) -> Result<Self, CliError> {
-        let (library, edition) = library(named, global).await?;
+        let (repository, loaded) = repository(named, global).await?;
         Ok(Self {
-            index: edition.index,
-            source: library.to_string(),
-            digest: edition.digest,
+            index: loaded.index,
+            source: repository.to_string(),
+            digest: loaded.digest,
             now: now(),
         })
     }
@@ -143,7 +143,7 @@ impl Loaded {
                 "{} {source}: this vdoctl does not know {field}, and leaves it out",
                 style::warn("warning:")
             );
-            answer = answer.say(line);
+            answer = answer.note(line);
         }
         if let Some(expires) = self.index.expires.filter(|_| self.index.is_stale(self.now)) {
             let what = format!("the matrix ({source}, version {}) was good until {expires}", self.index.version);
@@ -151,7 +151,7 @@ impl Loaded {
                 "{} {what}: nothing is upgraded because of it. Bring a newer one, or a newer vdoctl.",
                 style::warn("warning:")
             );
-            answer = answer.say(line);
+            answer = answer.note(line);
         }
         answer
     }
@@ -259,7 +259,7 @@ pub(super) async fn list(args: &List, global: &Global) -> Result<Answer, CliErro
         },
     )?;
     let answer = if entries.is_empty() {
-        answer.say("no version of the matrix is like this").exit(Exit::NotFound)
+        answer.note("no version of the matrix is like this").exit(Exit::NotFound)
     } else {
         answer
     };

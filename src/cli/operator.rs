@@ -112,7 +112,7 @@ impl Lease {
 
 impl Deployment {
     /// Why it cannot run an operator; `None` where it can, or is not known.
-    pub(super) fn trouble(&self, whole: &str) -> Option<String> {
+    pub(super) fn failure(&self, whole: &str) -> Option<String> {
         match self {
             Self::Unknown => None,
             Self::Missing => Some(format!("there is no Deployment {whole}")),
@@ -131,11 +131,11 @@ pub(super) async fn unready(context: &Context, deployment: &Object) -> Result<Op
         return Ok(None);
     }
     let labels = Select::Labels(format!("app.kubernetes.io/name={OPERATOR}"));
-    let pods = list(&context.world.client, &Watch::new("v1", "Pod", deployment.namespace(), labels)).await?;
+    let pods = list(&context.ports.client, &Watch::new("v1", "Pod", deployment.namespace(), labels)).await?;
     let pods: Vec<&Object> = pods.iter().collect();
     let message = driver_health(OPERATOR, &[deployment], &pods, &[], &[]).message;
     // A user without the right to list nodes still gets the rest.
-    let nodes = nodes(&context.world.reader).await.unwrap_or_default();
+    let nodes = nodes(&context.ports.reader).await.unwrap_or_default();
     let without = pods.iter().find_map(|pod| without_network(pod, &nodes));
     Ok(Some(
         without.map_or_else(|| message.clone(), |without| format!("{message}; {without}")),
@@ -165,7 +165,7 @@ async fn seen(client: &Client, api_version: &str, id: &ObjectId) -> Result<Optio
 impl Presence {
     /// Looks. What may not be seen is unknown.
     pub(super) async fn find(context: &Context, namespace: &str) -> Result<Self, ClusterError> {
-        let client = &context.world.client;
+        let client = &context.ports.client;
         let deployment = ObjectId::new("apps", "Deployment", namespace, OPERATOR);
         let deployment = match seen(client, "apps/v1", &deployment).await? {
             None => Deployment::Unknown,
@@ -184,7 +184,7 @@ impl Presence {
         };
         Ok(Self {
             namespace: namespace.to_owned(),
-            terminating: own.flatten().is_some_and(|own| own.is_leaving()),
+            terminating: own.flatten().is_some_and(|own| own.is_terminating()),
             deployment,
             unready,
             lease: Lease::read(client).await?,
@@ -195,9 +195,9 @@ impl Presence {
     /// renew it. Not where the Deployment says already that no operator runs.
     pub(super) async fn confirmed(mut self, context: &Context) -> Result<Self, ClusterError> {
         let end = Instant::now() + WATCHED;
-        while self.lease.has_lapsed(now()) && self.trouble().is_none() && Instant::now() < end {
+        while self.lease.has_lapsed(now()) && self.failure().is_none() && Instant::now() < end {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            let again = Lease::read(&context.world.client).await?;
+            let again = Lease::read(&context.ports.client).await?;
             if let (Lease::Held { holder, lasts, .. }, true) = (&again, again != self.lease) {
                 self.lease = Lease::Held {
                     holder: holder.clone(),
@@ -215,12 +215,12 @@ impl Presence {
     }
 
     /// Why there cannot be an operator, by its namespace and its Deployment.
-    fn trouble(&self) -> Option<String> {
+    fn failure(&self) -> Option<String> {
         match self.terminating {
             true => Some(format!("Namespace {} is being deleted", self.namespace)),
             false => {
-                let trouble = self.deployment.trouble(&self.whole())?;
-                Some(self.unready.clone().unwrap_or(trouble))
+                let failure = self.deployment.failure(&self.whole())?;
+                Some(self.unready.clone().unwrap_or(failure))
             }
         }
     }
@@ -234,14 +234,14 @@ impl Presence {
             Lease::Unknown => String::new(),
         };
         // Without trouble the Lease may have been read on a machine whose clock is wrong.
-        let why = self.trouble()?;
+        let why = self.failure()?;
         Some(if lapsed.is_empty() { why } else { format!("{why}, and {lapsed}") })
     }
 
     /// That a status is not kept up to date, for the person who reads it: no operator holds the Lease, or the one that does has not
     /// `confirmed` the status.
     pub(super) fn silence(&self, confirmed: Option<Timestamp>, now: Timestamp) -> Option<Silence> {
-        let trouble = self.trouble();
+        let failure = self.failure();
         let old = confirmed.filter(|at| at.as_second() + STALE < now.as_second());
         let (since, why) = match &self.lease {
             Lease::Held { holder, renewed, .. } if self.lease.has_lapsed(now) => {
@@ -253,13 +253,13 @@ impl Presence {
             ),
             // The next one may be about to take it.
             Lease::Free { renewed: Some(at) } if at.as_second() + 2 * MARGIN >= now.as_second() => return None,
-            Lease::Free { renewed: None } if trouble.is_none() && old.is_none() => return None,
+            Lease::Free { renewed: None } if failure.is_none() && old.is_none() => return None,
             Lease::Free { renewed: None } => (None, format!("nothing holds the Lease {LEASE_NAMESPACE}/{LEASE_NAME}")),
             Lease::Free { renewed } => (*renewed, format!("Lease {LEASE_NAMESPACE}/{LEASE_NAME} released")),
-            Lease::Unknown if trouble.is_none() => (Some(old?), "its status is not confirmed any more".to_owned()),
+            Lease::Unknown if failure.is_none() => (Some(old?), "its status is not confirmed any more".to_owned()),
             Lease::Unknown => (None, String::new()),
         };
-        let parts: Vec<String> = [why].into_iter().filter(|why| !why.is_empty()).chain(trouble).collect();
+        let parts: Vec<String> = [why].into_iter().filter(|why| !why.is_empty()).chain(failure).collect();
         Some(Silence {
             since,
             why: parts.join("; "),

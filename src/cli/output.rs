@@ -69,7 +69,7 @@ impl Answer {
 
     /// With a line for stderr.
     #[must_use]
-    pub fn say(mut self, line: impl Into<String>) -> Self {
+    pub fn note(mut self, line: impl Into<String>) -> Self {
         self.talk.push(line.into());
         self
     }

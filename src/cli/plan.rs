@@ -16,11 +16,11 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
 fn answer(format: Format, planned: &Planned) -> Result<Answer, CliError> {
     let all: Vec<&Item> = planned.items.iter().collect();
     let answer = Answer::formatted(format, || planned.json("Plan", &all), || text(planned, format == Format::Wide))?;
-    let answer = planned.notes.iter().cloned().fold(answer, Answer::say);
-    let answer = answer.say(planned.summary()).exit(planned.exit());
+    let answer = planned.notes.iter().cloned().fold(answer, Answer::note);
+    let answer = answer.note(planned.summary()).exit(planned.exit());
     Ok(match &planned.hash {
-        _ if !planned.supposed.is_empty() => answer.say("This is a preview: nothing was changed."),
-        Some(hash) if !planned.approved => answer.say(format!("The operator waits for approval: vdoctl approve {hash}")),
+        _ if !planned.supposed.is_empty() => answer.note("This is a preview: nothing was changed."),
+        Some(hash) if !planned.approved => answer.note(format!("The operator waits for approval: vdoctl approve {hash}")),
         _ => answer,
     })
 }

@@ -66,11 +66,11 @@ impl Planned {
         notes.extend(decided.notes.iter().cloned());
         let Decided {
             config,
-            survey,
+            state,
             mut decision,
             ..
         } = decided;
-        let dry_run = dry_run(&context.world, &survey, &mut decision, Scope::Everything).await?;
+        let dry_run = dry_run(&context.ports, &state, &mut decision, Scope::Everything).await?;
         dry_run.refine(&mut decision.plan, &decision.observed);
         let mut refusals = Vec::new();
         let mut blind = false;

@@ -20,15 +20,15 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     };
     let objects: Vec<_> = desired.iter().map(show).collect();
     let mut answer = objects_answer(args.output.or_yaml(), &objects)?;
-    answer = decided.other_matrix().into_iter().fold(answer, Answer::say);
-    answer = answer.say(format!(
+    answer = decided.other_matrix().into_iter().fold(answer, Answer::note);
+    answer = answer.note(format!(
         "{} objects for VDOConfig {} in cluster {}",
         objects.len(),
         id(&decided.config),
         context.name
     ));
     if matches!(args.output.or_yaml(), Format::Yaml | Format::Json) && !args.show_secrets && desired.iter().any(|d| d.object.is_secret()) {
-        answer = answer.say("Secrets are masked, so this is not for kubectl apply; --show-secrets prints them.");
+        answer = answer.note("Secrets are masked, so this is not for kubectl apply; --show-secrets prints them.");
     }
     Ok(answer)
 }

@@ -38,7 +38,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         return Ok(Answer::bytes(page.into_bytes()));
     }
     save::write(&args.html, page.as_bytes()).map_err(|error| unwritable(&args.html, &error))?;
-    Ok(Answer::text("").say(format!(
+    Ok(Answer::text("").note(format!(
         "{}: open it in a browser, or send it; it holds no secret.",
         args.html.display()
     )))

@@ -23,10 +23,10 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     let held = all.config.annotations().get(&key);
     if args.lift {
         let Some(held) = held else {
-            return Ok(Answer::text("").say(format!("VDOConfig {config}: {driver} is not kept at any revision")));
+            return Ok(Answer::text("").note(format!("VDOConfig {config}: {driver} is not kept at any revision")));
         };
         all.annotate(&key, Value::Null).await?;
-        return Ok(Answer::text("").say(format!("VDOConfig {config}: {driver} is no longer kept at revision {held}")));
+        return Ok(Answer::text("").note(format!("VDOConfig {config}: {driver} is no longer kept at revision {held}")));
     }
     let to = match args.revision {
         Some(number) => revision(driver, revisions, number)?,
@@ -40,10 +40,10 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     };
     let mut answer = Answer::text("");
     for warning in checked(&all.context, driver, revisions, to).await? {
-        answer = answer.say(warning);
+        answer = answer.note(warning);
     }
     all.annotate(&key, to.number.to_string().into()).await?;
-    Ok(answer.say(format!(
+    Ok(answer.note(format!(
         "VDOConfig {config}: {driver} goes back to revision {} ({}), and stays there until vdoctl rollback {name} --lift; \
          vdoctl status --watch shows how far it is",
         to.number, to.about.version
@@ -55,7 +55,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
 /// # Errors
 /// When it certainly cannot: the API server does not serve a kind of it, or no node has an image of it and a pod waits for that in vain.
 async fn checked(context: &Context, driver: &str, revisions: &[Revision], to: &Revision) -> Result<Vec<String>, CliError> {
-    let client = &context.world.client;
+    let client = &context.ports.client;
     let name = short(driver).to_lowercase();
     let refused = |problem: String, remedy: String| {
         let what = format!(
@@ -107,7 +107,7 @@ async fn waiting_for(context: &Context, objects: &[Object]) -> Result<BTreeMap<S
     let namespaces: BTreeSet<&str> = workloads.map(Object::namespace).collect();
     let mut pods = Vec::new();
     for namespace in namespaces {
-        pods.extend(list(&context.world.client, &Watch::new("v1", "Pod", namespace, Select::All)).await?);
+        pods.extend(list(&context.ports.client, &Watch::new("v1", "Pod", namespace, Select::All)).await?);
     }
     Ok(unpullable(&pods))
 }

@@ -35,7 +35,7 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Resu
 
 pub(super) async fn list(args: &SecretsList, global: &Global) -> Result<Answer, CliError> {
     let context = Context::open(global).await?;
-    let all = connection_objects(&context.world.reader, context.namespace()).await?;
+    let all = connection_objects(&context.ports.reader, context.namespace()).await?;
     let answer = Answer::formatted(
         args.output.or_table(),
         || document("Secrets", json!({"secrets": all.iter().map(json_of).collect::<Vec<_>>()})),
@@ -46,7 +46,7 @@ pub(super) async fn list(args: &SecretsList, global: &Global) -> Result<Answer, 
     )?;
     Ok(match all.is_empty() {
         true => answer
-            .say(format!("there is no vSphere connection in namespace {}", context.namespace()))
+            .note(format!("there is no vSphere connection in namespace {}", context.namespace()))
             .exit(Exit::NotFound),
         false => answer,
     })
@@ -115,7 +115,7 @@ async fn set(args: &SecretsSet, global: &Global, progress: &mut Progress) -> Res
     let endpoint = Endpoint {
         server: connection.spec.vc_ip.clone(),
         port: port(connection),
-        trust: trust(&context.world.reader, connection).await?,
+        trust: trust(&context.ports.reader, connection).await?,
     };
     let change = credentials(&context, &id, found, args.user.as_deref(), &password, &endpoint).await?;
     let judge = if args.writing.ignore_checks { Judge::Nothing } else { Judge::Login };

@@ -33,12 +33,12 @@ pub(super) async fn watch(args: &Args, global: &Global, printer: &mut Printer) -
     let context = Context::open(global).await?;
     let mut last = None;
     loop {
-        let silent = |what: String| (Answer::text("").say(&what), Value::String(what));
-        let (answer, state) = match tokio::time::timeout(global.patience(), look(&context, args, global)).await {
+        let silent = |what: String| (Answer::text("").note(&what), Value::String(what));
+        let (answer, state) = match tokio::time::timeout(global.timeout(), look(&context, args, global)).await {
             Ok(Ok(seen)) => seen,
             Ok(Err(error)) if error.exit == Exit::Cluster => silent(error.what),
             Ok(Err(error)) => return Err(error),
-            Err(_) => silent(CliError::timed_out(global.patience()).what),
+            Err(_) => silent(CliError::timed_out(global.timeout()).what),
         };
         let new = last.as_ref() != Some(&state);
         if let Err(exit) = printer.redraw(&answer, new, last.is_some()) {
@@ -73,7 +73,7 @@ async fn look(context: &Context, args: &Args, global: &Global) -> Result<(Answer
         }
         other => {
             let missing = context.missing(other);
-            answer.say(missing.what).say(format!("  {}", missing.remedy)).exit(missing.exit)
+            answer.note(missing.what).note(format!("  {}", missing.remedy)).exit(missing.exit)
         }
     };
     Ok((answer, state))

@@ -65,14 +65,16 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         Answer::bytes(bytes)
     } else {
         save::write(&path, &bytes).map_err(|error| unwritable(&path, &error))?;
-        Answer::text("").say(format!(
+        Answer::text("").note(format!(
             "{}: {} in {size} KiB. Secrets are masked; look at it before you send it.",
             path.display(),
             count(files, "file")
         ))
     };
-    let answer = missing.iter().fold(answer, |answer, line| answer.say(format!("not in it: {line}")));
-    Ok(answer.say("vdoctl status --from FILE, vdoctl doctor --from FILE and vdoctl report --from FILE read it."))
+    let answer = missing
+        .iter()
+        .fold(answer, |answer, line| answer.note(format!("not in it: {line}")));
+    Ok(answer.note("vdoctl status --from FILE, vdoctl doctor --from FILE and vdoctl report --from FILE read it."))
 }
 
 /// The answer of a verb, as it was when a bundle was made.
@@ -100,7 +102,7 @@ pub(super) fn recorded(file: &Path, verb: &str, format: Format) -> Result<Answer
         .find(|exit| Some(u64::from(*exit as u8)) == manifest["exits"][verb].as_u64());
     let answer = Answer::formatted(format, || json, || text)?;
     Ok(answer
-        .say(format!(
+        .note(format!(
             "As of {} in cluster {}.",
             said(&manifest["taken"]),
             said(&manifest["cluster"]["name"])

@@ -3,7 +3,7 @@
 //! A driver is pinned to its next version until it is healthy there. The pin is then lifted, because the policy of the VDOConfig keeps what
 //! is installed; a pin that was there before stays, at the new version.
 
-use super::args::{Ask, Format, Global, MatrixFile, Platform, Resolve, UpgradeApply, UpgradePlan};
+use super::args::{DriverArg, Format, Global, MatrixFile, Platform, Resolve, UpgradeApply, UpgradePlan};
 use super::change::Change;
 use super::context::Context;
 use super::deploy::wait::until_ready;
@@ -36,7 +36,7 @@ struct Upgrade {
 
 impl Upgrade {
     /// Plans it; `None` where every driver is where it should go.
-    async fn plan(to: &[Ask], index: &MatrixFile, global: &Global) -> Result<Option<Self>, CliError> {
+    async fn plan(to: &[DriverArg], index: &MatrixFile, global: &Global) -> Result<Option<Self>, CliError> {
         let mut context = Context::open(global).await?.choosing_from(index, global).await?;
         let live = context.acting_object().await?;
         let spec = live.value()["spec"].clone();
@@ -102,20 +102,20 @@ pub(super) async fn plan(args: &UpgradePlan, global: &Global) -> Result<Answer, 
             || document("UpgradePlan", json!({"upgrade": false, "drivers": []})),
             String::new,
         )?;
-        return Ok(answer.say(NOTHING));
+        return Ok(answer.note(NOTHING));
     };
     let answer = Answer::formatted(format, || json_of(&upgrade), || text(&upgrade, format == Format::Wide))?;
-    let answer = upgrade.planned.notes.iter().cloned().fold(answer, Answer::say);
+    let answer = upgrade.planned.notes.iter().cloned().fold(answer, Answer::note);
     Ok(answer
-        .say(upgrade.planned.summary())
-        .say(format!("Nothing was changed. To do it: {}", command(&args.to)))
+        .note(upgrade.planned.summary())
+        .note(format!("Nothing was changed. To do it: {}", command(&args.to)))
         .exit(Exit::Differences))
 }
 
 const NOTHING: &str = "Every driver has the newest version that fits.";
 
-fn command(to: &[Ask]) -> String {
-    let named = |ask: &Ask| {
+fn command(to: &[DriverArg]) -> String {
+    let named = |ask: &DriverArg| {
         let version = ask.pin.as_ref().map(|version| format!("={version}")).unwrap_or_default();
         format!(" --to {}{version}", ask.driver)
     };
@@ -175,7 +175,7 @@ async fn upgrade(args: &UpgradeApply, global: &Global, progress: &mut Progress) 
         if !own_pins(&live).is_empty() && !args.no_wait {
             return finished(&context, global, progress).await;
         }
-        return Ok(Answer::text("").say(NOTHING));
+        return Ok(Answer::text("").note(NOTHING));
     };
     for driver in &upgrade.planned.drivers {
         progress.step(Mark::Note, driver.lines(terminal_columns()).trim_end());
@@ -201,14 +201,14 @@ async fn upgrade(args: &UpgradeApply, global: &Global, progress: &mut Progress) 
     progress.step(Mark::Done, &format!("{} asks for it", upgrade.live));
     if args.no_wait {
         return Ok(Answer::text("")
-            .say("vdoctl status --watch shows how far it is; run the same command again when it is done, to lift the pins."));
+            .note("vdoctl status --watch shows how far it is; run the same command again when it is done, to lift the pins."));
     }
     finished(&Context::open(&requests).await?, global, progress).await
 }
 
 /// Waits until the drivers are healthy, and lifts the pins that were set for the upgrade.
 async fn finished(context: &Context, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
-    let summary = until_ready(context, false, global.patience_with_drivers(), progress).await?;
+    let summary = until_ready(context, false, global.timeout_with_drivers(), progress).await?;
     progress.step(Mark::Done, &summary);
     let live = context.acting_object().await?;
     let change = lifted(&live)?;
@@ -232,7 +232,7 @@ fn consent(args: &UpgradeApply, context: &Context) -> Result<(), CliError> {
 }
 
 /// The versions that are asked for, or the newest ones. `installed` has what is installed, and the newest version that fits.
-fn targets(to: &[Ask], spec: &Value, installed: &BTreeMap<String, (DriverVersion, DriverVersion)>) -> Result<Targets, CliError> {
+fn targets(to: &[DriverArg], spec: &Value, installed: &BTreeMap<String, (DriverVersion, DriverVersion)>) -> Result<Targets, CliError> {
     if to.is_empty() {
         let newer = installed.iter().filter(|(_, (from, newest))| newest > from);
         return Ok(newer.map(|(name, (_, newest))| (name.clone(), newest.clone())).collect());
@@ -319,7 +319,7 @@ mod tests {
         ]
         .into();
         let of = |to: &[&str]| -> Result<Vec<String>, Exit> {
-            let asks: Vec<Ask> = to.iter().map(|text| text.parse().expect("an ask")).collect();
+            let asks: Vec<DriverArg> = to.iter().map(|text| text.parse().expect("an ask")).collect();
             let found = targets(&asks, &json!({}), &installed).map_err(|error| error.exit)?;
             Ok(found.iter().map(|(name, version)| format!("{name} {version}")).collect())
         };

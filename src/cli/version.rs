@@ -91,7 +91,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     let skew = operator.and_then(Result::ok).and_then(|version| skew(&version));
     Ok(skew
         .into_iter()
-        .fold(answer, |answer, line| answer.say(format!("{} {line}", style::warn("warning:")))))
+        .fold(answer, |answer, line| answer.note(format!("{} {line}", style::warn("warning:")))))
 }
 
 /// With the operator's version.
@@ -125,9 +125,9 @@ async fn operator(global: &Global) -> Result<String, String> {
             Deployment::Unknown => Err("you may not read its Deployment".to_owned()),
         }
     };
-    tokio::time::timeout(soon.patience(), look)
+    tokio::time::timeout(soon.timeout(), look)
         .await
-        .unwrap_or_else(|_| Err(format!("the cluster has not answered within {} s", soon.patience().as_secs())))
+        .unwrap_or_else(|_| Err(format!("the cluster has not answered within {} s", soon.timeout().as_secs())))
 }
 
 /// What to do about an operator of another version than this vdoctl.

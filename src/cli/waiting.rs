@@ -29,7 +29,7 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Resu
         ..global.clone()
     })
     .await?;
-    let patience = global.patience_with_drivers();
+    let patience = global.timeout_with_drivers();
     let reached = match &goal {
         Goal::Healthy => {
             context.acting().await?;

@@ -9,7 +9,7 @@ use kube::api::{Api, PostParams};
 
 /// What the caller may do in a namespace, whether it exists or not (SelfSubjectRulesReview).
 #[derive(Debug)]
-pub struct Rights {
+pub struct Permissions {
     rules: Vec<ResourceRule>,
     /// The API server could not list everything, so that what is missing may be there all the same.
     incomplete: bool,
@@ -22,7 +22,7 @@ const NOWHERE: &str = "vdo-no-such-namespace";
 ///
 /// # Errors
 /// When the request fails.
-pub async fn rights(client: &Client, namespace: &str) -> Result<Rights, ClusterError> {
+pub async fn rights(client: &Client, namespace: &str) -> Result<Permissions, ClusterError> {
     let review = SelfSubjectRulesReview {
         spec: SelfSubjectRulesReviewSpec {
             namespace: Some(if namespace.is_empty() { NOWHERE } else { namespace }.to_owned()),
@@ -39,7 +39,7 @@ pub async fn rights(client: &Client, namespace: &str) -> Result<Rights, ClusterE
     )
     .await?;
     let status = answer.status.unwrap_or_default();
-    Ok(Rights {
+    Ok(Permissions {
         rules: status.resource_rules,
         // Before Kubernetes 1.34 the node authorizer said so to everyone, and it grants only nodes anything.
         incomplete: status.incomplete
@@ -47,7 +47,7 @@ pub async fn rights(client: &Client, namespace: &str) -> Result<Rights, ClusterE
     })
 }
 
-impl Rights {
+impl Permissions {
     /// The first of these verbs that is not allowed for an object, as an error that names the rule. What is not known is allowed.
     ///
     /// # Errors
@@ -120,9 +120,9 @@ pub(super) fn rule(api_version: &str, id: &ObjectId, verb: &str, denied: Option<
 mod tests {
     use super::*;
 
-    fn rights(names: &[&str], verbs: &[&str], incomplete: bool) -> Rights {
+    fn rights(names: &[&str], verbs: &[&str], incomplete: bool) -> Permissions {
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        Rights {
+        Permissions {
             rules: vec![ResourceRule {
                 api_groups: Some(owned(&["apps"])),
                 resource_names: Some(owned(names)),
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn rbac_require_missing_verb_or_name_is_reported() {
         let id = ObjectId::new("apps", "Deployment", "csi", "controller");
-        let missing = |rights: Rights| {
+        let missing = |rights: Permissions| {
             rights
                 .require(&["patch", "create"], "apps/v1", &id)
                 .err()

@@ -336,9 +336,9 @@ impl Cache {
         Ok(inventory)
     }
 
-    /// Which live objects are as wanted.
+    /// Which live objects are in sync.
     #[must_use]
-    pub fn settled(&self) -> &InSync {
+    pub fn in_sync(&self) -> &InSync {
         &self.in_sync
     }
 

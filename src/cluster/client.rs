@@ -83,7 +83,7 @@ pub enum ClientError {
     /// The client cannot be made from the configuration.
     #[error("no client can be made from the kubeconfig")]
     Client(#[source] kube::Error),
-    /// The API server is said to be behind a proxy. Which one is not repeated: its address may hold a password.
+    /// The API server is configured to be behind a proxy. Which one is not repeated: its address may hold a password.
     #[error("the kubeconfig names a proxy for the cluster (proxy-url), and requests to an API server go through none")]
     Proxy,
     /// A file or a command takes too long.

@@ -1,7 +1,7 @@
 //! What the API server refused or did not answer, sorted by what can be done about it.
 
 use super::access_review::{denied, rule};
-use crate::api::{Class, Failure, Reason};
+use crate::api::{Class, Classify, Reason};
 use crate::types::{ObjectId, Remedy};
 use kube::core::Status;
 use kube::runtime::watcher;
@@ -170,7 +170,7 @@ impl Remedy for ClusterError {
     }
 }
 
-impl Failure for ClusterError {
+impl Classify for ClusterError {
     fn reason(&self) -> Reason {
         match self {
             Self::Forbidden { .. } => Reason::Forbidden,
@@ -203,7 +203,7 @@ impl ClusterError {
         Some(Self::of("list", api_version, id, source))
     }
 
-    /// Whether the same request would be refused for the same cause until somebody does something: the server is neither away nor overloaded.
+    /// Whether the same request would be refused for the same cause until a person does something: the server is neither away nor overloaded.
     #[must_use]
     pub fn is_lasting(&self) -> bool {
         match self {

@@ -50,7 +50,7 @@ enum Turn {
     Renew,
     /// Its holder is gone or has let go: take it.
     Take,
-    /// Somebody holds it.
+    /// Another process holds it.
     Follow,
 }
 
@@ -138,7 +138,7 @@ impl Election {
     async fn round(&mut self, now: Instant) -> Result<bool, ClusterError> {
         // What we wrote last is what is there, unless another operator wrote; then the write is refused.
         if self.taken.is_none() {
-            self.look(now).await?;
+            self.check(now).await?;
         }
         for _ in 0..2 {
             let (spec, since) = self
@@ -159,12 +159,12 @@ impl Election {
                 self.held_before = true;
                 return Ok(true);
             }
-            self.look(now).await?;
+            self.check(now).await?;
         }
         Ok(false)
     }
 
-    async fn look(&mut self, now: Instant) -> Result<(), ClusterError> {
+    async fn check(&mut self, now: Instant) -> Result<(), ClusterError> {
         let found = self
             .api
             .get_opt(self.lease)
@@ -218,7 +218,7 @@ impl Election {
     /// When it cannot be written; it runs out by itself then.
     pub async fn release(&mut self) -> Result<(), ClusterError> {
         let Some(taken) = self.taken.take() else { return Ok(()) };
-        self.look(Instant::now()).await?;
+        self.check(Instant::now()).await?;
         let ours = |spec: &LeaseSpec| spec.holder_identity.as_ref() == Some(&self.identity) && spec.acquire_time.as_ref() == Some(&taken);
         let Some((lease, _)) = self.seen.take().filter(|(lease, _)| lease.spec.as_ref().is_some_and(ours)) else {
             return Ok(());

@@ -32,7 +32,7 @@ impl Verb {
 
 /// The result of a server-side dry run.
 #[derive(Debug)]
-pub struct Rehearsed {
+pub struct DryRunResult {
     /// The object as it would be.
     pub object: Object,
     /// Whether there is no such object yet.
@@ -206,7 +206,7 @@ impl Writer {
     ///
     /// # Errors
     /// When the API server would not accept it.
-    pub async fn rehearse(&self, wanted: &Object, force: bool) -> Result<Rehearsed, ClusterError> {
+    pub async fn dry_run(&self, wanted: &Object, force: bool) -> Result<DryRunResult, ClusterError> {
         let id = wanted.id();
         let mut params = PatchParams::apply(self.manager).dry_run();
         params.force = force;
@@ -230,7 +230,7 @@ impl Writer {
         };
         let answer = timed("patch", wanted.api_version(), &id, request).await;
         let (found, created, warnings) = answer?;
-        Ok(Rehearsed {
+        Ok(DryRunResult {
             // At rest: there are as many answers as the plan has steps.
             object: object(found).map_or_else(|| wanted.clone(), |found| found.at_rest()),
             created,
@@ -242,7 +242,7 @@ impl Writer {
     ///
     /// # Errors
     /// When the API server would not accept it.
-    pub async fn rehearse_delete(&self, api_version: &str, id: &ObjectId, uid: &str) -> Result<(), ClusterError> {
+    pub async fn dry_run_delete(&self, api_version: &str, id: &ObjectId, uid: &str) -> Result<(), ClusterError> {
         let params = deletion(uid, None, PropagationPolicy::Foreground).dry_run();
         let request = async {
             let place = Request::new(api(&self.client, api_version, id.kind(), &id.namespace).resource_url());

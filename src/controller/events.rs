@@ -29,24 +29,24 @@ type Series = (
 
 /// What became of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub enum Recorded {
     /// The API server has it.
     Published,
-    /// The same was told a moment ago.
+    /// The same was reported a moment ago.
     Held,
     /// The API server does not take it. Nothing depends on it.
     Failed,
 }
 
 /// Records events.
-pub struct Announcer {
+pub struct EventRecorder {
     recorder: Recorder,
     said: Mutex<HashMap<Series, Instant>>,
     /// Whether the last one failed, and that was logged.
     failing: AtomicBool,
 }
 
-impl Announcer {
+impl EventRecorder {
     /// Records in the name of the operator.
     #[must_use]
     pub fn new(client: Client) -> Self {
@@ -61,13 +61,13 @@ impl Announcer {
         }
     }
 
-    /// Tells of something about an object, and about one that it is related to, unless the same was told within five minutes.
-    pub async fn tell(&self, reference: &ObjectReference, note: &Note, related: Option<ObjectReference>) -> Told {
+    /// Records an event for an object, and for one that it is related to, unless the same was reported within five minutes.
+    pub async fn record(&self, reference: &ObjectReference, note: &Note, related: Option<ObjectReference>) -> Recorded {
         let other = related.as_ref().map(|r| (r.kind.clone(), r.namespace.clone(), r.name.clone()));
         let what = (note.reason.clone(), note.action.clone());
         let series = (reference.uid.clone().unwrap_or_default(), what, note.warning, other);
         if !self.is_new(&series, Instant::now()) {
-            return Told::Held;
+            return Recorded::Held;
         }
         let event = Event {
             type_: if note.warning { EventType::Warning } else { EventType::Normal },
@@ -79,19 +79,19 @@ impl Announcer {
         match self.recorder.publish(&event, reference).await {
             Ok(()) => {
                 self.failing.store(false, Ordering::Relaxed);
-                Told::Published
+                Recorded::Published
             }
             Err(error) => {
                 let id = ObjectId::new("events.k8s.io", "Event", reference.namespace.clone().unwrap_or_default(), "");
                 let error = ClusterError::of("create", "events.k8s.io/v1", &id, error);
-                // Told once: nothing depends on events, and they may be many.
+                // Recorded once: nothing depends on events, and they may be many.
                 if self.failing.swap(true, Ordering::Relaxed) {
                     tracing::debug!(error = %chain(&error), "an event could not be recorded");
                 } else {
                     tracing::warn!(error = %chain(&error), "events cannot be recorded");
                 }
                 self.said.lock().unwrap_or_else(PoisonError::into_inner).remove(&series);
-                Told::Failed
+                Recorded::Failed
             }
         }
     }
@@ -120,7 +120,7 @@ mod tests {
     async fn event_of_recovery_is_told_again_after_a_warning() {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let config = kube::Config::new("http://127.0.0.1:1".parse().expect("an address"));
-        let announcer = Announcer::new(Client::try_from(config).expect("a client"));
+        let recorder = EventRecorder::new(Client::try_from(config).expect("a client"));
         let start = Instant::now();
         let series = |reason: &str, warning| ("uid".to_owned(), (reason.to_owned(), "Reconcile".to_owned()), warning, None);
         for (second, reason, warning, expected) in [
@@ -134,7 +134,7 @@ mod tests {
             (303, "PodsFailing", true, true),
             (304, "Healthy", false, true),
         ] {
-            let new = announcer.is_new(&series(reason, warning), start + Duration::from_secs(second));
+            let new = recorder.is_new(&series(reason, warning), start + Duration::from_secs(second));
             assert_eq!(new, expected, "{reason} after {second} s");
         }
     }

@@ -1,7 +1,7 @@
 //! Asks the source of the matrix from time to time whether it has another index.
 
 use crate::cluster::Fence;
-use crate::fetch::Library;
+use crate::fetch::ChartRepository;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
 use std::time::Duration;
@@ -16,16 +16,16 @@ const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Asks as long as it is polled. `asked` changes when a person wants it to be asked now.
 pub(super) async fn follow(
-    library: &Library,
+    repository: &ChartRepository,
     fence: &Fence,
     interval: Duration,
     mut asked: watch::Receiver<Option<String>>,
     changed: impl Fn(),
 ) {
-    let (mut failures, mut renamed) = (0, library.renamed());
+    let (mut failures, mut renamed) = (0, repository.renamed());
     loop {
         renamed.mark_unchanged();
-        if !library.is_polled() {
+        if !repository.is_polled() {
             let _ = renamed.changed().await;
             continue;
         }
@@ -33,15 +33,15 @@ pub(super) async fn follow(
             tokio::time::sleep(TURN).await;
         }
         asked.mark_unchanged();
-        let polled = library.poll().await;
+        let polled = repository.poll().await;
         match &polled.problem {
             Some(problem) => {
                 failures += 1;
-                tracing::warn!(source = %library, reason = %problem.reason, error = %problem.message, "the matrix could not be polled");
+                tracing::warn!(source = %repository, reason = %problem.reason, error = %problem.message, "the matrix could not be polled");
             }
             None => {
                 failures = 0;
-                tracing::info!(source = %library, news = polled.news, "the matrix was polled");
+                tracing::info!(source = %repository, news = polled.news, "the matrix was polled");
             }
         }
         if polled.news {

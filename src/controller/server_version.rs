@@ -1,6 +1,6 @@
 //! The version of the API server: asked for when it may have changed, and not besides.
 
-use super::memory::lock;
+use super::state::lock;
 use crate::api::chain;
 use crate::cluster::{ClusterError, server_version};
 use crate::facts::Node;

@@ -1,14 +1,14 @@
 //! The loop over VDOConfigs.
 
-use super::events::Told;
-use super::memory::newest;
+use super::events::Recorded;
+use super::state::newest;
 use super::{Context, now};
 use crate::api::{Class, ConditionType, RECONCILE_AT, Reason, VDOConfig, VDOConfigStatus, chain};
 use crate::cluster::ClusterError;
 use crate::plan::Drift;
-use crate::reconcile::{self, Mode, Next, Occasion, configs};
+use crate::reconcile::{self, Mode, ReconcileInput, Requeue, configs};
 use crate::runtime::metrics::{ConditionValue, ReconcileResult};
-use crate::status::{Note, Report, Trouble, fold, notes, pace, until_confirmation, version_changes};
+use crate::status::{Failure, Note, Report, fold, notes, pace, until_confirmation, version_changes};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -33,28 +33,28 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
     let mut memory = context.memory.config(&uid);
     let time = now();
     let last = newest(object.status.as_ref(), object.resource_version().as_deref(), memory.status.as_ref());
-    let ill = last.drivers.iter().filter(|d| d.ready == "False").map(|d| d.name.clone()).collect();
-    let suspect = memory.suspects(&ill, started);
+    let unhealthy = last.drivers.iter().filter(|d| d.ready == "False").map(|d| d.name.clone()).collect();
+    let force_reapply = memory.force_reapply(&unhealthy, started);
     let known = futures::try_join!(context.version.get(), acting(&context, &object));
     let mut report = match known {
         Ok((kubernetes, acting)) => {
-            let occasion = Occasion {
+            let input = ReconcileInput {
                 mode: Mode::Operator,
                 config: &object,
                 acting: &acting,
                 kubernetes,
                 now: time,
-                suspect: &suspect,
-                patience: context.deletion_patience,
+                force_reapply: &force_reapply,
+                timeout: context.deletion_patience,
                 history: &memory.history,
                 due: last.next_attempt.as_ref().is_none_or(|next| next.at.0 <= time),
             };
             let span = tracing::info_span!("reconcile", config = %object.name_any(), generation = object.metadata.generation);
-            reconcile::reconcile(&occasion, &context.world).instrument(span).await
+            reconcile::reconcile(&input, &context.ports).instrument(span).await
         }
         Err(error) => Report {
             generation: object.metadata.generation,
-            troubles: vec![Trouble::from(&error)],
+            failures: vec![Failure::from(&error)],
             ..Report::default()
         },
     };
@@ -62,7 +62,7 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
     if let Some(cluster) = &report.cluster {
         context.version.seen(&cluster.nodes);
     }
-    let generated = context.world.library.generated();
+    let generated = context.ports.repository.generated();
     let age = generated.and_then(|at| Duration::try_from(time.duration_since(at)).ok());
     context.metrics.matrix_age(age);
     for (stage, took) in &report.stages {
@@ -82,15 +82,20 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
         memory.history.repaired(drift, time);
         tracing::warn!(config = %object.name_any(), reason = %Reason::DriftRepaired, "{drift}");
     }
-    let next = Next::after(&report);
-    let due = reconcile::due(&last, &report, time).filter(|_| next == Next::Backoff);
+    let next = Requeue::after(&report);
+    let due = reconcile::due(&last, &report, time).filter(|_| next == Requeue::Backoff);
     memory.failures = match (next, due) {
-        (Next::Backoff, Some(_)) => memory.failures.max(1),
-        (Next::Backoff, None) => memory.failures.saturating_add(1),
+        (Requeue::Backoff, Some(_)) => memory.failures.max(1),
+        (Requeue::Backoff, None) => memory.failures.saturating_add(1),
         _ => 0,
     };
     let until = |at: Timestamp| Duration::try_from(at.duration_since(time)).unwrap_or_default();
-    let peace = report.fights.iter().map(|fight| until(fight.until)).min().unwrap_or(Duration::MAX);
+    let peace = report
+        .contentions
+        .iter()
+        .map(|contention| until(contention.until))
+        .min()
+        .unwrap_or(Duration::MAX);
     let pause = due.map_or_else(|| jitter(next.delay(memory.failures, context.resync), &uid, time), until);
     let judgement = report.look_again.map_or(Duration::MAX, until);
     let delay = peace.min(pause).min(judgement);
@@ -101,13 +106,13 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
     report.next_attempt = due.or_else(at).map(Time);
     let old = last;
     let status = fold(&old, &report, &Time(time));
-    say(&object, &old, &status, &report);
+    log_changes(&object, &old, &status, &report);
     measure(&context, &status, &mut memory.drivers);
     let ago = memory.written.map(|at| at.elapsed());
     let confirmed = status.last_confirmed.as_ref().map(|at| until_confirmation(at.0, time));
     let mut delay = confirmed.map_or(delay, |due| delay.min(due));
     let published = Instant::now();
-    match reconcile::publish(&object, &old, &status, ago, &context.world.writer).await {
+    match reconcile::write_status(&object, &old, &status, ago, &context.ports.writer).await {
         Ok(Some(live)) => {
             for note in notes(&old.conditions, &status.conditions)
                 .into_iter()
@@ -126,7 +131,7 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
             delay = delay.min(Duration::from_secs(5));
         }
     }
-    tell_drift(&context, &object, &report).await;
+    record_drift(&context, &object, &report).await;
     context.metrics.stage("report", published.elapsed());
     context.metrics.stage("all", started.elapsed());
     context.memory.keep_config(&uid, memory);
@@ -135,14 +140,14 @@ pub(super) async fn reconcile(object: Arc<VDOConfig>, context: Arc<Context>) -> 
 }
 
 /// How many objects that were brought back in one run have an event; the status and the log have all.
-const TOLD: usize = 10;
+const DRIFT_EVENTS: usize = 10;
 
 /// One event for each object that was brought back. The object is named as related, so that those of one object are counted and
 /// those of two are not taken for one.
-async fn tell_drift(context: &Context, config: &VDOConfig, report: &Report) {
+async fn record_drift(context: &Context, config: &VDOConfig, report: &Report) {
     let mut objects: Vec<&Drift> = report.drift.iter().collect();
     objects.dedup_by_key(|drift| &drift.id);
-    for drift in objects.into_iter().take(TOLD) {
+    for drift in objects.into_iter().take(DRIFT_EVENTS) {
         let note = Note {
             warning: true,
             reason: Reason::DriftRepaired.to_string(),
@@ -155,13 +160,13 @@ async fn tell_drift(context: &Context, config: &VDOConfig, report: &Report) {
             name: Some(drift.id.name.clone()),
             ..ObjectReference::default()
         };
-        announce(context, &config.object_ref(&()), &note, Some(related)).await;
+        record_event(context, &config.object_ref(&()), &note, Some(related)).await;
     }
 }
 
 /// The name of the VDOConfig that acts. The watch that shows them wakes all of them when one is made or deleted.
 async fn acting(context: &Context, own: &VDOConfig) -> Result<String, ClusterError> {
-    let all = configs(&context.world.reader, &context.namespace).await?;
+    let all = configs(&context.ports.reader, &context.namespace).await?;
     Ok(reconcile::acting(all.iter().map(AsRef::as_ref).chain([own]))
         .unwrap_or(own)
         .name_any())
@@ -179,7 +184,7 @@ fn jitter(delay: Duration, uid: &str, now: Timestamp) -> Duration {
 }
 
 fn result(report: &Report) -> ReconcileResult {
-    match report.troubles.first() {
+    match report.failures.first() {
         Some(t) if t.class != Class::Wait => ReconcileResult::Error,
         Some(_) => ReconcileResult::Waiting,
         None if report.waiting.is_empty() => ReconcileResult::Success,
@@ -188,7 +193,7 @@ fn result(report: &Report) -> ReconcileResult {
 }
 
 /// The audit trail: what was decided and why, once for each change.
-fn say(object: &VDOConfig, old: &VDOConfigStatus, new: &VDOConfigStatus, report: &Report) {
+fn log_changes(object: &VDOConfig, old: &VDOConfigStatus, new: &VDOConfigStatus, report: &Report) {
     let config = object.name_any();
     for driver in &new.drivers {
         if old.drivers.iter().all(|d| (&d.name, &d.version) != (&driver.name, &driver.version)) {
@@ -212,8 +217,8 @@ fn say(object: &VDOConfig, old: &VDOConfigStatus, new: &VDOConfigStatus, report:
     {
         tracing::info!(config, ready = status, reason, "{message}");
     }
-    for trouble in &report.troubles {
-        tracing::warn!(config, reason = %trouble.reason, "{}", trouble.message);
+    for failure in &report.failures {
+        tracing::warn!(config, reason = %failure.reason, "{}", failure.message);
     }
 }
 
@@ -241,17 +246,17 @@ fn measure(context: &Context, status: &VDOConfigStatus, known: &mut Vec<String>)
 
 /// Records an event of a condition.
 pub(super) async fn record(context: &Context, reference: &ObjectReference, note: &Note) {
-    announce(context, reference, note, None).await;
+    record_event(context, reference, note, None).await;
 }
 
 /// That an event could not be recorded never fails anything.
-async fn announce(context: &Context, reference: &ObjectReference, note: &Note, related: Option<ObjectReference>) {
+async fn record_event(context: &Context, reference: &ObjectReference, note: &Note, related: Option<ObjectReference>) {
     if !context.fence.is_open() {
         return;
     }
-    match context.recorder.tell(reference, note, related).await {
-        Told::Published => context.metrics.event("published"),
-        Told::Held => context.metrics.event("held"),
-        Told::Failed => {}
+    match context.recorder.record(reference, note, related).await {
+        Recorded::Published => context.metrics.event("published"),
+        Recorded::Held => context.metrics.event("held"),
+        Recorded::Failed => {}
     }
 }

@@ -1,7 +1,7 @@
 //! The loop over vSphere connections.
 
-use super::memory::{Asking, Connection, newest};
-use super::{Context, logins, now, pulse};
+use super::state::{Asking, Connection, newest};
+use super::{Context, now, pulse, sessions};
 use crate::api::{
     API_VERSION, ConditionType, Conditions, CredentialStatus, RECONCILE_AT, VDOConfig, VsphereCloudConfig, VsphereCloudConfigStatus,
 };
@@ -46,7 +46,7 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
     let shown = object.resource_version();
     object.status = Some(newest(object.status.as_ref(), shown.as_deref(), memory.status.as_ref()));
 
-    let inputs = connection::inputs(&context.world.reader, &object).await;
+    let inputs = connection::inputs(&context.ports.reader, &object).await;
     let around = around(&context, &object).await;
     let asking = asking(&context, &object, &inputs, around.as_ref(), &uid);
     let before = object.status.clone().unwrap_or_default();
@@ -106,7 +106,7 @@ struct Around {
 }
 
 async fn around(context: &Context, object: &VsphereCloudConfig) -> Option<Around> {
-    let reader = &context.world.reader;
+    let reader = &context.ports.reader;
     let own = async {
         Ok(futures::try_join!(
             neighbours(reader, &context.namespace),
@@ -184,7 +184,7 @@ async fn ask(
     let mut request = InspectionRequest {
         server: object.spec.vc_ip.clone(),
         datacenters: object.spec.datacenters.clone(),
-        index: connection::known_index(&context.world.library).await,
+        index: connection::known_index(&context.ports.repository).await,
         ..InspectionRequest::default()
     };
     let mut others = None;
@@ -195,7 +195,7 @@ async fn ask(
         others = Some(around.connections);
     }
     let server = connection::endpoint(object, inputs).map_or_else(|| object.spec.vc_ip.clone(), |endpoint| endpoint.address());
-    let budget = context.logins.inspections.begin(&server).await;
+    let budget = context.sessions.inspections.begin(&server).await;
     let mut inspection = Inspection {
         request,
         probe: connection::probe(object, inputs, &budget).await,
@@ -205,7 +205,7 @@ async fn ask(
         match &**answer {
             Ok(facts) => {
                 tracing::debug!(connection = %object.name_any(), version = %facts.version, build = %facts.build, "vCenter answered");
-                let key = logins::key(inputs, facts);
+                let key = sessions::key(inputs, facts);
                 if memory.login != key {
                     let old = std::mem::replace(&mut memory.login, key);
                     context.memory.keep_connection(&object.uid().unwrap_or_default(), memory.clone());
@@ -213,7 +213,8 @@ async fn ask(
                 }
                 // Without knowing what others have tried, nothing is tried.
                 if let Some(others) = others {
-                    inspection.login = logins::inspect(context, object, inputs, facts, memory, &others, &inspection.request, &budget).await;
+                    inspection.login =
+                        sessions::inspect(context, object, inputs, facts, memory, &others, &inspection.request, &budget).await;
                 }
             }
             Err(error) => {
@@ -238,8 +239,8 @@ async fn ask(
 
 /// The cluster id with the volumes that the cluster knows. Without those, nothing can be said of others.
 async fn claim_of(context: &Context, object: &VsphereCloudConfig, around: &Around) -> Option<Arc<Claim>> {
-    let (world, config) = (&context.world, around.config.as_ref()?);
-    match connection::claim(&world.client, &world.reader, config, &around.requirements).await {
+    let (ports, config) = (&context.ports, around.config.as_ref()?);
+    match connection::claim(&ports.client, &ports.reader, config, &around.requirements).await {
         Ok(claim) => claim.map(Arc::new),
         Err(error) => {
             tracing::warn!(connection = %object.name_any(), error = %crate::api::chain(&error), "the cluster id cannot be checked");
@@ -267,11 +268,11 @@ fn release(context: &Context, login: Option<Key>) {
     if let Some(key) = login
         && !context.memory.uses(&key)
     {
-        context.logins.forget(&key);
+        context.sessions.forget(&key);
     }
 }
 
-/// Writes down that a login is about to be made, unless somebody else has changed the object in between.
+/// Writes down that a login is about to be made, unless another manager has changed the object in between.
 pub(super) async fn claim(
     context: &Context,
     object: &mut VsphereCloudConfig,
@@ -330,7 +331,7 @@ async fn write(
         change["metadata"] = json!({"resourceVersion": version.to_string()});
     }
     let live = context
-        .world
+        .ports
         .writer
         .merge(API_VERSION, &connection::id(object), &change, true)
         .await?;

@@ -12,7 +12,7 @@ pub const FILE: &str = "vsphere.conf";
 /// The first version that compares SHA-256 thumbprints (1.30.0 does too).
 const SHA256: &str = "1.29.2";
 
-/// What the CPI is told besides the connections.
+/// What the CPI gets besides the connections.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CpiOptions {
     /// The Secret with the credentials.

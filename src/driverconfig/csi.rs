@@ -17,7 +17,7 @@ const TRUST_PER_VCENTER: &str = "3.3.0";
 /// The driver refuses a longer cluster id.
 pub const MAX_CLUSTER_ID: usize = 64;
 
-/// The cluster id in a file of the driver, whoever wrote it; `None` when it names none.
+/// The cluster id in a file of the driver, whatever tool wrote it; `None` when it names none.
 #[must_use]
 pub fn cluster_id(text: &str) -> Option<String> {
     let mut global = false;
@@ -53,7 +53,7 @@ fn unquoted(value: &str) -> String {
     text
 }
 
-/// What the CSI driver is told besides the connections. [`CsiOptions::new`] is the ten-line case.
+/// What the CSI driver gets besides the connections. [`CsiOptions::new`] is the ten-line case.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CsiOptions {
     /// Marks this cluster's volumes in vCenter; unique in every vCenter, and never changed while volumes exist.

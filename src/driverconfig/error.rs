@@ -1,7 +1,7 @@
 use crate::types::{DriverVersion, Remedy};
 use std::borrow::Cow;
 
-/// The drivers cannot be told what the connections and options say. Terminal: only other input helps.
+/// The drivers' files cannot express what the connections and options say. Terminal: only other input helps.
 ///
 /// Every sentence names the connection and the way out. Passwords are never part of it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

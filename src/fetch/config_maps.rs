@@ -1,7 +1,7 @@
 //! An index and charts in ConfigMaps. Who has the cluster reads them and hands over what they hold; here it is understood.
 
 use super::directory::{INDEX_LIMIT, LOCK_LIMIT, SMALL_LIMIT, stays_inside};
-use super::{FetchError, Look, Signed, embedded, verified};
+use super::{FetchError, Signed, SourceState, embedded, verified};
 use crate::chart::archive::PACKED_LIMIT;
 use crate::matrix::{PartsError, Shelf};
 use crate::mirror;
@@ -97,7 +97,7 @@ impl ConfigMaps {
         }
         Ok(Stock {
             place: self.clone(),
-            look: Look::at(Signed {
+            look: SourceState::at(Signed {
                 index,
                 signature,
                 lock: file(mirror::FILE, LOCK_LIMIT)?,
@@ -170,13 +170,13 @@ impl Remedy for ConfigMapsError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stock {
     place: ConfigMaps,
-    look: Look,
+    look: SourceState,
     shelf: Shelf,
 }
 
 impl Stock {
     /// The index with its signature.
-    pub(super) fn look(&self) -> Look {
+    pub(super) fn state(&self) -> SourceState {
         self.look.clone()
     }
 
@@ -232,8 +232,8 @@ mod tests {
         let parts = Parts::of(&files);
         let part = |name: &str| parts.parts.get(name.strip_prefix("matrix-")?).cloned();
         let stock = place().stock(Some(&parts.contents), part).expect("all of it");
-        assert_eq!(stock.look().signed.index, b"drivers: {}");
-        assert_eq!(stock.look().signed.signature.as_deref(), Some(&b"signed"[..]));
+        assert_eq!(stock.state().signed.index, b"drivers: {}");
+        assert_eq!(stock.state().signed.signature.as_deref(), Some(&b"signed"[..]));
         let wanted = |url: &str, bytes: &[u8]| ChartRef {
             urls: vec![url.into()],
             digest: Digest::of(bytes),

@@ -1,6 +1,6 @@
 //! What earlier looks at a source have left in the cluster, and what follows from it for the next index (pure).
 
-use crate::matrix::Kept;
+use crate::matrix::StoredMatrix;
 use std::sync::Arc;
 
 /// An index of this version was used. A lower one is an old one that someone has put back.
@@ -20,7 +20,7 @@ pub struct Records {
     /// What was used.
     pub floors: Vec<Floor>,
     /// What was used last, for a restart while the source cannot be reached.
-    pub kept: Option<Arc<Kept>>,
+    pub kept: Option<Arc<StoredMatrix>>,
     /// A version that a person accepts although it is lower.
     pub pardoned: Option<u64>,
 }

@@ -2,7 +2,7 @@
 
 use super::directory::{INDEX_LIMIT, LOCK_LIMIT, SMALL_LIMIT};
 use super::web::Web;
-use super::{Access, AccessError, FetchError, Look, Signed, Validators};
+use super::{Access, AccessError, FetchError, Signed, SourceState, Validators};
 use crate::chart::archive::PACKED_LIMIT;
 use crate::mirror;
 use crate::oci::{Descriptor, media};
@@ -49,7 +49,7 @@ impl RegistrySource {
     }
 
     /// What is there now. Where the registry says that nothing has changed, `known`.
-    pub(super) async fn look(&self, access: &Access, known: Option<&Look>) -> Result<Look, FetchError> {
+    pub(super) async fn fetch(&self, access: &Access, known: Option<&SourceState>) -> Result<SourceState, FetchError> {
         let registry = registry(access, &self.0, true)?;
         if let Some((known, digest)) = known.and_then(|known| Some((known, known.validators.etag.as_ref()?))) {
             // A tag is a hint, and a digest cannot lead to anything else.
@@ -84,7 +84,7 @@ impl RegistrySource {
             Some(layer) => Some(read(layer, LOCK_LIMIT).await?),
             None => None,
         };
-        Ok(Look {
+        Ok(SourceState {
             signed: Signed { index, signature, lock }.into(),
             validators: Validators {
                 etag: Some(found.descriptor.digest.to_string()),

@@ -3,7 +3,7 @@
 use super::config_maps::ConfigMaps;
 use super::registry::{self, RegistrySource};
 use super::web::Web;
-use super::{Access, FetchError, Look, Signed, directory, embedded};
+use super::{Access, FetchError, Signed, SourceState, directory, embedded};
 use crate::types::ChartRef;
 use std::fmt;
 use std::path::PathBuf;
@@ -79,7 +79,7 @@ impl MatrixSource {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub async fn look(&self, access: &Access, known: Option<&Look>) -> Result<Look, FetchError> {
+    pub async fn fetch(&self, access: &Access, known: Option<&SourceState>) -> Result<SourceState, FetchError> {
         let signed = match self {
             Self::Embedded => Signed {
                 index: embedded::index().to_vec(),
@@ -93,15 +93,15 @@ impl MatrixSource {
             },
             Self::ConfigMaps(place) => return Err(FetchError::Index(Box::new(place.not_read()))),
             Self::Web(web) => {
-                let looked = web.look(access, known).await;
+                let looked = web.fetch(access, known).await;
                 return looked.map_err(|error| FetchError::Index(Box::new(error)));
             }
             Self::Registry(registry) => {
-                let looked = registry.look(access, known).await;
+                let looked = registry.fetch(access, known).await;
                 return looked.map_err(|error| FetchError::Index(Box::new(error)));
             }
         };
-        Ok(Look::at(signed))
+        Ok(SourceState::at(signed))
     }
 
     /// A file beside the index; `None` where there is none of this name. Nothing vouches for it yet.

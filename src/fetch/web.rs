@@ -1,7 +1,7 @@
 //! An index and charts on a web server (effects). What a server does wrong is an error with its address; nothing of it is believed.
 
 use super::directory::{INDEX_LIMIT, SMALL_LIMIT};
-use super::{Access, FetchError, Look, Signed, Validators, verified};
+use super::{Access, FetchError, Signed, SourceState, Validators, verified};
 use crate::chart::archive::PACKED_LIMIT;
 use crate::signature::Form;
 use crate::types::Digest;
@@ -57,13 +57,13 @@ impl Web {
     }
 
     /// What is there now. Where the server says that nothing has changed, `known`.
-    pub(super) async fn look(&self, access: &Access, known: Option<&Look>) -> Result<Look, FetchError> {
+    pub(super) async fn fetch(&self, access: &Access, known: Option<&SourceState>) -> Result<SourceState, FetchError> {
         let server = self.server(access, &self.url)?;
         let validators = known.map(|known| &known.validators);
         let answer = server.get(&self.url, INDEX_LIMIT, validators).await?;
         let (index, validators, good_for) = match (answer, known) {
             (Answer::Same { good_for }, Some(known)) => {
-                return Ok(Look { good_for, ..known.clone() });
+                return Ok(SourceState { good_for, ..known.clone() });
             }
             (Answer::Same { .. }, None) => {
                 return Err(self.failed(
@@ -80,7 +80,7 @@ impl Web {
                 _,
             ) => (bytes, validators, good_for),
         };
-        Ok(Look {
+        Ok(SourceState {
             signed: Arc::new(Signed {
                 index,
                 signature: self.signature(&server).await?,

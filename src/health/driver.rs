@@ -1,4 +1,4 @@
-use super::{PodTrouble, Pods, Verdict, assess, log_excerpt, unserved, worst_pod};
+use super::{PodFailure, Pods, Verdict, assess, log_excerpt, unserved, worst_pod};
 use crate::api::Reason;
 use crate::drivers;
 use crate::facts::Node;
@@ -18,7 +18,7 @@ pub struct DriverHealth {
     /// Its pods.
     pub pods: Pods,
     /// The pod that is furthest from ready, if one says why.
-    pub trouble: Option<PodTrouble>,
+    pub failure: Option<PodFailure>,
 }
 
 impl DriverHealth {
@@ -26,7 +26,7 @@ impl DriverHealth {
     /// how to read all of it.
     #[must_use]
     pub fn with_log_excerpt(mut self, words: Option<&str>, secrets: &[&str]) -> Self {
-        let Some((pod, container)) = self.trouble.as_ref().and_then(|t| Some((t, t.container.as_ref()?))) else {
+        let Some((pod, container)) = self.failure.as_ref().and_then(|t| Some((t, t.container.as_ref()?))) else {
             return self;
         };
         let left = || log_excerpt(&container.ended.as_ref()?.message, secrets);
@@ -56,8 +56,8 @@ pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], slices
         }
     }
     if let Some((reason, message)) = waiting {
-        let trouble = worst_pod(pods.iter().copied());
-        let (reason, message) = match &trouble {
+        let failure = worst_pod(pods.iter().copied());
+        let (reason, message) = match &failure {
             Some(pod) if pod.container.is_none() => (reason, format!("{message}; {pod}")),
             Some(pod) => (Reason::PodsFailing, format!("{message}; {pod}")),
             None => (reason, message),
@@ -67,7 +67,7 @@ pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], slices
             reason,
             message,
             pods: total,
-            trouble,
+            failure,
         };
     }
     let not_ready = |reason, message| DriverHealth {
@@ -75,7 +75,7 @@ pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], slices
         reason,
         message,
         pods: total,
-        trouble: None,
+        failure: None,
     };
     if let Some(message) = unserved(objects, slices) {
         return not_ready(Reason::WebhookNotServed, message);
@@ -99,6 +99,6 @@ pub fn driver_health(driver: &str, objects: &[&Object], pods: &[&Object], slices
         reason: Reason::Healthy,
         message: format!("{} of {} pods are ready", total.ready, total.wanted),
         pods: total,
-        trouble: None,
+        failure: None,
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 /// they bear one of the conditions that all controllers share.
 #[must_use]
 pub fn assess(object: &Object) -> (Verdict, Pods) {
-    if object.is_leaving() {
+    if object.is_terminating() {
         return (
             Verdict::Waiting(Reason::Progressing, format!("{object} is being deleted")),
             Pods::default(),
@@ -48,7 +48,7 @@ pub fn assess(object: &Object) -> (Verdict, Pods) {
 /// Whether there is anything to judge: objects of most kinds are as they should be once they exist.
 #[must_use]
 pub fn is_judged(object: &Object) -> bool {
-    object.is_leaving()
+    object.is_terminating()
         || object.has_status()
         || matches!(
             object.kind(),

@@ -2,13 +2,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// More than this of a line helps nobody in a condition.
+/// More than this of a line helps no one in a condition.
 const LONGEST: usize = 300;
 
 /// Words that make a line one that tells of a failure.
 const TELLING: [&str; 7] = ["panic", "fatal", "error", "fail", "denied", "refused", "cannot"];
 
-/// Names whose values are nobody's business.
+/// Names whose values are sensitive.
 const SECRET_NAMES: [&str; 9] = [
     "password",
     "passwd",

@@ -34,7 +34,7 @@ fn count(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// The health of a driver without these workloads; `found` is that of the others, if there are any. A pod that fails is told before them.
+/// The health of a driver without these workloads; `found` is that of the others, if there are any. A failing pod is listed before them.
 #[must_use]
 pub fn without(found: Option<DriverHealth>, missing: &[MissingWorkload], nodes: &[Arc<Node>]) -> Option<DriverHealth> {
     let Some(first) = missing.first() else { return found };
@@ -54,7 +54,7 @@ pub fn without(found: Option<DriverHealth>, missing: &[MissingWorkload], nodes: 
         reason: Reason::WorkloadMissing,
         message: format!("{}{others} is missing; {} of {} pods are ready", first.id, pods.ready, pods.wanted),
         pods,
-        trouble: None,
+        failure: None,
     })
 }
 
@@ -89,7 +89,7 @@ mod tests {
                 wanted: 4,
                 updated: 4,
             },
-            trouble: None,
+            failure: None,
         };
         let healthy = || Some(health(true, Reason::Healthy));
         for (found, missing, expected) in [

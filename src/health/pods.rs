@@ -7,7 +7,7 @@ const ENDED: u8 = 1;
 
 /// What is wrong with a pod.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PodTrouble {
+pub struct PodFailure {
     /// 0 is worst.
     rank: u8,
     /// Its namespace.
@@ -17,14 +17,14 @@ pub struct PodTrouble {
     /// Its UID.
     pub uid: String,
     /// What happened to which container; `None` when the pod has found no node.
-    pub container: Option<ContainerTrouble>,
+    pub container: Option<ContainerFailure>,
     /// What the kubelet or the scheduler says of it; may be empty.
     pub message: String,
 }
 
 /// What is wrong with a container.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ContainerTrouble {
+pub struct ContainerFailure {
     /// Its name.
     pub name: String,
     /// The word of the kubelet: `CrashLoopBackOff`, `ImagePullBackOff`, or what it is doing.
@@ -46,7 +46,7 @@ pub struct Ended {
     pub message: String,
 }
 
-impl PodTrouble {
+impl PodFailure {
     /// Whether the container is still there as it ended; else another has been or will be started in its place.
     #[must_use]
     pub fn is_over(&self) -> bool {
@@ -60,7 +60,7 @@ impl PodTrouble {
     }
 }
 
-impl fmt::Display for PodTrouble {
+impl fmt::Display for PodFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "pod {}/{}", self.namespace, self.pod)?;
         match &self.container {
@@ -85,11 +85,11 @@ impl fmt::Display for PodTrouble {
 /// The pod that is furthest from ready: the container, what it is doing, its exit code, or why the pod finds no node. `None`
 /// when no pod says anything beyond "not yet".
 #[must_use]
-pub fn worst_pod<'a>(pods: impl IntoIterator<Item = &'a Object>) -> Option<PodTrouble> {
-    pods.into_iter().filter_map(trouble).min()
+pub fn worst_pod<'a>(pods: impl IntoIterator<Item = &'a Object>) -> Option<PodFailure> {
+    pods.into_iter().filter_map(failure).min()
 }
 
-fn trouble(pod: &Object) -> Option<PodTrouble> {
+fn failure(pod: &Object) -> Option<PodFailure> {
     let statuses = ["/status/initContainerStatuses", "/status/containerStatuses"];
     let containers = statuses
         .iter()
@@ -101,8 +101,8 @@ fn trouble(pod: &Object) -> Option<PodTrouble> {
         .or_else(|| unscheduled(pod))
 }
 
-fn told(pod: &Object, rank: u8, container: Option<ContainerTrouble>, message: &str) -> PodTrouble {
-    PodTrouble {
+fn pod_failure(pod: &Object, rank: u8, container: Option<ContainerFailure>, message: &str) -> PodFailure {
+    PodFailure {
         rank,
         namespace: pod.namespace().to_owned(),
         pod: pod.name().to_owned(),
@@ -112,9 +112,9 @@ fn told(pod: &Object, rank: u8, container: Option<ContainerTrouble>, message: &s
     }
 }
 
-fn of_container(pod: &Object, status: &Value) -> Option<PodTrouble> {
+fn of_container(pod: &Object, status: &Value) -> Option<PodFailure> {
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let container = |state: String, ended| ContainerTrouble {
+    let container = |state: String, ended| ContainerFailure {
         name: text(status, "name"),
         state,
         ended,
@@ -130,16 +130,16 @@ fn of_container(pod: &Object, status: &Value) -> Option<PodTrouble> {
             } else {
                 text(waiting, "message")
             };
-            return Some(told(pod, 0, Some(container(format!("is in {reason}"), last)), &message));
+            return Some(pod_failure(pod, 0, Some(container(format!("is in {reason}"), last)), &message));
         }
     }
     if let Some(end) = ended(status.pointer("/state/terminated")) {
-        return Some(told(pod, ENDED, Some(container("ended".into(), Some(end))), ""));
+        return Some(pod_failure(pod, ENDED, Some(container("ended".into(), Some(end))), ""));
     }
     // Up again, until the next time.
     let ready = status.get("ready").and_then(Value::as_bool) == Some(true);
     last.filter(|_| !ready)
-        .map(|end| told(pod, 2, Some(container("was started again".into(), Some(end))), ""))
+        .map(|end| pod_failure(pod, 2, Some(container("was started again".into(), Some(end))), ""))
 }
 
 /// An end that was a failure.
@@ -157,7 +157,7 @@ fn ended(terminated: Option<&Value>) -> Option<Ended> {
     })
 }
 
-fn unscheduled(pod: &Object) -> Option<PodTrouble> {
+fn unscheduled(pod: &Object) -> Option<PodFailure> {
     let conditions = pod.value().pointer("/status/conditions").and_then(Value::as_array)?;
     let is = |c: &Value, key: &str, value: &str| c.get(key).and_then(Value::as_str) == Some(value);
     let found = conditions
@@ -170,7 +170,7 @@ fn unscheduled(pod: &Object) -> Option<PodTrouble> {
         pod.namespace(),
         pod.name()
     );
-    Some(told(pod, 3, None, &message))
+    Some(pod_failure(pod, 3, None, &message))
 }
 
 /// As much of the scheduler's message as says why: without its words on preemption, and only the first reasons.

@@ -129,7 +129,7 @@ fn rollout(object: &Object, updated: i64, available: i64, pods: Pods) -> Verdict
     }
 }
 
-/// How many pods are to be at the newest revision: a partition holds some back, and `OnDelete` leaves it to whoever deletes pods.
+/// How many pods are to be at the newest revision: a partition holds some back, and `OnDelete` leaves it to the deletion of pods.
 fn newest(object: &Object, wanted: i64) -> i64 {
     let strategy = "/spec/updateStrategy";
     if object.text(&format!("{strategy}/type")) == "OnDelete" {

@@ -37,14 +37,14 @@ pub fn differences(wanted: &Value, found: &Value) -> Vec<Difference> {
 
 /// The same of two objects.
 #[must_use]
-pub fn unlike(wanted: &Object, found: &Object) -> Vec<Difference> {
+pub fn object_differences(wanted: &Object, found: &Object) -> Vec<Difference> {
     if wanted.is_same(found) {
         return Vec::new();
     }
     differences(&wanted.look(), &found.look())
 }
 
-/// A place in an object. It is written out only where something differs: nearly all places of nearly all objects are as wanted.
+/// A place in an object. It is written out only where something differs: nearly all places of nearly all objects are in sync.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     parent: Option<&'a Place<'a>>,

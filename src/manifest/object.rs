@@ -34,7 +34,7 @@ struct Traits {
     owner: Option<Box<str>>,
     /// The digest of what was applied last.
     applied: Option<Box<str>>,
-    leaving: bool,
+    terminating: bool,
     status: bool,
     pods: bool,
 }
@@ -51,7 +51,7 @@ impl Traits {
                 .and_then(|_| label(PART_OF_LABEL))
                 .map(Into::into),
             applied: text("annotations", APPLIED_ANNOTATION).map(Into::into),
-            leaving: deletion.and_then(Value::as_str).is_some_and(|time| !time.is_empty()),
+            terminating: deletion.and_then(Value::as_str).is_some_and(|time| !time.is_empty()),
             status: value.get("status").is_some(),
             pods: value.pointer("/spec/template/spec").is_some(),
         }
@@ -247,11 +247,11 @@ impl Object {
 
     /// Whether its deletion was asked for.
     #[must_use]
-    pub fn is_leaving(&self) -> bool {
-        self.0.traits.leaving
+    pub fn is_terminating(&self) -> bool {
+        self.0.traits.terminating
     }
 
-    /// Whether somebody says how it is.
+    /// Whether its status is reported.
     #[must_use]
     pub fn has_status(&self) -> bool {
         self.0.traits.status
@@ -460,7 +460,7 @@ mod tests {
             )
         };
         assert_eq!(asked(&resting), asked(&busy));
-        assert!(resting.is_leaving() && resting.has_status() && resting.pod_spec() == busy.pod_spec());
+        assert!(resting.is_terminating() && resting.has_status() && resting.pod_spec() == busy.pod_spec());
         assert_eq!(resting.look().to_string(), value.to_string(), "the order of the fields as well");
         for at_rest in [busy.at_rest(), resting] {
             let mut changed = at_rest.clone();

@@ -25,7 +25,7 @@ pub(super) struct Constraints<'a> {
     vcenters: Vec<&'a (String, VcenterVersion)>,
     /// Feature states that are set.
     pub(super) states: BTreeMap<String, bool>,
-    /// Nobody asks for several vCenters but the connections themselves.
+    /// No one asks for several vCenters but the connections themselves.
     several: bool,
     unmet: Option<BTreeMap<String, String>>,
 }

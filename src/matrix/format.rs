@@ -115,7 +115,7 @@ fn unique<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Re
             let mut map = BTreeMap::new();
             while let Some((key, value)) = fields.next_entry::<String, T>()? {
                 if map.contains_key(&key) {
-                    return Err(A::Error::custom(format!("{key:?} stands here twice")));
+                    return Err(A::Error::custom(format!("{key:?} occurs twice")));
                 }
                 map.insert(key, value);
             }

@@ -204,7 +204,7 @@ pub struct Support {
 pub enum Confidence {
     /// The driver's own source or documentation.
     Primary,
-    /// Somebody quoting the release notes, or a downstream that follows them.
+    /// A third party quoting the release notes, or a downstream that follows them.
     Secondary,
     /// Nothing found yet.
     Unverified,

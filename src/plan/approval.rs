@@ -6,8 +6,8 @@ use crate::types::{Digest, ObjectId};
 use std::collections::BTreeMap;
 
 /// Objects with parts that are drawn by chance and not decided, such as the keys of a certificate: the digest of each without those
-/// parts. A person approves what is decided; that a key is drawn anew is neither another plan nor another state.
-pub type Drawn = BTreeMap<ObjectId, String>;
+/// parts. A person approves what is decided; that a key is generated again is neither another plan nor another state.
+pub type RandomContent = BTreeMap<ObjectId, String>;
 
 /// The hash of what a whole plan would do, for a person to approve: 16 hexadecimal digits. `None` when it would change nothing
 /// but bring back what was there.
@@ -15,13 +15,13 @@ pub type Drawn = BTreeMap<ObjectId, String>;
 /// It speaks of what is done to which object and to which content. When the plan was made, what other people changed in the
 /// meantime and in which order it was read make no difference.
 #[must_use]
-pub fn hash(plan: &Plan, drawn: &Drawn) -> Option<String> {
+pub fn hash(plan: &Plan, drawn: &RandomContent) -> Option<String> {
     let mut lines: Vec<String> = plan.writes().filter_map(|step| line(step, drawn)).collect();
     lines.sort();
     (!lines.is_empty()).then(|| Digest::of(lines.join("\n").as_bytes()).hex()[..16].to_owned())
 }
 
-fn line(step: &Step, drawn: &Drawn) -> Option<String> {
+fn line(step: &Step, drawn: &RandomContent) -> Option<String> {
     match step {
         Step::Apply { object, change, .. } => {
             let verb = match change {
@@ -46,7 +46,7 @@ fn line(step: &Step, drawn: &Drawn) -> Option<String> {
 /// The state that a plan leads to, as a digest. Once a person has approved a way to it, every step towards it is approved:
 /// the plan itself shrinks with each step, and what is drifted or lost later is brought back to the same state.
 #[must_use]
-pub fn target(desired: &[Desired], drawn: &Drawn) -> String {
+pub fn target(desired: &[Desired], drawn: &RandomContent) -> String {
     let mut lines: Vec<String> = desired
         .iter()
         .map(|d| format!("{} {}", d.object, content(&d.object, drawn)))
@@ -55,7 +55,7 @@ pub fn target(desired: &[Desired], drawn: &Drawn) -> String {
     Digest::of(lines.join("\n").as_bytes()).to_string()
 }
 
-fn content<'a>(object: &'a Object, drawn: &'a Drawn) -> &'a str {
+fn content<'a>(object: &'a Object, drawn: &'a RandomContent) -> &'a str {
     match drawn.get(&object.id()) {
         Some(digest) => digest,
         None => object.applied().unwrap_or_default(),

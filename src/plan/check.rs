@@ -115,7 +115,7 @@ pub fn check(steps: &[Step], desired: &[Desired], inventory: &Inventory) -> Resu
             }
             Step::Release { id, uid, driver, .. } => {
                 if wanted.contains(id) || !inventory.objects.contains_key(id) || uid.is_empty() {
-                    return refuse(format!("{id} would be let go of although it is wanted, or not in the inventory"));
+                    return refuse(format!("{id} would be released although it is wanted, or not in the inventory"));
                 }
                 deleted.insert(driver);
             }

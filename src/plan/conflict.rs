@@ -1,4 +1,4 @@
-//! Who keeps a field that somebody else has changed.
+//! Who keeps a field that another manager has changed.
 
 use crate::api::{ConflictPolicy, ConflictRule};
 use crate::manifest::{Difference, Object};
@@ -16,7 +16,7 @@ pub(super) struct Settlement {
 }
 
 impl Settlement {
-    /// Everything is written, and nothing is taken: there is nobody to take it from.
+    /// Everything is written, and nothing is taken: there is no one to take it from.
     pub(super) fn whole(object: &Object) -> Self {
         Self {
             object: object.clone(),
@@ -57,7 +57,7 @@ pub(super) fn settle(rules: &[ConflictRule], object: &Object, found: Vec<Differe
     }
 }
 
-/// Labels and annotations by which an object is marked as ours; nobody else's.
+/// Labels and annotations by which an object is marked as ours; no one else uses them.
 fn own_mark(path: &str) -> bool {
     ["vdo.vmware.com/", "applyset.kubernetes.io/", "app.kubernetes.io/"]
         .iter()

@@ -1,4 +1,4 @@
-//! Who changed an object of ours, and whether somebody keeps changing it back.
+//! Who changed an object of ours, and whether another manager keeps changing it back.
 
 use super::managed_fields::writer;
 use super::{Change, Step};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// One field that somebody changed, or an object that somebody deleted.
+/// One field that another manager changed, or an object that another manager deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drift {
     /// The object.
@@ -41,7 +41,7 @@ impl fmt::Display for Drift {
 }
 
 impl Drift {
-    /// An object that somebody deleted. Who it was, only the audit log of the API server knows.
+    /// An object that another manager deleted. Who it was, only the audit log of the API server knows.
     #[must_use]
     pub fn deleted(id: ObjectId) -> Self {
         Self {
@@ -60,7 +60,7 @@ const SHOWN: usize = 80;
 
 /// The drift that these differences are, where `live` is the object with its record of field managers.
 #[must_use]
-pub fn blame(id: &ObjectId, differences: &[Difference], live: &Object) -> Vec<Drift> {
+pub fn attribute(id: &ObjectId, differences: &[Difference], live: &Object) -> Vec<Drift> {
     differences
         .iter()
         .map(|difference| {
@@ -92,20 +92,20 @@ fn shown(value: &Value, secret: bool) -> String {
     text.chars().take(SHOWN - 1).chain(['…']).collect()
 }
 
-/// How many times a field is written anew within [`WINDOW`] before it is a fight.
+/// How many times a field is written again within [`WINDOW`] before it is a contention.
 pub const REWRITES: usize = 3;
 /// How long a rewrite counts.
 const WINDOW: SignedDuration = SignedDuration::from_mins(10);
-/// How long the first pause of a fight is; each following one is twice as long, up to [`LONGEST`].
+/// How long the first pause of a contention is; each following one is twice as long, up to [`LONGEST`].
 const PAUSE: SignedDuration = SignedDuration::from_mins(5);
 const LONGEST: SignedDuration = SignedDuration::from_hours(1);
 
-/// The repairs of the past, as far as they matter. It may be lost: then a fight is noticed three repairs later.
+/// The repairs of the past, as far as they matter. It may be lost: then a contention is noticed three repairs later.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct History(BTreeMap<(ObjectId, String), Rounds>);
+pub struct RepairHistory(BTreeMap<(ObjectId, String), Repairs>);
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Rounds {
+struct Repairs {
     /// When the field was repaired within the window.
     repaired: Vec<Timestamp>,
     /// Who wrote it last.
@@ -115,9 +115,9 @@ struct Rounds {
     until: Option<Timestamp>,
 }
 
-/// Somebody keeps writing a field that we keep writing.
+/// Another manager keeps writing a field that we keep writing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fight {
+pub struct Contention {
     /// The object.
     pub id: ObjectId,
     /// The field.
@@ -128,7 +128,7 @@ pub struct Fight {
     pub until: Timestamp,
 }
 
-impl fmt::Display for Fight {
+impl fmt::Display for Contention {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let who = if self.manager.is_empty() {
             "another manager"
@@ -153,44 +153,44 @@ fn is_near(time: Timestamp, now: Timestamp) -> bool {
     time.duration_since(now) <= LONGEST
 }
 
-impl History {
-    /// The history with a repair in it. The repair that makes it a fight begins a pause, and so does each that follows a pause.
+impl RepairHistory {
+    /// The history with a repair in it. The repair that makes it a contention begins a pause, and so does each that follows a pause.
     pub fn repaired(&mut self, drift: &Drift, now: Timestamp) {
         self.forget(now);
-        let rounds = self.0.entry((drift.id.clone(), drift.path.clone())).or_default();
-        rounds.repaired.push(now);
-        drift.manager.clone_into(&mut rounds.manager);
-        if rounds.repaired.len() >= REWRITES {
-            let pause = (0..rounds.pauses).fold(PAUSE, |pause, _| (pause + pause).min(LONGEST));
-            rounds.pauses += 1;
-            rounds.until = now.checked_add(pause).ok();
+        let repairs = self.0.entry((drift.id.clone(), drift.path.clone())).or_default();
+        repairs.repaired.push(now);
+        drift.manager.clone_into(&mut repairs.manager);
+        if repairs.repaired.len() >= REWRITES {
+            let pause = (0..repairs.pauses).fold(PAUSE, |pause, _| (pause + pause).min(LONGEST));
+            repairs.pauses += 1;
+            repairs.until = now.checked_add(pause).ok();
         }
     }
 
-    /// What nobody has touched for a window after the last pause is over: the opponent has stopped.
+    /// What no one has touched for a window after the last pause is over: the opponent has stopped.
     fn forget(&mut self, now: Timestamp) {
-        self.0.retain(|_, rounds| {
-            let over = rounds.until.or(rounds.repaired.last().copied());
+        self.0.retain(|_, repairs| {
+            let over = repairs.until.or(repairs.repaired.last().copied());
             over.is_some_and(|over| now.duration_since(over) < WINDOW && is_near(over, now))
         });
-        for rounds in self.0.values_mut() {
-            if rounds.until.is_none() {
-                rounds.repaired.retain(|at| now.duration_since(*at) < WINDOW && *at <= now);
+        for repairs in self.0.values_mut() {
+            if repairs.until.is_none() {
+                repairs.repaired.retain(|at| now.duration_since(*at) < WINDOW && *at <= now);
             }
         }
     }
 
-    /// The fights in which a pause is on. After it one repair is made; if that is undone, the next pause is longer.
+    /// The contentions in which a pause is on. After it one repair is made; if that is undone, the next pause is longer.
     #[must_use]
-    pub fn fights(&self, now: Timestamp) -> Vec<Fight> {
+    pub fn contentions(&self, now: Timestamp) -> Vec<Contention> {
         self.0
             .iter()
-            .filter_map(|((id, path), rounds)| {
-                Some(Fight {
+            .filter_map(|((id, path), repairs)| {
+                Some(Contention {
                     id: id.clone(),
                     path: path.clone(),
-                    manager: rounds.manager.clone(),
-                    until: rounds.until.filter(|until| *until > now && is_near(*until, now))?,
+                    manager: repairs.manager.clone(),
+                    until: repairs.until.filter(|until| *until > now && is_near(*until, now))?,
                 })
             })
             .collect()
@@ -198,7 +198,7 @@ impl History {
 }
 
 /// The pause that a step would break: a repair of what another manager keeps changing.
-pub(super) fn contended<'a>(step: &Step, fights: &'a [Fight]) -> Option<&'a Fight> {
+pub(super) fn contended<'a>(step: &Step, contentions: &'a [Contention]) -> Option<&'a Contention> {
     let Step::Apply { object, change, .. } = step else { return None };
     let fields: &[Difference] = match change {
         Change::Repair(fields) => fields,
@@ -207,9 +207,9 @@ pub(super) fn contended<'a>(step: &Step, fights: &'a [Fight]) -> Option<&'a Figh
         _ => return None,
     };
     let id = object.identity();
-    fights
+    contentions
         .iter()
-        .find(|fight| fight.id == *id && (fight.path.is_empty() || fields.iter().any(|d| d.path == fight.path)))
+        .find(|contention| contention.id == *id && (contention.path.is_empty() || fields.iter().any(|d| d.path == contention.path)))
 }
 
 #[cfg(test)]
@@ -243,7 +243,7 @@ mod tests {
         ]);
         let live = Object::new(live).expect("an object");
         let found = differences(&wanted, live.value());
-        let said: Vec<String> = blame(&live.id(), &found, &live)
+        let said: Vec<String> = attribute(&live.id(), &found, &live)
             .iter()
             .map(|d| {
                 format!(
@@ -262,12 +262,12 @@ mod tests {
                 "spec.replicas 1->3 kubectl Some(2)",
                 "spec.containers[0].image \"wanted\"->\"found\" kubectl-edit Some(3)",
                 "data[a.b/c] \"x\"->\"z\" k9s Some(9)",
-                // Removed: nobody owns it, so it was the last one who wrote next to it.
+                // Removed: no one owns it, so it was the last one that wrote next to it.
                 "data.gone \"y\"->absent k9s Some(9)",
             ]
         );
         assert!(
-            blame(&live.id(), &found, &live)[0]
+            attribute(&live.id(), &found, &live)[0]
                 .to_string()
                 .ends_with("spec.replicas is 3 instead of 1, changed by kubectl at 1970-01-01T00:02:00Z")
         );
@@ -276,9 +276,9 @@ mod tests {
     #[test]
     fn drift_without_managed_fields_names_no_manager() {
         let found = differences(&json!({"spec": {"replicas": 1}}), &json!({"spec": {"replicas": 3}}));
-        // An object without a record names nobody.
+        // An object without a record names no one.
         let bare = Object::new(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}})).expect("an object");
-        assert_eq!(blame(&bare.id(), &found, &bare)[0].manager, "");
+        assert_eq!(attribute(&bare.id(), &found, &bare)[0].manager, "");
     }
 
     #[test]
@@ -286,7 +286,7 @@ mod tests {
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "labels": {"a": "found"}}, "data": {"password": "aHVudGVyMg=="}});
         let wanted = json!({"metadata": {"labels": {"a": "wanted"}}, "data": {"password": "b3RoZXI="}});
         let secret = Object::new(secret).expect("an object");
-        let found = blame(&secret.id(), &differences(&wanted, secret.value()), &secret);
+        let found = attribute(&secret.id(), &differences(&wanted, secret.value()), &secret);
         assert_eq!((found[0].found.as_str(), found[1].found.as_str()), ("\"found\"", "******"));
         assert!(!format!("{found:?}").contains("aHVudGVyMg") && !format!("{found:?}").contains("b3RoZXI"));
     }
@@ -307,10 +307,10 @@ mod tests {
     /// The minutes in which an opponent that undoes every repair at once is repaired.
     #[test]
     fn drift_repeated_by_same_manager_backoff_grows_and_ends() {
-        let mut history = History::default();
+        let mut history = RepairHistory::default();
         let mut repairs = Vec::new();
         for minute in 0..200 {
-            if history.fights(time(minute)).is_empty() {
+            if history.contentions(time(minute)).is_empty() {
                 history.repaired(&slip("tuner"), time(minute));
                 repairs.push(minute);
             }
@@ -320,36 +320,36 @@ mod tests {
             [0, 1, 2, 7, 17, 37, 77, 137, 197],
             "5, 10, 20, 40 minutes and then an hour"
         );
-        let fight = &history.fights(time(198))[0];
+        let contention = &history.contentions(time(198))[0];
         assert_eq!(
-            (fight.manager.as_str(), fight.path.as_str(), fight.until),
+            (contention.manager.as_str(), contention.path.as_str(), contention.until),
             ("tuner", "spec.replicas", time(257))
         );
         assert!(
-            fight.to_string().contains("tuner writes spec.replicas repeatedly") && fight.to_string().contains("stop tuner"),
-            "{fight}"
+            contention.to_string().contains("tuner writes spec.replicas repeatedly") && contention.to_string().contains("stop tuner"),
+            "{contention}"
         );
         // The opponent has stopped: the next slip is one like any other.
         history.repaired(&slip("kubectl-edit"), time(267));
-        assert_eq!(history.fights(time(267)), []);
+        assert_eq!(history.contentions(time(267)), []);
     }
 
     #[test]
     fn drift_repair_counts_for_ten_minutes() {
-        for (minutes, fights) in [([0, 5, 9], 1), ([0, 5, 10], 0), ([0, 9, 18], 0)] {
-            let mut history = History::default();
+        for (minutes, contentions) in [([0, 5, 9], 1), ([0, 5, 10], 0), ([0, 9, 18], 0)] {
+            let mut history = RepairHistory::default();
             minutes.iter().for_each(|minute| history.repaired(&slip("tuner"), time(*minute)));
-            assert_eq!(history.fights(time(minutes[2])).len(), fights, "{minutes:?}");
+            assert_eq!(history.contentions(time(minutes[2])).len(), contentions, "{minutes:?}");
         }
     }
 
     #[test]
     fn drift_rare_repairs_have_no_backoff() {
         // Slips that are far apart are none at all.
-        let mut history = History::default();
+        let mut history = RepairHistory::default();
         for minute in [0, 9, 20, 31, 42] {
             history.repaired(&slip("kubectl-edit"), time(minute));
-            assert_eq!(history.fights(time(minute)), [], "after minute {minute}");
+            assert_eq!(history.contentions(time(minute)), [], "after minute {minute}");
         }
         assert_eq!(history.0.len(), 1, "it does not grow");
     }
@@ -358,18 +358,21 @@ mod tests {
     #[test]
     fn drift_clock_set_back_ends_pauses() {
         const DAY: i64 = 24 * 60;
-        let mut history = History::default();
+        let mut history = RepairHistory::default();
         (DAY..DAY + 3).for_each(|minute| history.repaired(&slip("tuner"), time(minute)));
-        assert_eq!((history.fights(time(DAY + 3)).len(), history.fights(time(3)).len()), (1, 0));
+        assert_eq!(
+            (history.contentions(time(DAY + 3)).len(), history.contentions(time(3)).len()),
+            (1, 0)
+        );
         (3..5).for_each(|minute| history.repaired(&slip("tuner"), time(minute)));
-        assert_eq!(history.fights(time(5)).len(), 0);
+        assert_eq!(history.contentions(time(5)).len(), 0);
         history.repaired(&slip("tuner"), time(5));
-        assert_eq!(history.fights(time(6)).len(), 1);
+        assert_eq!(history.contentions(time(6)).len(), 1);
     }
 
     #[test]
     fn drift_backoff_holds_only_repair_of_that_field() {
-        let mut history = History::default();
+        let mut history = RepairHistory::default();
         (0..3).for_each(|minute| history.repaired(&slip("tuner"), time(minute)));
         let object = |name: &str| {
             Object::new(json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "n"}}))
@@ -388,7 +391,7 @@ mod tests {
                 driver: "vsphere-csi".into(),
                 take: false,
             };
-            contended(&apply, &history.fights(time(3))).is_some()
+            contended(&apply, &history.contentions(time(3))).is_some()
         };
         assert!(held("d", Change::Repair(vec![difference("spec.replicas")])));
         assert!(!held("d", Change::Repair(vec![difference("spec.paused")])), "another field");

@@ -1,4 +1,4 @@
-//! A driver, or an operator of drivers, that somebody else runs in the same cluster.
+//! A driver, or an operator of drivers, that another manager runs in the same cluster.
 
 use super::{Desired, Ownership, ownership};
 use crate::drivers;
@@ -20,7 +20,7 @@ pub struct Foreigner {
 /// Who is in the way of the drivers that are wanted, of objects that may be: the CSIDriver, workloads named like ours in any
 /// namespace, the original operator.
 ///
-/// An object in its right place that nobody keeps is no foreigner: it is adopted.
+/// An object in its right place that no one keeps is no foreigner: it is adopted.
 #[must_use]
 pub fn foreigners(desired: &[Desired], found: &[Object], apply_set: &str) -> Vec<Foreigner> {
     let mut all: Vec<Foreigner> = found.iter().filter_map(|object| foreigner(desired, object, apply_set)).collect();
@@ -30,7 +30,7 @@ pub fn foreigners(desired: &[Desired], found: &[Object], apply_set: &str) -> Vec
 
 fn foreigner(desired: &[Desired], object: &Object, apply_set: &str) -> Option<Foreigner> {
     // A workload without pods does nothing; that is also how people take one out of the way.
-    if object.number("/spec/replicas") == Some(0) || object.is_leaving() {
+    if object.number("/spec/replicas") == Some(0) || object.is_terminating() {
         return None;
     }
     let because = |driver: &str, message: String| {
@@ -165,7 +165,7 @@ mod tests {
                 "{kind} {namespace}/{name} {more}: {said:?}"
             );
         }
-        // A driver that nobody wants is nobody's competitor.
+        // A driver that no one wants competes with no one.
         assert_eq!(
             foreigners(&desired[..1], &[object("CSIDriver", "", CSI_DRIVER, &openshift)], "set"),
             []

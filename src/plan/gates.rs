@@ -1,7 +1,7 @@
 //! Whether a step may start, and what it waits for. A gate never adds a step or changes one.
 
 use super::drift::contended;
-use super::{Fight, History, Plan, Step, Wait};
+use super::{Contention, Plan, RepairHistory, Step, Wait};
 use crate::api::Reason;
 use crate::types::DriverName;
 use k8s_openapi::jiff::Timestamp;
@@ -157,13 +157,13 @@ impl Plan {
     }
 
     /// Pauses the repairs that another manager keeps undoing; a change of what is wanted goes on.
-    pub fn pause_contended(&mut self, history: &History, now: Timestamp) -> Vec<Fight> {
-        let fights = history.fights(now);
+    pub fn pause_contended(&mut self, history: &RepairHistory, now: Timestamp) -> Vec<Contention> {
+        let contentions = history.contentions(now);
         let mut paused = Vec::new();
         for planned in self.steps.iter_mut().filter(|planned| planned.gate == Gate::Open) {
-            if let Some(fight) = contended(&planned.step, &fights) {
+            if let Some(contention) = contended(&planned.step, &contentions) {
                 planned.gate = Gate::Contended;
-                paused.push(fight.clone());
+                paused.push(contention.clone());
             }
         }
         paused
@@ -427,7 +427,7 @@ mod tests {
     #[test]
     fn contention_pauses_open_repair_and_not_change() {
         let now = Timestamp::from_second(1_000).expect("a time");
-        let mut history = History::default();
+        let mut history = RepairHistory::default();
         let restore = |driver: &str, name: &str| match of(driver, "ConfigMap", name, 2) {
             Step::Apply {
                 object,
@@ -457,8 +457,11 @@ mod tests {
             restore(CSI, "d"),
         ]);
         plan.pause(CPI);
-        let fights = plan.pause_contended(&history, now);
-        assert_eq!(fights.iter().map(|fight| fight.id.name.as_str()).collect::<Vec<_>>(), ["a"]);
+        let contentions = plan.pause_contended(&history, now);
+        assert_eq!(
+            contentions.iter().map(|contention| contention.id.name.as_str()).collect::<Vec<_>>(),
+            ["a"]
+        );
         assert_eq!(gates(&plan), [&Gate::Contended, &Gate::Open, &Gate::Paused, &Gate::Open]);
     }
 }

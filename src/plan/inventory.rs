@@ -1,7 +1,7 @@
 use super::stored_history::{first_revisions, history, history_text, part};
 use super::{PackedObjects, Revision};
 use crate::manifest::Object;
-use crate::matrix::Kept;
+use crate::matrix::StoredMatrix;
 use crate::rbac::is_prerequisite;
 use crate::types::{ById, DriverName, ObjectId, Remedy};
 use base64::Engine as _;
@@ -24,7 +24,7 @@ pub struct Inventory {
     /// What was applied of each driver, the oldest first.
     pub history: BTreeMap<DriverName, Vec<Revision>>,
     /// The matrix that is used, where it came from elsewhere than the binary.
-    pub matrix: Option<Arc<Kept>>,
+    pub matrix: Option<Arc<StoredMatrix>>,
 }
 
 /// What is known of an object in the inventory.
@@ -38,7 +38,7 @@ pub struct Entry {
     pub wave: u8,
     /// The instance, once it exists.
     pub uid: Option<String>,
-    /// What was applied when everything was as wanted last, see [`applied`].
+    /// What was applied when everything was in sync last, see [`applied`].
     pub applied: Option<String>,
 }
 
@@ -282,7 +282,7 @@ impl Inventory {
             cluster_id: stored.data.get(CLUSTER_ID).cloned(),
             approved: stored.data.get(APPROVED).cloned(),
             history,
-            matrix: stored.data.get(MATRIX).and_then(|text| Kept::parse(text)).map(Arc::new),
+            matrix: stored.data.get(MATRIX).and_then(|text| StoredMatrix::parse(text)).map(Arc::new),
         })
     }
 }

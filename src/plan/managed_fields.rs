@@ -5,7 +5,7 @@ use crate::types::FIELD_MANAGER;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
-/// Who wrote a field last: the newest of those who own it, or something in it or around it. Whoever removed a field owns
+/// Who wrote a field last: the newest of those who own it, or something in it or around it. A manager that removed a field owns
 /// nothing of it any more, so then it is the newest of all others. A subresource such as `scale` is another way to write the same fields;
 /// what is in the status concerns no one here.
 pub(super) fn writer(live: &Object, path: &str) -> Option<(String, Option<Timestamp>)> {
@@ -22,7 +22,7 @@ pub(super) fn writer(live: &Object, path: &str) -> Option<(String, Option<Timest
 }
 
 /// Whether all that differs are values that are still ours, by the record of field managers: the API server writes some in its own way,
-/// `1000m` as `1`, and nobody has changed them.
+/// `1000m` as `1`, and no one has changed them.
 #[must_use]
 pub fn is_own_spelling(differences: &[Difference], live: &Object) -> bool {
     let entries = live.value().pointer("/metadata/managedFields").and_then(Value::as_array);
@@ -141,7 +141,7 @@ mod tests {
             (&["spec.replicas", cpu], true),
             // Part of what is owned as a whole.
             (&["spec.tolerations[0].key"], true),
-            // Somebody may have added an entry, or taken one away.
+            // Another manager may have added an entry, or taken one away.
             (&["spec.containers"], false),
             (&["spec.containers[0]"], false),
             (&["spec.containers[0].image"], false),

@@ -15,7 +15,7 @@ pub enum Ownership {
         /// By what.
         how: Adoption,
     },
-    /// Somebody who is alive and would undo our changes, or remove the object, owns it.
+    /// A live manager that would undo our changes, or remove the object, owns it.
     Foreign {
         /// Who, with the mark that says so.
         who: String,
@@ -45,7 +45,7 @@ impl fmt::Display for Adoption {
             Self::Helm { release } if release.is_empty() => f.write_str("Helm"),
             Self::Helm { release } => write!(f, "Helm release {release}"),
             Self::OriginalOperator => f.write_str("the original VDO"),
-            Self::Unmarked => f.write_str("somebody who left no mark"),
+            Self::Unmarked => f.write_str("a manager that left no mark"),
         }
     }
 }
@@ -72,7 +72,7 @@ const CONTROLLERS: [(&str, &str); 10] = [
 /// Whose `live` is, where `apply_set` is ours.
 ///
 /// An object of another apply set is foreign even if that is one of another VDO: its operator may be alive, and whether it
-/// is cannot be told from the object.
+/// is alive cannot be seen in the object.
 #[must_use]
 pub fn ownership(live: &Object, apply_set: &str) -> Ownership {
     if is_owned(live, apply_set) {
@@ -95,7 +95,7 @@ pub fn ownership(live: &Object, apply_set: &str) -> Ownership {
     let adoptable = |how| Ownership::Adoptable { how };
     match live.label(MANAGED_BY_LABEL) {
         Some("Helm" | "Tiller") => adoptable(Adoption::Helm { release: release(live) }),
-        // Ours without its apply set, for example after somebody has edited labels; and tools that do not stay.
+        // Ours without its apply set, for example after a user has edited labels; and tools that do not stay.
         Some(crate::api::MANAGED_BY | "kubectl" | "kustomize") | None if live.annotation(LAST_APPLIED).is_some() => {
             adoptable(Adoption::Kubectl)
         }
@@ -159,7 +159,7 @@ mod tests {
         let owner = |api_version: &str, controller: bool| json!({"ownerReferences": [{"apiVersion": api_version, "kind": "Thing", "name": "t", "controller": controller}]});
         for (metadata, expected) in [
             (ours, "ours"),
-            (json!({}), "adopt from somebody who left no mark"),
+            (json!({}), "adopt from a manager that left no mark"),
             (json!({"annotations": {LAST_APPLIED: "{}"}}), "adopt from kubectl apply"),
             (json!({"labels": {"app.kubernetes.io/managed-by": "Helm"}}), "adopt from Helm"),
             (
@@ -167,14 +167,14 @@ mod tests {
                     "annotations": {"meta.helm.sh/release-name": "csi", "meta.helm.sh/release-namespace": "kube-system"}}),
                 "adopt from Helm release kube-system/csi",
             ),
-            // A release that Flux keeps would be made anew at once.
+            // A release that Flux keeps would be recreated at once.
             (
                 json!({"labels": {"app.kubernetes.io/managed-by": "Helm", "helm.toolkit.fluxcd.io/name": "csi"}}),
                 "Flux HelmRelease csi (helm.toolkit.fluxcd.io/name)",
             ),
             (
                 json!({"labels": {"app.kubernetes.io/managed-by": "vdo"}}),
-                "adopt from somebody who left no mark",
+                "adopt from a manager that left no mark",
             ),
             (
                 json!({"labels": {"app.kubernetes.io/managed-by": "vdo", "applyset.kubernetes.io/part-of": "other"}}),
@@ -199,7 +199,7 @@ mod tests {
             (owner("apps/v1", true), "Thing t"),
             (owner("apps/v1", false), "Thing t"),
             (owner("vdo.vmware.com/v1alpha1", true), "adopt from the original VDO"),
-            (json!({"ownerReferences": []}), "adopt from somebody who left no mark"),
+            (json!({"ownerReferences": []}), "adopt from a manager that left no mark"),
             (
                 json!({"ownerReferences": [
                     {"apiVersion": "v1", "kind": "Thing", "name": "first"},

@@ -133,7 +133,7 @@ pub(super) mod tests {
         assert_eq!((states(&first), first == kept), (Some(1), true));
         assert!(
             PackedObjects::with(None, std::iter::empty()).is_some(),
-            "nothing was there, and that is said"
+            "nothing was there, and that is reported"
         );
     }
 

@@ -2,10 +2,12 @@ use super::conflict::{Settlement, settle};
 use super::dependencies::{brings, dependencies};
 use super::prune::prune;
 use super::recreate::{created, keeps_pods, replaceable};
-use super::{About, Change, Desired, Drawn, Entry, Gate, Inventory, Observed, Plan, PlannedStep, RevisionFailure, Step, Wait, applied};
+use super::{
+    About, Change, Desired, Entry, Gate, Inventory, Observed, Plan, PlannedStep, RandomContent, RevisionFailure, Step, Wait, applied,
+};
 use crate::api::{APPLIED_ANNOTATION, ConflictRule, DeletionPolicy, Reason};
-use crate::manifest::{Object, is_owned, unlike};
-use crate::matrix::Kept;
+use crate::manifest::{Object, is_owned, object_differences};
+use crate::matrix::StoredMatrix;
 use crate::types::{DriverName, Ids, ObjectId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
@@ -51,13 +53,13 @@ pub struct Record {
     /// The changes that are given up.
     pub failed: BTreeMap<DriverName, RevisionFailure>,
     /// What of the wanted objects is drawn by chance.
-    pub drawn: Drawn,
+    pub drawn: RandomContent,
     /// How many revisions of a driver are kept beside the newest and the last good one.
     pub limit: usize,
     /// How long a change may take without progress.
     pub deadline: Duration,
     /// The matrix to keep; `None` leaves what is kept.
-    pub matrix: Option<Arc<Kept>>,
+    pub matrix: Option<Arc<StoredMatrix>>,
 }
 
 /// For a plan of which nothing goes into a history.
@@ -68,7 +70,7 @@ impl Default for Record {
         Self {
             about: BTreeMap::new(),
             failed: BTreeMap::new(),
-            drawn: Drawn::new(),
+            drawn: RandomContent::new(),
             limit: 5,
             deadline: Duration::from_secs(600),
             matrix: None,
@@ -96,7 +98,7 @@ pub fn plan(input: &Input<'_>) -> Plan {
     for step in &steps {
         plan.unfinished.insert(step.driver().to_owned());
     }
-    let terminating: Vec<&Row<'_>> = rows.iter().filter(|row| row.live.is_some_and(Object::is_leaving)).collect();
+    let terminating: Vec<&Row<'_>> = rows.iter().filter(|row| row.live.is_some_and(Object::is_terminating)).collect();
     plan.unfinished.extend(terminating.iter().map(|row| row.desired.driver.to_string()));
     plan.unfinished.extend(input.unhealthy.iter().map(|wait| wait.driver.clone()));
 
@@ -156,7 +158,7 @@ impl Plan {
             .collect();
     }
 
-    /// What comes after an object that somebody is deleting waits for its successor.
+    /// What comes after an object that another manager is deleting waits for its successor.
     fn wait_for_termination(&mut self, desired: &Desired) {
         let wait = Wait {
             driver: desired.driver.to_string(),
@@ -195,7 +197,7 @@ pub(super) fn rows<'a>(input: &Input<'a>, desired: &'a [Desired]) -> (Vec<Row<'a
         }
     };
     let mut rows: Vec<Row<'a>> = desired.iter().map(row).collect();
-    let settled = is_settled(&rows, input.observed);
+    let settled = is_in_sync(&rows, input.observed);
     if !settled {
         rows.sort_by(|one, other| (one.desired.wave, one.id).cmp(&(other.desired.wave, other.id)));
     }
@@ -208,9 +210,10 @@ pub(super) fn wanted(rows: &[Row<'_>]) -> Ids {
 
 /// Whether everything that is wanted is there as it is wanted, and listed. What was compared mostly comes in the same order; where it
 /// does not, each row is looked at by itself.
-fn is_settled(rows: &[Row<'_>], observed: &Observed) -> bool {
-    let settled = |(row, id): (&Row<'_>, &ObjectId)| row.id == id && row.entry.is_some() && row.live.is_some_and(|live| !live.is_leaving());
-    observed.suspect.is_empty() && observed.settled.len() == rows.len() && rows.iter().zip(observed.settled.iter()).all(settled)
+fn is_in_sync(rows: &[Row<'_>], observed: &Observed) -> bool {
+    let settled =
+        |(row, id): (&Row<'_>, &ObjectId)| row.id == id && row.entry.is_some() && row.live.is_some_and(|live| !live.is_terminating());
+    observed.force_reapply.is_empty() && observed.in_sync.len() == rows.len() && rows.iter().zip(observed.in_sync.iter()).all(settled)
 }
 
 /// The step that brings one object to what is wanted, if any.
@@ -226,19 +229,19 @@ pub(super) fn step(row: &Row<'_>, input: &Input<'_>) -> Option<Step> {
         }
         None => Change::Create,
         // Its successor is created when it is gone.
-        Some(live) if live.is_leaving() => return None,
-        Some(_) if input.observed.settled.contains(id) && !input.observed.suspect.contains(&*desired.driver) => return None,
+        Some(live) if live.is_terminating() => return None,
+        Some(_) if input.observed.in_sync.contains(id) && !input.observed.force_reapply.contains(&*desired.driver) => return None,
         Some(live) if !is_owned(live, input.apply_set) => {
-            let found = unlike(&desired.object, live);
+            let found = object_differences(&desired.object, live);
             settled = settle(input.rules, &desired.object, found, false);
             Change::Adopt(std::mem::take(&mut settled.fields))
         }
         // Once more what was applied last; another state is a change like any other.
-        Some(live) if input.observed.suspect.contains(&*desired.driver) && live.applied() == desired.object.applied() => {
+        Some(live) if input.observed.force_reapply.contains(&*desired.driver) && live.applied() == desired.object.applied() => {
             Change::Repair(Vec::new())
         }
         Some(live) => {
-            let found = unlike(&desired.object, live);
+            let found = object_differences(&desired.object, live);
             let was = live.applied();
             let same = was == desired.object.applied();
             if same && found.is_empty() {

@@ -25,7 +25,10 @@ pub fn lookups(input: &Input<'_>) -> BTreeSet<Lookup> {
     }
     let wanted: Ids = input.desired.iter().map(|d| d.object.id()).collect();
     let unwanted = Unwanted::of(input, &wanted);
-    let guarded = unwanted.deleted.iter().filter(|(id, _, live)| is_guarded(id) && !live.is_leaving());
+    let guarded = unwanted
+        .deleted
+        .iter()
+        .filter(|(id, _, live)| is_guarded(id) && !live.is_terminating());
     let mut all: BTreeSet<Lookup> = guarded.map(|(id, ..)| Lookup::HeldBy((*id).clone())).collect();
     if leaves_as_a_whole(STORAGE.name, &unwanted.deleted, &input.inventory.objects, &wanted) {
         all.insert(Lookup::Volumes);
@@ -93,7 +96,7 @@ pub(super) fn prune(plan: &mut Plan, input: &Input<'_>, wanted: &Ids) -> Vec<(St
     for (id, entry, live, mark) in released {
         plan.skipped.push(Skip {
             id: id.clone(),
-            message: format!("{id} stays and is no longer ours: its annotation {mark} says so"),
+            message: format!("{id} stays and is no longer ours: as its annotation {mark} asks"),
         });
         let step = Step::Release {
             id: id.clone(),
@@ -112,7 +115,7 @@ pub(super) fn prune(plan: &mut Plan, input: &Input<'_>, wanted: &Ids) -> Vec<(St
     // While volumes of the storage driver are in use, a complete removal does not start: it is one way.
     let stopped = |driver: &str| volumes.clone().filter(|_| driver == STORAGE.name || input.desired.is_empty());
 
-    let stuck = |live: &Object| waited(live, observed.at).is_some_and(|waited| waited > observed.patience);
+    let stuck = |live: &Object| waited(live, observed.at).is_some_and(|waited| waited > observed.timeout);
     let mut deleted = deleted;
     deleted.sort_by(|one, other| (Reverse(one.1.wave), one.0).cmp(&(Reverse(other.1.wave), other.0)));
     let mut above: Option<(u8, Wait)> = None;
@@ -123,7 +126,7 @@ pub(super) fn prune(plan: &mut Plan, input: &Input<'_>, wanted: &Ids) -> Vec<(St
             message,
         };
         let stopped = stopped(&entry.driver);
-        if live.is_leaving() {
+        if live.is_terminating() {
             let message = format!("{id} {}", blocker(live));
             if stopped.is_some() {
                 continue;
@@ -194,7 +197,8 @@ pub fn deleting(steps: &[Step]) -> impl Iterator<Item = Wait> {
 /// Whether a driver that still runs is about to go with nothing in its place.
 fn leaves_as_a_whole(driver: &str, going: &[(&ObjectId, &Entry, &Object)], inventory: &ById<Entry>, wanted: &Ids) -> bool {
     let successor = inventory.iter().any(|(id, entry)| entry.driver == driver && wanted.contains(id));
-    let runs = |(_, entry, live): &(&ObjectId, &Entry, &Object)| entry.driver == driver && live.pod_spec().is_some() && !live.is_leaving();
+    let runs =
+        |(_, entry, live): &(&ObjectId, &Entry, &Object)| entry.driver == driver && live.pod_spec().is_some() && !live.is_terminating();
     !successor && going.iter().any(runs)
 }
 
@@ -215,7 +219,7 @@ fn verdict(id: &ObjectId, entry: &Entry, live: &Object, observed: &Observed, app
     if entry.uid.as_deref().is_some_and(|uid| uid != live.uid()) {
         return stays("another user deleted and recreated it");
     }
-    if let Some(mark) = keep_mark(live).filter(|_| !live.is_leaving()) {
+    if let Some(mark) = keep_mark(live).filter(|_| !live.is_terminating()) {
         return Verdict::Released(mark);
     }
     if PROTECTED.contains(&id.kind()) {
@@ -227,14 +231,14 @@ fn verdict(id: &ObjectId, entry: &Entry, live: &Object, observed: &Observed, app
     }
 }
 
-/// Whether this live object may be deleted: it is the instance that was planned for, it is ours, and nobody has asked to
+/// Whether this live object may be deleted: it is the instance that was planned for, it is ours, and no one has asked to
 /// keep it. The last look before a delete.
 #[must_use]
 pub fn may_go(live: &Object, uid: &str, apply_set: &str) -> bool {
     live.uid() == uid && is_owned(live, apply_set) && keep_mark(live).is_none()
 }
 
-/// The annotation by which somebody keeps an object when its owner goes, in the words of the tools that people know.
+/// The annotation by which a user keeps an object when its owner goes, in the words of the tools that people know.
 fn keep_mark(live: &Object) -> Option<&'static str> {
     const MARKS: [(&str, &str); 3] = [
         ("cli-utils.sigs.k8s.io/on-remove", "keep"),
@@ -283,7 +287,7 @@ mod tests {
         fn new() -> Self {
             let observed = Observed {
                 at: "2026-01-01T00:10:00Z".parse().expect("a time"),
-                patience: Duration::from_secs(5 * 60),
+                timeout: Duration::from_secs(5 * 60),
                 volumes: Some(Volumes::default()),
                 ..Observed::default()
             };
@@ -408,8 +412,8 @@ mod tests {
         let stuck = both().leaving("slow", 6, 9, &json!(["example.com/keep", "foregroundDeletion"]));
         assert_eq!(
             stuck.plan(),
-            "delete csi | DeletionBlocked: Deployment slow is being deleted since 2026-01-01T00:01:00Z: whoever set its finalizers \
-             example.com/keep must remove them; if that one is gone for good, remove them by hand; its pods have to end; look for \
+            "delete csi | DeletionBlocked: Deployment slow is being deleted since 2026-01-01T00:01:00Z: the manager of its finalizers \
+             example.com/keep must remove them; if that manager no longer exists, remove them by hand; its pods have to end; look for \
              pods that stay Terminating, mostly on a node that is lost"
         );
     }
@@ -462,7 +466,7 @@ mod tests {
         }
     }
 
-    /// Neither the last second of the patience nor an object of the same wave holds anything up.
+    /// Neither the last second of the timeout nor an object of the same wave holds anything up.
     #[test]
     fn uninstall_terminating_object_holds_only_lower_waves_and_for_its_time() {
         for (wave, minutes, expected) in [(6, 5, ""), (5, 1, "delete csi"), (4, 1, "delete csi")] {

@@ -72,7 +72,7 @@ pub fn way_back(revisions: &[Revision]) -> Option<&Revision> {
     (!revisions[at..].iter().any(barred)).then_some(back)
 }
 
-/// What a driver is brought back to instead of what was rendered: the revision with the objects, and what is said of it. `basis` is that
+/// What a driver is brought back to instead of what was rendered: the revision with the objects, and what is reported of it. `basis` is that
 /// of now; where it is not known, nothing is tried again.
 #[must_use]
 pub fn brought_back<'a>(revisions: &'a [Revision], basis: Option<&str>) -> Option<(&'a Revision, Rollback)> {

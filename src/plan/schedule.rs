@@ -125,7 +125,7 @@ mod tests {
             (&[1], &[0, 1, 2, 3, 5]),
             (&[2], &[0, 1, 2, 3, 4]),
             (&[0], &[0, 1, 2, 3, 4]),
-            // The last ones stop nobody.
+            // The last ones stop no one.
             (&[4, 5], &[0, 1, 2, 3, 4, 5]),
         ];
         for (fails, expected) in cases {

@@ -14,9 +14,9 @@ pub enum Action {
     Create,
     /// Fields of it are written.
     Apply,
-    /// It is taken over from somebody else.
+    /// It is adopted from another manager.
     Adopt,
-    /// It is deleted and made anew.
+    /// It is deleted and recreated.
     Recreate,
     /// It is deleted.
     Prune,
@@ -30,17 +30,17 @@ pub enum Action {
 pub enum Because {
     /// It has never been there.
     New,
-    /// Somebody deleted it.
+    /// Another manager deleted it.
     Deleted,
     /// Something else is wanted than was applied.
     Outdated,
-    /// Somebody changed it.
+    /// Another manager changed it.
     Drifted,
     /// It does not bear our marks.
     Unmarked,
     /// A field differs that cannot be changed.
     Immutable,
-    /// Nobody wants it any more.
+    /// No one wants it any more.
     Unwanted,
     /// It is as it should be.
     AsWanted,

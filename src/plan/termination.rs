@@ -24,7 +24,7 @@ pub fn blocker(live: &Object) -> String {
     let mut why = Vec::new();
     if !finalizers.is_empty() {
         why.push(format!(
-            "whoever set its finalizers {} must remove them; if that one is gone for good, remove them by hand",
+            "the manager of its finalizers {} must remove them; if that manager no longer exists, remove them by hand",
             finalizers.join(", ")
         ));
     }
@@ -93,7 +93,7 @@ mod tests {
                 "a finalizer",
                 say(time, json!(["a/b", "c/d"]), json!([])),
                 format!(
-                    "is being deleted since {time}: whoever set its finalizers a/b, c/d must remove them; if that one is gone for good, remove \
+                    "is being deleted since {time}: the manager of its finalizers a/b, c/d must remove them; if that manager no longer exists, remove \
                      them by hand"
                 ),
             ),

@@ -11,7 +11,7 @@ pub const REMOVE_DESPITE_VOLUMES: &str = "vdo.vmware.com/remove-despite-volumes"
 /// How many are named.
 const NAMED: usize = 10;
 
-/// The volumes of the storage driver, and their snapshots: both are on a datastore, and nobody but the driver can remove them.
+/// The volumes of the storage driver, and their snapshots: both are on a datastore, and no one but the driver can remove them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Volumes {
     /// How many there are.

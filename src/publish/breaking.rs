@@ -81,7 +81,7 @@ pub fn compare(old: &[Value], new: &[Value]) -> Result<Comparison, DocumentError
         if id.kind() == definitions::KIND {
             comparison
                 .breaking
-                .push(format!("{id} is gone: with it go the objects that it defines"));
+                .push(format!("{id} is removed: the objects that it defines are deleted with it"));
         }
     }
     for (id, object) in &new {

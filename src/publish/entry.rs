@@ -54,7 +54,7 @@ impl Facts {
         })
     }
 
-    /// States a range that rests on nothing but the publisher's word.
+    /// States a range that is based on nothing but the publisher's word.
     pub fn range(&mut self, field: &str, range: &VersionRange) {
         let stated = json!({"min": range.min(), "max": range.max(), "confidence": "unverified"});
         self.fields.insert(field.to_owned(), stated);
@@ -102,7 +102,7 @@ pub fn entry(
     Ok(entry)
 }
 
-/// A fact of the version before: for this one it rests on nothing but that.
+/// A fact of the version before: for this one it is based on nothing but that.
 fn taken_over(fact: &Value, from: &DriverVersion) -> Value {
     let mut fact = fact.clone();
     if let Some(range) = fact.as_object_mut().filter(|fields| fields.contains_key("confidence")) {

@@ -23,7 +23,7 @@ pub fn lacking(wanted: &Object, live: Option<&Object>) -> Option<String> {
     let Some(live) = live else {
         return Some(format!("{wanted} is missing"));
     };
-    if live.is_leaving() {
+    if live.is_terminating() {
         return Some(format!("{wanted} is being deleted"));
     }
     let part = |object: &Object, key: &str| object.value().get(key).cloned().unwrap_or_default();

@@ -1,7 +1,10 @@
 //! apply: makes the writes of a plan. It decides nothing, and no other place writes to an object of a driver (effect).
 
-use super::survey::Survey;
-use super::{World, erase, keep};
+pub(super) mod delete;
+pub(super) mod inventory;
+
+use super::Ports;
+use super::observe::ClusterState;
 use crate::api::{API_VERSION, FINALIZER, VDOConfig};
 use crate::cluster::{ClusterError, Writer};
 use crate::manifest::Object;
@@ -39,12 +42,12 @@ pub struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Where a survey found it, or would have.
-    pub(super) fn of(survey: &'a Survey, config: &'a VDOConfig) -> Self {
+    /// Where a state found it, or would have.
+    pub(super) fn of(state: &'a ClusterState, config: &'a VDOConfig) -> Self {
         Self {
             namespace: config.metadata.namespace.as_deref().unwrap_or_default(),
-            name: &survey.inventory_name,
-            apply_set: &survey.apply_set,
+            name: &state.inventory_name,
+            apply_set: &state.apply_set,
             config,
         }
     }
@@ -53,7 +56,7 @@ impl<'a> Place<'a> {
 /// Makes the writes, each as soon as what it waits for is done. Where one fails, the later waves of its driver are left to the
 /// next run, and so is the narrowing of the inventory; the other drivers do not depend on it and go on. What is under way is always
 /// awaited.
-pub async fn apply(steps: &[Step], world: &World, place: &Place<'_>) -> Outcome {
+pub async fn apply(steps: &[Step], ports: &Ports, place: &Place<'_>) -> Outcome {
     let mut schedule = Schedule::of(steps);
     let mut under_way = FuturesUnordered::new();
     let (mut writes, mut failures) = (0, BTreeMap::new());
@@ -61,7 +64,7 @@ pub async fn apply(steps: &[Step], world: &World, place: &Place<'_>) -> Outcome 
         while under_way.len() < CONCURRENCY
             && let Some(step) = schedule.start()
         {
-            under_way.push(async move { (step, one(&steps[step], world, place).await) });
+            under_way.push(async move { (step, one(&steps[step], ports, place).await) });
         }
         match under_way.next().await {
             Some((step, Ok(()))) => {
@@ -83,15 +86,15 @@ pub async fn apply(steps: &[Step], world: &World, place: &Place<'_>) -> Outcome 
     }
 }
 
-async fn one(step: &Step, world: &World, place: &Place<'_>) -> Result<(), ClusterError> {
+async fn one(step: &Step, ports: &Ports, place: &Place<'_>) -> Result<(), ClusterError> {
     match step {
-        Step::Record(inventory) | Step::Commit(inventory) => keep::store(inventory, world, place).await?,
+        Step::Record(inventory) | Step::Commit(inventory) => inventory::store(inventory, ports, place).await?,
         Step::Apply { object, change, take, .. } => {
             if matches!(change, Change::Adopt(_)) {
-                world.writer.hand_over(object).await?;
+                ports.writer.hand_over(object).await?;
             }
-            let live = world.writer.apply(object, *take).await?;
-            remember(world, object, &live);
+            let live = ports.writer.apply(object, *take).await?;
+            remember(ports, object, &live);
         }
         Step::Replace {
             id,
@@ -99,26 +102,26 @@ async fn one(step: &Step, world: &World, place: &Place<'_>) -> Result<(), Cluste
             uid,
             keep_pods,
             ..
-        } => erase::delete(world, place.apply_set, api_version, id, uid, *keep_pods).await?,
-        Step::Delete { id, api_version, uid, .. } => erase::delete(world, place.apply_set, api_version, id, uid, false).await?,
-        Step::Release { id, api_version, uid, .. } => erase::release(world, api_version, id, uid).await?,
+        } => delete::delete(ports, place.apply_set, api_version, id, uid, *keep_pods).await?,
+        Step::Delete { id, api_version, uid, .. } => delete::delete(ports, place.apply_set, api_version, id, uid, false).await?,
+        Step::Release { id, api_version, uid, .. } => delete::release(ports, api_version, id, uid).await?,
         Step::Store { object, .. } => {
-            let live = world.writer.apply(object, true).await?;
-            remember(world, object, &live);
-            tracing::info!(secret = %object.id(), "the certificate of the CSI webhook takes its next step");
+            let live = ports.writer.apply(object, true).await?;
+            remember(ports, object, &live);
+            tracing::info!(object = %object.id(), "the certificate of the CSI webhook takes its next step");
         }
-        Step::SetFinalizer => set_finalizer(place.config, &world.writer).await?,
+        Step::SetFinalizer => set_finalizer(place.config, &ports.writer).await?,
         Step::Finish => {
-            keep::forget(world, place).await?;
-            remove_finalizer(place.config, &world.writer).await?;
+            inventory::forget(ports, place).await?;
+            remove_finalizer(place.config, &ports.writer).await?;
         }
     }
     Ok(())
 }
 
 /// The next reconcile may come before the watch shows what was written.
-pub(super) fn remember(world: &World, wanted: &Object, live: &Object) {
-    if let Some(cache) = world.reader.cache() {
+pub(super) fn remember(ports: &Ports, wanted: &Object, live: &Object) {
+    if let Some(cache) = ports.reader.cache() {
         cache.applied(wanted, live);
     }
 }

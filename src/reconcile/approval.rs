@@ -1,15 +1,15 @@
 //! Whether a plan may be carried out, or waits for a person (pure).
 
 use super::decide::Decision;
-use super::survey::Survey;
+use super::observe::ClusterState;
 use crate::api::{APPROVE, Approval, PlanStatus, Reason, VDOConfig};
 use crate::drivers::short;
 use crate::plan::{Wait, hash, target};
 use kube::ResourceExt;
 
 /// The versions that the plan changes, as ` (CSI 3.6.3 → 3.7.3)`.
-fn versions(survey: &Survey, decision: &Decision) -> String {
-    let installed = survey.versions();
+fn versions(state: &ClusterState, decision: &Decision) -> String {
+    let installed = state.versions();
     let changes = decision
         .resolution
         .picks
@@ -28,12 +28,12 @@ fn versions(survey: &Survey, decision: &Decision) -> String {
 
 /// The plan as it is reported. Closes what a person has to approve. A person approves a plan by its hash once; the state that it leads
 /// to is kept in the inventory, so that every later step towards it, also after a restart, is approved too.
-pub(super) fn approve(config: &VDOConfig, survey: &Survey, decision: &mut Decision) -> Option<PlanStatus> {
+pub(super) fn approve(config: &VDOConfig, state: &ClusterState, decision: &mut Decision) -> Option<PlanStatus> {
     let hash = hash(&decision.plan, &decision.record.drawn)?;
     let target = target(&decision.desired, &decision.record.drawn);
     let manual = config.spec.approval == Approval::Manual;
     let given = config.annotations().get(APPROVE).is_some_and(|given| given.trim() == hash);
-    let approved = !manual || given || survey.inventory.approved.as_deref() == Some(&target);
+    let approved = !manual || given || state.inventory.approved.as_deref() == Some(&target);
     let steps = decision.plan.changes();
     if approved && manual {
         decision.approved = Some(target);
@@ -43,7 +43,7 @@ pub(super) fn approve(config: &VDOConfig, survey: &Survey, decision: &mut Decisi
         let message = format!(
             "plan {hash} of {steps} steps{} waits for approval, because spec.approval of VDOConfig {name} is Manual; look at it with \
              vdoctl plan, then run vdoctl approve {hash} or kubectl annotate --overwrite -n {namespace} vdoconfig {name} {APPROVE}={hash}",
-            versions(survey, decision)
+            versions(state, decision)
         );
         let wait = Wait {
             driver: String::new(),

@@ -1,13 +1,15 @@
 //! resolve: which versions, driver by driver (effects: reads only; the choice itself is pure).
 
 use super::error::ReconcileError;
+use super::observe::ClusterState;
+use super::observe::connections;
 use super::phase::Phase;
-use super::select::{Asked, Failures};
-use super::survey::Survey;
-use super::{Mode, Occasion, World, ahead, attached, basis, gather, matrix_source, preconditions, upgrade};
+use super::preconditions::{shared_volumes, upgrade};
+use super::requests::{DriverFailures, DriverRequests};
+use super::{Mode, Ports, ReconcileInput, matrix_fallback, matrix_source, preconditions, upgradeable};
 use crate::api::{MatrixStatus, UpdatePolicy, VsphereCloudConfig};
 use crate::facts::Connection;
-use crate::fetch::{Edition, settings};
+use crate::fetch::{LoadedIndex, settings};
 use crate::matrix::{self, Entry, Index, Query, Resolution};
 use crate::mirror::Lock;
 use crate::plan::Needs;
@@ -20,15 +22,15 @@ use std::sync::Arc;
 /// The connections that some driver uses, with everything that they refer to. One that cannot be read, or is not verified, fails the
 /// drivers that use it.
 pub(super) async fn connections(
-    world: &World,
+    ports: &Ports,
     objects: &[VsphereCloudConfig],
-    asked: &Asked,
-) -> Result<(Vec<Connection>, Failures), ReconcileError> {
-    let mut failures = Failures::default();
+    asked: &DriverRequests,
+) -> Result<(Vec<Connection>, DriverFailures), ReconcileError> {
+    let mut failures = DriverFailures::default();
     let mut connections: Vec<Connection> = Vec::new();
     for object in objects.iter().filter(|o| asked.used().contains(o.name_any().as_str())) {
         let users = asked.users(&object.name_any());
-        match gather::connection(&world.reader, object).await {
+        match connections::connection(&ports.reader, object).await {
             Ok(mut connection) => {
                 connection.drivers = users;
                 connections.push(connection);
@@ -48,7 +50,7 @@ pub(super) struct Chosen {
     /// The matrix.
     pub index: Option<Arc<Index>>,
     /// It with its bytes, where the cluster is to keep them: not those in the binary.
-    pub edition: Option<Edition>,
+    pub loaded: Option<LoadedIndex>,
     /// What the mirror holds that it comes from, if it is one.
     pub lock: Option<Arc<Lock>>,
     /// When installed drivers are changed, where the matrix knows all versions and each driver has one.
@@ -70,7 +72,7 @@ impl Chosen {
     }
 
     /// Whether the chosen version of a driver needs another one, with the feature states that are asked for.
-    pub fn requires(&self, driver: &str, other: &str, asked: &Asked) -> bool {
+    pub fn requires(&self, driver: &str, other: &str, asked: &DriverRequests) -> bool {
         let pick = self.resolution.picks.get(driver);
         let request = asked.drivers.get(driver);
         let (Some(pick), Some(request)) = (pick, request) else {
@@ -89,38 +91,38 @@ impl Chosen {
 /// Chooses the versions of all drivers of which everything is known, jointly. A driver that has no version fails; the others are then
 /// chosen without it.
 pub(super) async fn choose(
-    occasion: &Occasion<'_>,
-    world: &World,
-    survey: &Survey,
+    input: &ReconcileInput<'_>,
+    ports: &Ports,
+    state: &ClusterState,
     (objects, connections): (&[VsphereCloudConfig], &[Connection]),
-    asked: &mut Asked,
-    failures: &mut Failures,
+    asked: &mut DriverRequests,
+    failures: &mut DriverFailures,
 ) -> Phase<Chosen> {
     let mut report = Report::default();
-    let config = occasion.config;
-    let installed = survey.versions();
-    let frozen = follow_source(occasion, world).await?;
-    let basis = match basis::basis(&world.library, config, &survey.inventory, &installed, asked).await {
+    let config = input.config;
+    let installed = state.versions();
+    let frozen = follow_source(input, ports).await?;
+    let basis = match matrix_fallback::basis(&ports.repository, config, &state.inventory, &installed, asked).await {
         Ok(basis) => basis,
         Err(error) => {
             failures.of(asked.drivers.keys().cloned(), error);
             return Ok((Chosen::default(), report));
         }
     };
-    let index: &Index = &basis.edition.index;
+    let index: &Index = &basis.loaded.index;
     asked.leave_to(index);
-    upgrade::hold_upgrades(&world.reader, survey, objects, index, asked).await?;
+    upgrade::hold_upgrades(&ports.reader, state, objects, index, asked).await?;
     report.matrix = (!basis.narrowed).then(|| MatrixStatus {
-        source: basis.edition.source.clone(),
+        source: basis.loaded.source.clone(),
         version: i64::try_from(index.version).unwrap_or(i64::MAX),
-        digest: basis.edition.digest.to_string(),
-        signer: basis.edition.signer.as_ref().map(ToString::to_string),
+        digest: basis.loaded.digest.to_string(),
+        signer: basis.loaded.signer.as_ref().map(ToString::to_string),
         generated: index.generated.map(Time),
         expires: index.expires.map(Time),
     });
     report
         .preconditions
-        .push(preconditions::matrix(&basis, &world.library.to_string(), occasion.now));
+        .push(preconditions::matrix(&basis, &ports.repository.to_string(), input.now));
     let (vcenters, unverified) = vcenters(connections, index);
     for (connection, error) in unverified {
         failures.of(asked.users(&connection), error);
@@ -132,10 +134,10 @@ pub(super) async fn choose(
     } else {
         config.spec.update_policy
     };
-    let policy = index.policy(policy(asked_for), occasion.now);
+    let policy = index.policy(policy(asked_for), input.now);
     if drivers.is_empty() {
         let query = Query {
-            kubernetes: &survey.cluster.version,
+            kubernetes: &state.cluster.version,
             vcenters: &[],
             drivers: &asked.drivers,
             installed: &installed,
@@ -147,16 +149,16 @@ pub(super) async fn choose(
     let mut told = false;
     loop {
         let query = Query {
-            kubernetes: &survey.cluster.version,
+            kubernetes: &state.cluster.version,
             vcenters: &vcenters,
             drivers: &drivers,
             installed: &installed,
             policy,
         };
-        let (shared, resolution) = attached::choose(&world.reader, index, &query).await;
+        let (shared, resolution) = shared_volumes::choose(&ports.reader, index, &query).await;
         // The first answer is about everything that is asked for.
         if !std::mem::replace(&mut told, true) {
-            report.upgradeable = (!basis.narrowed).then(|| ahead::upgradeable(index, &query));
+            report.upgradeable = (!basis.narrowed).then(|| upgradeable::upgradeable(index, &query));
             report.preconditions.push(shared);
             report
                 .preconditions
@@ -165,16 +167,16 @@ pub(super) async fn choose(
         match resolution {
             Ok(resolution) => {
                 let needs = matrix::apart(index, &query, &resolution);
-                let index = Some(basis.edition.index.clone());
-                let lock = basis.edition.lock.clone();
-                let edition = Some(basis.edition).filter(|_| !basis.narrowed && !world.library.is_embedded());
+                let index = Some(basis.loaded.index.clone());
+                let lock = basis.loaded.lock.clone();
+                let loaded = Some(basis.loaded).filter(|_| !basis.narrowed && !ports.repository.is_embedded());
                 let whole = !basis.narrowed && resolution.picks.len() == asked.drivers.len();
                 let chosen = Chosen {
                     policy: whole.then_some(Policy { policy, by: frozen }),
                     resolution,
                     needs,
                     index,
-                    edition,
+                    loaded,
                     lock,
                 };
                 return Ok((chosen, report));
@@ -192,15 +194,15 @@ pub(super) async fn choose(
 }
 
 /// Follows what the cluster says of the source of the matrix. Which ConfigMap switches upgrades off, if one does.
-async fn follow_source(occasion: &Occasion<'_>, world: &World) -> Result<Option<&'static str>, ReconcileError> {
+async fn follow_source(input: &ReconcileInput<'_>, ports: &Ports) -> Result<Option<&'static str>, ReconcileError> {
     // A command decides with what it was given.
-    if occasion.mode != Mode::Operator {
+    if input.mode != Mode::Operator {
         return Ok(None);
     }
-    let namespace = occasion.config.namespace().unwrap_or_default();
-    let named = matrix_source::named(&world.reader, &namespace).await?;
-    world.library.follow(settings(&named));
-    matrix_source::supply(&world.library, &world.reader, &namespace).await?;
+    let namespace = input.config.namespace().unwrap_or_default();
+    let named = matrix_source::named(&ports.reader, &namespace).await?;
+    ports.repository.follow(settings(&named));
+    matrix_source::supply(&ports.repository, &ports.reader, &namespace).await?;
     Ok(named.frozen_by())
 }
 

@@ -4,9 +4,9 @@
 //! vCenters for volumes of another cluster under it; see [`claim`](super::connection::claim).
 
 use super::error::ReconcileError;
-use super::select::Asked;
-use super::survey::Survey;
-use super::{Occasion, World};
+use super::observe::ClusterState;
+use super::requests::DriverRequests;
+use super::{Ports, ReconcileInput};
 use crate::api::{Class, Reason, TAKE_OVER_CLUSTER_ID, VDOConfig, VsphereCloudConfig};
 use crate::cluster::{ClusterError, Select, Watch, list};
 use crate::drivers::{self, STORAGE};
@@ -29,16 +29,16 @@ pub(super) struct ClusterId {
 /// # Errors
 /// When the configuration of an adopted driver cannot be read.
 pub(super) async fn cluster_id(
-    occasion: &Occasion<'_>,
-    world: &World,
-    survey: &Survey,
-    asked: &Asked,
+    input: &ReconcileInput<'_>,
+    ports: &Ports,
+    state: &ClusterState,
+    asked: &DriverRequests,
 ) -> Result<ClusterId, ReconcileError> {
-    let found = of_config(occasion.config, &survey.cluster.uid);
-    let known = match &survey.inventory.cluster_id {
+    let found = of_config(input.config, &state.cluster.uid);
+    let known = match &state.inventory.cluster_id {
         Some(fixed) => Some(fixed.clone()),
         None if found.used || !asked.wants(STORAGE.name) => None,
-        None => registered(&world.client).await?,
+        None => registered(&ports.client).await?,
     };
     Ok(known.map_or(found, |id| ClusterId { id, used: true }))
 }
@@ -176,7 +176,7 @@ mod tests {
         .expect("a connection")
     }
 
-    /// Every connection has to have answered, about this very id and as it is specified now. Evidence counts before a missing answer.
+    /// Every connection has to have answered, about this very id and as it is specified now. CrashLogs counts before a missing answer.
     #[test]
     fn cluster_id_foreign_volumes_or_missing_answer_hold_the_driver() {
         let free = || connection("free", Some(json!({"clusterId": "demo"})));

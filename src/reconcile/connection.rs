@@ -23,11 +23,11 @@ pub use one_shot::{Permission, inspect};
 pub use requirements::requirements;
 
 use super::error::ReconcileError;
-use super::gather;
+use super::observe::connections;
 use crate::api::VsphereCloudConfig;
 use crate::cluster::Reader;
 use crate::facts::{Credentials, StoredCredentials};
-use crate::fetch::Library;
+use crate::fetch::ChartRepository;
 use crate::matrix::Index;
 use crate::types::Trust;
 use crate::vcenter::{self, Budget, Endpoint};
@@ -47,14 +47,14 @@ pub struct Inputs {
 /// Reads what a connection refers to.
 pub async fn inputs(reader: &Reader, object: &VsphereCloudConfig) -> Inputs {
     Inputs {
-        trust: gather::trust(reader, object).await,
-        credentials: gather::credentials(reader, object).await,
+        trust: connections::trust(reader, object).await,
+        credentials: connections::credentials(reader, object).await,
     }
 }
 
 /// The matrix, where it can be read. Without it a question stays open, and nothing fails.
-pub async fn known_index(library: &Library) -> Option<Arc<Index>> {
-    library.known().await
+pub async fn known_index(repository: &ChartRepository) -> Option<Arc<Index>> {
+    repository.known().await
 }
 
 /// Asks the vCenter of a connection who it is.
@@ -94,7 +94,7 @@ pub async fn examine(
 pub fn endpoint(object: &VsphereCloudConfig, inputs: &Inputs) -> Option<Endpoint> {
     Some(Endpoint {
         server: object.spec.vc_ip.clone(),
-        port: gather::port(object),
+        port: connections::port(object),
         trust: inputs.trust.as_ref().ok()?.clone(),
     })
 }

@@ -1,9 +1,9 @@
-//! What of a plan repairs what somebody else has done: who it was, and whether to go on (effect).
+//! What of a plan repairs what another manager has done: who it was, and whether to go on (effect).
 
-use super::World;
+use super::Ports;
 use crate::cluster::{ClusterError, with_managers};
 use crate::manifest::{Difference, Object};
-use crate::plan::{Change, Drift, Step, blame, is_own_spelling};
+use crate::plan::{Change, Drift, Step, attribute, is_own_spelling};
 use crate::types::ObjectId;
 use futures::StreamExt;
 use futures::stream;
@@ -16,8 +16,8 @@ const BLAMED: usize = 20;
 const CONCURRENCY: usize = 8;
 
 /// What was changed by whom, of everything that a plan repairs. It has to be read before: a repair makes the field ours. What turns out
-/// to be changed by nobody, but written by the API server in its own way, leaves the plan.
-pub(super) async fn found(world: &World, steps: &mut Vec<Step>) -> Vec<Drift> {
+/// to be changed by no one, but written by the API server in its own way, leaves the plan.
+pub(super) async fn found(ports: &Ports, steps: &mut Vec<Step>) -> Vec<Drift> {
     let repairs: Vec<(Object, Option<Vec<Difference>>)> = steps
         .iter()
         .filter_map(|step| match step {
@@ -34,24 +34,24 @@ pub(super) async fn found(world: &World, steps: &mut Vec<Step>) -> Vec<Drift> {
         let Some(fields) = fields else {
             return Ok(Found::Changed(vec![Drift::deleted(id)]));
         };
-        // Without the record the change is repaired all the same, and nobody is named.
-        let live = with_managers(&world.client, wanted.api_version(), &id).await?;
+        // Without the record the change is repaired all the same, and no one is named.
+        let live = with_managers(&ports.client, wanted.api_version(), &id).await?;
         if let Some(live) = live.as_ref().filter(|live| is_own_spelling(&fields, live)) {
-            if let Some(cache) = world.reader.cache() {
-                cache.settled().settle(&wanted, live);
+            if let Some(cache) = ports.reader.cache() {
+                cache.in_sync().settle(&wanted, live);
             }
             return Ok(Found::Spelled(id));
         }
-        Ok::<_, ClusterError>(Found::Changed(blame(&id, &fields, live.as_ref().unwrap_or(&wanted))))
+        Ok::<_, ClusterError>(Found::Changed(attribute(&id, &fields, live.as_ref().unwrap_or(&wanted))))
     });
     let all: Vec<Result<Found, ClusterError>> = all.buffered(CONCURRENCY).collect().await;
     let mut changed = Vec::new();
-    let mut spelled = BTreeSet::new();
+    let mut server_normalized = BTreeSet::new();
     for found in all {
         match found {
             Ok(Found::Changed(drift)) => changed.extend(drift),
             Ok(Found::Spelled(id)) => {
-                spelled.insert(id);
+                server_normalized.insert(id);
             }
             Err(error) => tracing::debug!(%error, "who changed an object is not known"),
         }
@@ -64,7 +64,7 @@ pub(super) async fn found(world: &World, steps: &mut Vec<Step>) -> Vec<Drift> {
                 ..
             }
         );
-        !repair || step.id().is_none_or(|id| !spelled.contains(&id))
+        !repair || step.id().is_none_or(|id| !server_normalized.contains(&id))
     });
     changed
 }

@@ -1,12 +1,14 @@
 //! dry run: the whole plan, tried on the server before its first write (effect; what is concluded is pure).
 
+pub(super) mod cache;
+
 use super::decide::Decision;
+use super::dry_run::cache::{DryRunCache, Refusal, Refusals, entitled, fingerprint};
 use super::error::ReconcileError;
-use super::rehearsals::{Refusal, Refusals, Rehearsals, entitled, fingerprint};
-use super::survey::Survey;
-use super::{Occasion, World};
-use crate::api::{Failure as _, Reason, chain};
-use crate::cluster::{ClusterError, Rehearsed, Select, Watch, rights};
+use super::observe::ClusterState;
+use super::{Ports, ReconcileInput};
+use crate::api::{Classify as _, Reason, chain};
+use crate::cluster::{ClusterError, DryRunResult, Select, Watch, rights};
 use crate::manifest::{Object, changes, is_installer};
 use crate::plan::{Change, Gate, Held, Observed, Ownership, Plan, PlannedStep, Skip, Step, Wait, ownership};
 use crate::types::{Digest, DriverName, ObjectId};
@@ -22,9 +24,9 @@ const CONCURRENCY: usize = 8;
 /// Which steps are rehearsed.
 #[derive(Clone, Copy)]
 pub enum Scope<'a> {
-    /// Those that lead to another state than the one that was reached before, on this occasion. A driver of which something was
+    /// Those that lead to another state than the one that was reached before, on this input. A driver of which something was
     /// refused is asked for again when the next attempt is due, or when something about it has changed.
-    Transitions(&'a Occasion<'a>),
+    Transitions(&'a ReconcileInput<'a>),
     /// All of them, to know what they would change.
     Everything,
 }
@@ -34,7 +36,7 @@ impl Scope<'_> {
         matches!(self, Self::Everything) || step.is_transition()
     }
 
-    /// Whether a refusal keeps the plan from being carried out. What the operator may is another question than what somebody may who
+    /// Whether a refusal keeps the plan from being carried out. What the operator may is another question than what a user may who
     /// only looks.
     fn counts(self, refusal: &ClusterError) -> bool {
         matches!(self, Self::Transitions(_)) || refusal.reason() != Reason::Forbidden
@@ -58,11 +60,11 @@ pub struct DryRun {
 ///
 /// # Errors
 /// When something that exists cannot be read.
-pub async fn dry_run(world: &World, survey: &Survey, decision: &mut Decision, scope: Scope<'_>) -> Result<DryRun, ReconcileError> {
+pub async fn dry_run(ports: &Ports, state: &ClusterState, decision: &mut Decision, scope: Scope<'_>) -> Result<DryRun, ReconcileError> {
     let mut dry_run = DryRun::default();
-    let Some(memory) = &world.rehearsals else { return Ok(dry_run) };
+    let Some(memory) = &ports.dry_runs else { return Ok(dry_run) };
     let known = match scope {
-        Scope::Transitions(occasion) if !occasion.due => memory.refused(|| questions(&decision.plan, world, occasion)),
+        Scope::Transitions(input) if !input.due => memory.refused(|| questions(&decision.plan, ports, input)),
         _ => Refusals::new(),
     };
     let silent = {
@@ -87,9 +89,9 @@ pub async fn dry_run(world: &World, survey: &Survey, decision: &mut Decision, sc
         };
         let asked: Vec<Step> = asked.iter().map(|at| &plan.steps[*at].step).filter(unknown).cloned().collect();
         let observed = &decision.observed;
-        let answers: Vec<(Step, Result<Option<Rehearsed>, ClusterError>)> = stream::iter(asked)
+        let answers: Vec<(Step, Result<Option<DryRunResult>, ClusterError>)> = stream::iter(asked)
             .map(|step| async move {
-                let answer = ask(world, survey, observed, &step).await;
+                let answer = ask(ports, state, observed, &step).await;
                 (step, answer)
             })
             .buffered(CONCURRENCY)
@@ -98,9 +100,9 @@ pub async fn dry_run(world: &World, survey: &Survey, decision: &mut Decision, sc
         dry_run.refusals.clear();
         dry_run.deferred = deferred.iter().filter_map(|at| plan.deferral(*at)).collect();
         let later: Vec<Step> = deferred.iter().map(|at| plan.steps[*at].step.clone()).collect();
-        let learned = take_in(world, &mut decision.observed, &mut dry_run, memory, answers).await?;
+        let learned = take_in(ports, &mut decision.observed, &mut dry_run, memory, answers).await?;
         if matches!(scope, Scope::Transitions(_)) {
-            let missing = rightless(world, memory, &later.iter().collect::<Vec<_>>()).await?;
+            let missing = rightless(ports, memory, &later.iter().collect::<Vec<_>>()).await?;
             let missing = missing.into_iter().map(|(id, error)| (id, Arc::new(error)));
             dry_run.refusals.extend(missing);
         }
@@ -108,13 +110,13 @@ pub async fn dry_run(world: &World, survey: &Survey, decision: &mut Decision, sc
             break;
         }
         first.get_or_insert(decision.plan.clone());
-        decision.replan(survey);
+        decision.replan(state);
     }
     dry_run.refusals.extend(known.into_values().flatten());
     dry_run.refusals = in_order(&decision.plan, dry_run.refusals);
-    if let Scope::Transitions(occasion) = scope {
+    if let Scope::Transitions(input) = scope {
         // Every attempt begins with what the first round knows.
-        let asked = || questions(first.as_ref().unwrap_or(&decision.plan), world, occasion);
+        let asked = || questions(first.as_ref().unwrap_or(&decision.plan), ports, input);
         keep(memory, decision, asked, &dry_run.refusals);
     }
     let counting = dry_run.refusals.iter().filter(|(_, refusal)| scope.counts(refusal));
@@ -125,8 +127,8 @@ pub async fn dry_run(world: &World, survey: &Survey, decision: &mut Decision, sc
 }
 
 /// What the server is asked about each driver: the same question has the same answer for a while.
-fn questions(plan: &Plan, world: &World, occasion: &Occasion<'_>) -> BTreeMap<DriverName, Digest> {
-    let config = occasion.config;
+fn questions(plan: &Plan, ports: &Ports, input: &ReconcileInput<'_>) -> BTreeMap<DriverName, Digest> {
+    let config = input.config;
     // A person who has put something right says so by an annotation, see `api::RECONCILE_AT`.
     let asked = format!("{:?} {:?}", config.metadata.generation, config.annotations());
     let mut texts: BTreeMap<&str, String> = BTreeMap::new();
@@ -139,7 +141,7 @@ fn questions(plan: &Plan, world: &World, occasion: &Occasion<'_>) -> BTreeMap<Dr
         };
         // Whether pods are let in hangs on them.
         let home = ObjectId::new("", "Namespace", "", id.namespace.clone());
-        let home = world.reader.cache().and_then(|cache| cache.get(&home));
+        let home = ports.reader.cache().and_then(|cache| cache.get(&home));
         let labels = home.map(|home| home.value()["metadata"]["labels"].to_string());
         text.push_str(&format!("\n{id} {} {found} {labels:?}", fingerprint(step)));
     }
@@ -151,7 +153,7 @@ fn questions(plan: &Plan, world: &World, occasion: &Occasion<'_>) -> BTreeMap<Dr
 
 /// Remembers what was refused. Of what is held because of it nothing is written, so the next attempt begins before the first write again.
 /// What a server accepted while it was overloaded still counts: else a plan of many steps would hardly ever be accepted as a whole.
-fn keep(memory: &Rehearsals, decision: &Decision, asked: impl Fn() -> BTreeMap<DriverName, Digest>, refusals: &[Refusal]) {
+fn keep(memory: &DryRunCache, decision: &Decision, asked: impl Fn() -> BTreeMap<DriverName, Digest>, refusals: &[Refusal]) {
     let about_the_step = |(_, error): &&Refusal| !matches!(error.reason(), Reason::ApiUnavailable | Reason::ApplyFailed);
     let mut refused = by_driver(&decision.plan, refusals.iter().filter(about_the_step));
     let mut plan = decision.plan.clone();
@@ -202,11 +204,11 @@ fn in_order(plan: &Plan, mut refusals: Vec<Refusal>) -> Vec<Refusal> {
 
 /// Sorts the answers; whether the plan has to be made again.
 async fn take_in(
-    world: &World,
+    ports: &Ports,
     observed: &mut Observed,
     dry_run: &mut DryRun,
-    memory: &Rehearsals,
-    answers: Vec<(Step, Result<Option<Rehearsed>, ClusterError>)>,
+    memory: &DryRunCache,
+    answers: Vec<(Step, Result<Option<DryRunResult>, ClusterError>)>,
 ) -> Result<bool, ReconcileError> {
     let mut learned = false;
     for (step, answer) in answers {
@@ -230,7 +232,7 @@ async fn take_in(
                 object.namespace(),
                 Select::Name(object.name().to_owned()),
             );
-            if let Some(live) = world.reader.load([watch.clone()]).await?.one(&watch) {
+            if let Some(live) = ports.reader.load([watch.clone()]).await?.one(&watch) {
                 Arc::make_mut(&mut observed.live).insert(id, live);
                 learned = true;
                 continue;
@@ -240,7 +242,7 @@ async fn take_in(
             Ok(Some(answer)) => {
                 let refused = answer.warnings.iter().find(|warning| warning.contains(POD_SECURITY)).cloned();
                 if let (Some(warning), Step::Apply { object, .. }) = (refused, &step)
-                    && enforced(&warning, namespace(world, object.namespace()).await.as_ref())
+                    && enforced(&warning, namespace(ports, object.namespace()).await.as_ref())
                 {
                     let refusal = ClusterError::pod_security(id.clone(), &warning);
                     dry_run.refusals.push((id, Arc::new(refusal)));
@@ -261,36 +263,36 @@ async fn take_in(
     Ok(learned)
 }
 
-async fn ask(world: &World, survey: &Survey, observed: &Observed, step: &Step) -> Result<Option<Rehearsed>, ClusterError> {
-    if let Some(foreign) = foreign(step, survey, observed) {
+async fn ask(ports: &Ports, state: &ClusterState, observed: &Observed, step: &Step) -> Result<Option<DryRunResult>, ClusterError> {
+    if let Some(foreign) = foreign(step, state, observed) {
         return Err(foreign);
     }
     match step {
         Step::Apply { object, change, take, .. } => {
-            let answer = world.writer.rehearse(object, *take).await;
+            let answer = ports.writer.dry_run(object, *take).await;
             match (change, answer) {
                 (Change::Adopt(_), Err(ClusterError::Conflict { id, mut fields })) => {
                     // What installers own is handed over before the apply, and is no conflict then.
                     fields.retain(|field| !is_installer(&field.manager));
                     if !fields.is_empty() {
-                        return Err(world.writer.dated(object, ClusterError::Conflict { id, fields }).await);
+                        return Err(ports.writer.dated(object, ClusterError::Conflict { id, fields }).await);
                     }
-                    world.writer.rehearse(object, true).await.map(Some)
+                    ports.writer.dry_run(object, true).await.map(Some)
                 }
                 (_, answer) => answer.map(Some),
             }
         }
         // Of its successor the server can say nothing while it is there.
         Step::Replace { id, api_version, uid, .. } | Step::Delete { id, api_version, uid, .. } => {
-            world.writer.rehearse_delete(api_version, id, uid).await.map(|()| None)
+            ports.writer.dry_run_delete(api_version, id, uid).await.map(|()| None)
         }
-        Step::Store { object, .. } => world.writer.rehearse(object, true).await.map(Some),
+        Step::Store { object, .. } => ports.writer.dry_run(object, true).await.map(Some),
         Step::Release { .. } | Step::SetFinalizer | Step::Record(_) | Step::Commit(_) | Step::Finish => Ok(None),
     }
 }
 
 /// An object to be taken over whose owner is alive and would not let go of it.
-fn foreign(step: &Step, survey: &Survey, observed: &Observed) -> Option<ClusterError> {
+fn foreign(step: &Step, state: &ClusterState, observed: &Observed) -> Option<ClusterError> {
     let (
         id,
         Step::Apply {
@@ -300,7 +302,7 @@ fn foreign(step: &Step, survey: &Survey, observed: &Observed) -> Option<ClusterE
     else {
         return None;
     };
-    match ownership(observed.live.get(&id)?, &survey.apply_set) {
+    match ownership(observed.live.get(&id)?, &state.apply_set) {
         Ownership::Foreign { who } => Some(ClusterError::NotOurs { id, who }),
         Ownership::Ours | Ownership::Adoptable { .. } => None,
     }
@@ -308,8 +310,8 @@ fn foreign(step: &Step, survey: &Survey, observed: &Observed) -> Option<ClusterE
 
 /// What can be said already of steps that cannot be tried: whether we have the rights.
 pub(super) async fn rightless(
-    world: &World,
-    memory: &Rehearsals,
+    ports: &Ports,
+    memory: &DryRunCache,
     deferred: &[&Step],
 ) -> Result<Vec<(ObjectId, ClusterError)>, ClusterError> {
     let mut missing = Vec::new();
@@ -324,7 +326,7 @@ pub(super) async fn rightless(
         by_namespace.entry(any).or_default().extend(cluster);
     }
     for (namespace, steps) in by_namespace {
-        let own = rights(&world.client, &namespace).await?;
+        let own = rights(&ports.client, &namespace).await?;
         for step in steps {
             let (verbs, api_version): (&[&str], &str) = match step {
                 Step::Apply { object, .. } => (&["patch", "create"], object.api_version()),
@@ -355,9 +357,9 @@ fn enforced(warning: &str, namespace: Option<&Object>) -> bool {
 
 /// A namespace as it is now, if it can be seen: not being allowed to is no reason to refuse anything. Watches may not show yet what the
 /// warning is about.
-async fn namespace(world: &World, name: &str) -> Option<Object> {
+async fn namespace(ports: &Ports, name: &str) -> Option<Object> {
     let watch = Watch::new("v1", "Namespace", "", Select::Name(name.to_owned()));
-    world.reader.now(&watch).await.ok()?.pop()
+    ports.reader.now(&watch).await.ok()?.pop()
 }
 
 impl DryRun {

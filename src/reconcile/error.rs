@@ -1,7 +1,7 @@
-use crate::api::{Class, Failure, Reason};
+use crate::api::{Class, Classify, Reason};
 use crate::cluster::ClusterError;
 use crate::drivers::SetupError;
-use crate::fetch::LibraryError;
+use crate::fetch::RepositoryError;
 use crate::plan::{InventoryError, InventoryTooLarge, PlanRejected};
 use crate::types::{Remedy, shell_word};
 use std::borrow::Cow;
@@ -132,8 +132,8 @@ pub enum ReconcileError {
         /// What is wrong and what to write.
         problem: String,
     },
-    /// Somebody else runs a driver, or an operator of drivers.
-    #[error("nothing is installed, because somebody else is at work: {message}")]
+    /// Another manager runs a driver, or an operator of drivers.
+    #[error("not installing: another manager runs a vSphere driver here: {message}")]
     ForeignDriver {
         /// Whose it is and what to do.
         message: String,
@@ -146,7 +146,7 @@ pub enum ReconcileError {
     NoFit(#[from] Box<crate::matrix::NoFit>),
     /// The matrix or a chart cannot be used.
     #[error(transparent)]
-    Library(#[from] LibraryError),
+    ChartRepository(#[from] RepositoryError),
     /// The chart cannot be rendered.
     #[error(transparent)]
     Render(#[from] crate::chart::RenderError),
@@ -217,7 +217,7 @@ impl Remedy for ReconcileError {
             // What is wrong says what to write; so does the status of a connection, and what tells a foreign driver.
             Self::InvalidSpec { .. } | Self::ConnectionNotReady { .. } | Self::ForeignDriver { .. } => return None,
             Self::NoFit(error) => return error.remedy(),
-            Self::Library(error) => return error.remedy(),
+            Self::ChartRepository(error) => return error.remedy(),
             Self::Render(error) => return error.remedy(),
             Self::RightsMissing { matrix, .. } => {
                 let command = format!("vdoctl rights --missing --matrix {}", shell_word(matrix));
@@ -237,7 +237,7 @@ impl Remedy for ReconcileError {
     }
 }
 
-impl Failure for ReconcileError {
+impl Classify for ReconcileError {
     fn reason(&self) -> Reason {
         match self {
             Self::NoConnections { .. } => Reason::NoConnections,
@@ -255,7 +255,7 @@ impl Failure for ReconcileError {
             Self::NoClusterId => Reason::Forbidden,
             Self::RevisionUnusable { .. } => Reason::RevisionUnusable,
             Self::NoFit(error) => no_fit(error),
-            Self::Library(error) => error.reason(),
+            Self::ChartRepository(error) => error.reason(),
             Self::Render(error) => render(error),
             Self::Setup(SetupError::Config(_)) => Reason::ConfigurationInvalid,
             Self::Setup(SetupError::Manifest(_)) | Self::Manifest(_) => Reason::RenderFailed,
@@ -283,13 +283,13 @@ impl Failure for ReconcileError {
             | Self::NewerDefinition { .. }
             | Self::ForeignDriver { .. } => Class::Wait,
             Self::NoClusterId | Self::RightsMissing { .. } | Self::Certificate(_) => Class::Retry,
-            Self::Library(LibraryError::Fetch(_) | LibraryError::NotYet(_)) => Class::Retry,
+            Self::ChartRepository(RepositoryError::Fetch(_) | RepositoryError::NotYet(_)) => Class::Retry,
             Self::Cluster(error) => error.class(),
             Self::ConnectionNotFound { .. }
             | Self::InvalidSpec { .. }
             | Self::RevisionUnusable { .. }
             | Self::NoFit(_)
-            | Self::Library(_)
+            | Self::ChartRepository(_)
             | Self::Render(_)
             | Self::Setup(_)
             | Self::Manifest(_)

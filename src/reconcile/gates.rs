@@ -1,6 +1,6 @@
 //! Which waves must wait, and what the finished state still waits for (pure).
 
-use super::select::Asked;
+use super::requests::DriverRequests;
 use crate::api::Reason;
 use crate::drivers::{CLOUD_PROVIDER, STORAGE};
 use crate::facts::{Cluster, Connection};
@@ -16,7 +16,7 @@ pub type Hold = (u8, Wait);
 
 /// How long the workloads of a driver that needs initialised nodes wait for the last of them, in seconds since the cloud
 /// provider was installed. A node whose machine is missing must not keep volumes from all others for ever.
-const PATIENCE: i64 = 300;
+const TIMEOUT: i64 = 300;
 
 /// Holds back the workloads of the CSI driver until the nodes are initialised, as its controller would stay pending and
 /// its node plugin could not be matched to a machine. A driver that runs already is never held back.
@@ -33,7 +33,7 @@ pub fn hold(desired: &[Desired], cluster: &Cluster, running: &BTreeMap<DriverNam
         .map(|d| d.wave)
         .min()?;
     let usable = cluster.nodes.iter().any(|n| n.control_plane && n.lacks().is_none());
-    if lacking.is_empty() && cpi_age.is_some() || (usable && cpi_age.is_some_and(|age| age > PATIENCE)) {
+    if lacking.is_empty() && cpi_age.is_some() || (usable && cpi_age.is_some_and(|age| age > TIMEOUT)) {
         return None;
     }
     let first = lacking.first().map_or_else(
@@ -73,20 +73,20 @@ pub fn needs(desired: &[Desired], running: &BTreeMap<DriverName, DriverHealth>) 
 /// Holds back the workloads of a driver that is not installed yet and could not do its work, because the account of a connection
 /// that it uses lacks privileges. A driver that runs already is never held back.
 #[must_use]
-pub fn hold_lamed(
+pub fn hold_lacking_privileges(
     desired: &[Desired],
-    asked: &Asked,
+    asked: &DriverRequests,
     connections: &[Connection],
     running: &BTreeMap<DriverName, DriverHealth>,
 ) -> Vec<Hold> {
     let waits = asked.connections.iter().filter(|(driver, _)| !running.contains_key(*driver));
     let held = waits.filter_map(|(driver, names)| {
-        let lamed = connections.iter().find(|c| names.contains(&c.name) && c.lamed.contains(driver))?;
+        let lacking_privileges = connections.iter().find(|c| names.contains(&c.name) && c.lacking_privileges.contains(driver))?;
         let workloads = desired.iter().filter(|d| *d.driver == **driver && d.object.pod_spec().is_some());
         let from = workloads.map(|d| d.wave).min()?;
         let message = format!(
             "{driver} waits for privileges: the user of vSphere connection {} lacks some that it needs; its condition Authorized names them",
-            lamed.name
+            lacking_privileges.name
         );
         let wait = Wait {
             driver: driver.clone(),
@@ -123,7 +123,7 @@ pub fn hold_webhook(desired: &[Desired], live: &ById<Object>) -> Option<Hold> {
 }
 
 /// The Deployments whose pods answer for a webhook, by the Services that it names. One that is not among what is wanted is
-/// somebody else's affair.
+/// not managed by us.
 fn behind<'a>(webhook: &Object, desired: &'a [Desired]) -> Vec<&'a Desired> {
     let all = webhook.value().get("webhooks").and_then(Value::as_array);
     let services = all.into_iter().flatten().filter_map(|webhook| {
@@ -197,7 +197,7 @@ mod tests {
             reason: Reason::Healthy,
             message: String::new(),
             pods: Pods::default(),
-            trouble: None,
+            failure: None,
         }
     }
 
@@ -205,15 +205,15 @@ mod tests {
     #[test]
     fn gate_new_driver_waits_for_privileges() {
         let desired = [workload(CPI, 4), workload(CSI, 5)];
-        let asked = Asked {
+        let asked = DriverRequests {
             connections: [
                 (CPI.to_owned(), vec!["vc1".to_owned()]),
                 (CSI.to_owned(), vec!["vc1".to_owned(), "vc2".to_owned()]),
             ]
             .into(),
-            ..Asked::default()
+            ..DriverRequests::default()
         };
-        let connection = |name: &str, lamed: &[&str]| Connection {
+        let connection = |name: &str, lacking_privileges: &[&str]| Connection {
             name: name.into(),
             server: String::new(),
             port: 443,
@@ -230,7 +230,7 @@ mod tests {
             },
             blocked: None,
             drivers: vec![],
-            lamed: lamed.iter().map(|driver| (*driver).to_owned()).collect(),
+            lacking_privileges: lacking_privileges.iter().map(|driver| (*driver).to_owned()).collect(),
         };
         let health = healthy();
         for (vc1, vc2, running, expected) in [
@@ -242,7 +242,7 @@ mod tests {
         ] {
             let running = running.iter().map(|driver: &&str| ((*driver).to_owned(), health.clone())).collect();
             let connections = [connection("vc1", vc1), connection("vc2", vc2)];
-            let hold = hold_lamed(&desired, &asked, &connections, &running);
+            let hold = hold_lacking_privileges(&desired, &asked, &connections, &running);
             let told = hold.first().map(|(from, wait)| (*from, wait.reason, wait.message.as_str()));
             assert_eq!(
                 told.map(|t| (t.0, t.1)),
@@ -301,12 +301,12 @@ mod tests {
                 "wave 5: WaitingForDriver CSI waits for initialised nodes: 2 of 2 are (the cloud provider is not there yet)",
             ),
             // One lost machine does not keep volumes from all others for ever.
-            (&[CPI, CSI], &waiting, false, Some(PATIENCE + 1), "goes on"),
+            (&[CPI, CSI], &waiting, false, Some(TIMEOUT + 1), "goes on"),
             (
                 &[CPI, CSI],
                 &[("cp", false), ("w", true)],
                 false,
-                Some(PATIENCE + 1),
+                Some(TIMEOUT + 1),
                 "wave 5: WaitingForNodes CSI waits for initialised nodes: 1 of 2 are (cp waits for providerID)",
             ),
             // What runs is never held back, and without a cloud provider of ours there is nothing to wait for.

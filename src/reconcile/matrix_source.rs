@@ -1,9 +1,9 @@
 //! Where the matrix comes from by what the cluster says, and what of it is in the cluster (effects: reads only).
 
-use super::gather::{config_maps_watch, texts};
+use super::observe::cluster::{config_maps_watch, texts};
 use crate::api::API_VERSION;
 use crate::cluster::{ClusterError, Reader, Select, Watch};
-use crate::fetch::{CONFIG_MAPS, ConfigMaps, Library, Named};
+use crate::fetch::{CONFIG_MAPS, ChartRepository, ConfigMaps, Named};
 use crate::manifest::Object;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -41,10 +41,10 @@ pub async fn named(reader: &Reader, namespace: &str) -> Result<Named, ClusterErr
 ///
 /// # Errors
 /// When it cannot be read.
-pub async fn supply(library: &Library, reader: &Reader, namespace: &str) -> Result<(), ClusterError> {
-    let Some(place) = library.config_maps() else { return Ok(()) };
+pub async fn supply(repository: &ChartRepository, reader: &Reader, namespace: &str) -> Result<(), ClusterError> {
+    let Some(place) = repository.config_maps() else { return Ok(()) };
     if place.namespace != namespace {
-        library.supply(&place, "", || Err(place.elsewhere(namespace)));
+        repository.supply(&place, "", || Err(place.elsewhere(namespace)));
         return Ok(());
     }
     let watch = config_maps_watch(namespace);
@@ -53,7 +53,7 @@ pub async fn supply(library: &Library, reader: &Reader, namespace: &str) -> Resu
     let all: BTreeMap<&str, &Object> = all.iter().map(|map| (map.name(), map)).collect();
     let versions = all.iter().map(|(name, map)| format!("{name}@{}", map.resource_version()));
     let state = versions.collect::<Vec<_>>().join(" ");
-    library.supply(&place, &state, || {
+    repository.supply(&place, &state, || {
         let contents = all.get(&*place.name).and_then(|map| texts(map, "/data").remove(CONTENTS));
         let part = |name: &str| {
             let text = all.get(name)?.look().pointer(&format!("/binaryData/{PART}"))?.as_str()?.to_owned();

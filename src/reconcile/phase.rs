@@ -1,7 +1,7 @@
 //! What a phase returns: its value with what it found to report; or what stopped it, with what it had found until then (pure).
 
 use super::error::ReconcileError;
-use crate::status::{Report, Trouble};
+use crate::status::{Failure, Report};
 
 /// The value of a phase and what it found, or what stopped it.
 pub type Phase<T> = Result<(T, Report), Stopped>;
@@ -20,7 +20,7 @@ impl Stopped {
     #[must_use]
     pub fn into_report(self) -> Report {
         let mut report = *self.found;
-        report.troubles.push(Trouble::from(&self.error));
+        report.failures.push(Failure::from(&self.error));
         report
     }
 }

@@ -1,6 +1,12 @@
 //! What must hold before the drivers can work, from the matrix, the choice and the rendered workloads (pure).
 
-use super::basis::Basis;
+pub(super) mod foreign_drivers;
+pub(super) mod images;
+pub(super) mod shared_volumes;
+pub mod snapshots;
+pub(super) mod upgrade;
+
+use super::matrix_fallback::Basis;
 use crate::api::{ConditionType, Reason};
 use crate::driverconfig::csi;
 use crate::drivers::{self, STORAGE, short};
@@ -16,19 +22,19 @@ use std::sync::Arc;
 
 /// Whether the matrix is the one that is wanted, and not past its date.
 pub(super) fn matrix(basis: &Basis, source: &str, now: Timestamp) -> Precondition {
-    let (kind, index) = (ConditionType::MatrixFresh, &basis.edition.index);
-    if let Some(problem) = &basis.edition.problem {
+    let (kind, index) = (ConditionType::MatrixFresh, &basis.loaded.index);
+    if let Some(problem) = &basis.loaded.problem {
         let why = &problem.message;
         let message = match basis.narrowed {
             true => format!(
                 "{source} cannot be used, so nothing is chosen; the drivers that run are kept with the same charts, which this operator has built in: {why}"
             ),
-            false if basis.edition.source == source => {
+            false if basis.loaded.source == source => {
                 format!("{source} cannot be used, so its version {} from before is: {why}", index.version)
             }
             false => format!(
                 "{source} cannot be used, so version {} of {} from before is: {why}",
-                index.version, basis.edition.source
+                index.version, basis.loaded.source
             ),
         };
         return Precondition::fails(kind, problem.reason, message);
@@ -48,7 +54,7 @@ pub(super) fn matrix(basis: &Basis, source: &str, now: Timestamp) -> Preconditio
             kind,
             Reason::MatrixExpired,
             format!(
-                "the matrix ({source}, version {}) is good until {expires}; what runs stays, and newer versions are not known: bring a newer matrix, or update the operator",
+                "the matrix ({source}, version {}) is good until {expires}; the installed versions stay, and newer versions are not known: bring a newer matrix, or update the operator",
                 index.version
             ),
         ),
@@ -65,7 +71,7 @@ pub(super) fn matrix(basis: &Basis, source: &str, now: Timestamp) -> Preconditio
 
 /// Who has signed it. What is in the binary needs no signature.
 fn signed(basis: &Basis, source: &str) -> String {
-    match &basis.edition.signer {
+    match &basis.loaded.signer {
         Some(key) => format!(", signed by the key {key}"),
         None if source == MatrixSource::Embedded.to_string() => String::new(),
         None => ", not checked for a signature: no keys are trusted".into(),
@@ -235,7 +241,7 @@ mod tests {
     use super::*;
     use crate::drivers::{CPI, CSI};
     use crate::facts::{Credentials, Place};
-    use crate::fetch::{Edition, Problem, embedded};
+    use crate::fetch::{LoadedIndex, Problem, embedded};
     use crate::manifest::Object;
     use crate::matrix::{self, DriverRequest, UpdatePolicy};
     use crate::types::{Digest, Secret, Trust};
@@ -269,7 +275,7 @@ mod tests {
             },
             blocked: None,
             drivers: vec![driver.into()],
-            lamed: Vec::new(),
+            lacking_privileges: Vec::new(),
         };
         let bundle = || Trust::CaBundle("PEM".into());
         for (connections, holds, reason) in [
@@ -340,10 +346,10 @@ mod tests {
     #[test]
     fn precondition_matrix_expired_or_invalid_fails() {
         let at = |text: &str| text.parse::<Timestamp>().expect("a time");
-        let edition = |expires: Option<&str>, problem: Option<Reason>| {
+        let loaded = |expires: Option<&str>, problem: Option<Reason>| {
             let mut index = Index::parse(embedded::index()).expect("an index");
             index.expires = expires.map(at);
-            Edition {
+            LoadedIndex {
                 source: "embedded".into(),
                 signed: Arc::new(crate::fetch::Signed {
                     index: Vec::new(),
@@ -362,62 +368,56 @@ mod tests {
         };
         let end = Some("2027-01-01T00:00:00Z");
         let (good, bad) = ("2026-12-31T00:00:00Z", "2027-01-02T00:00:00Z");
-        for (edition, narrowed, now, holds, reason) in [
-            (edition(end, None), false, good, true, None),
-            (edition(end, None), false, bad, false, Some(Reason::MatrixExpired)),
-            (edition(None, None), false, "2099-01-01T00:00:00Z", true, None),
+        for (loaded, narrowed, now, holds, reason) in [
+            (loaded(end, None), false, good, true, None),
+            (loaded(end, None), false, bad, false, Some(Reason::MatrixExpired)),
+            (loaded(None, None), false, "2099-01-01T00:00:00Z", true, None),
             // The clock was set back, so that an old index seems to be good.
+            (loaded(end, None), false, "2020-01-01T00:00:00Z", false, Some(Reason::MatrixExpired)),
             (
-                edition(end, None),
-                false,
-                "2020-01-01T00:00:00Z",
-                false,
-                Some(Reason::MatrixExpired),
-            ),
-            (
-                edition(end, Some(Reason::MatrixInvalid)),
+                loaded(end, Some(Reason::MatrixInvalid)),
                 false,
                 bad,
                 false,
                 Some(Reason::MatrixInvalid),
             ),
             (
-                edition(end, Some(Reason::MatrixInvalid)),
+                loaded(end, Some(Reason::MatrixInvalid)),
                 true,
                 good,
                 false,
                 Some(Reason::MatrixInvalid),
             ),
             (
-                edition(end, Some(Reason::MatrixNotTrusted)),
+                loaded(end, Some(Reason::MatrixNotTrusted)),
                 false,
                 good,
                 false,
                 Some(Reason::MatrixNotTrusted),
             ),
             (
-                edition(end, Some(Reason::MatrixRolledBack)),
+                loaded(end, Some(Reason::MatrixRolledBack)),
                 false,
                 good,
                 false,
                 Some(Reason::MatrixRolledBack),
             ),
             (
-                edition(end, Some(Reason::MatrixUnreachable)),
+                loaded(end, Some(Reason::MatrixUnreachable)),
                 false,
                 good,
                 false,
                 Some(Reason::MatrixUnreachable),
             ),
             (
-                edition(end, Some(Reason::MatrixIncomplete)),
+                loaded(end, Some(Reason::MatrixIncomplete)),
                 false,
                 good,
                 false,
                 Some(Reason::MatrixIncomplete),
             ),
         ] {
-            let basis = Basis { edition, narrowed };
+            let basis = Basis { loaded, narrowed };
             let found = matrix(&basis, "embedded", at(now));
             assert_eq!(found.message.contains("nothing is chosen"), narrowed, "{}", found.message);
             assert_eq!(found.holds, Some(holds), "{}", found.message);

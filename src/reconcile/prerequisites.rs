@@ -1,6 +1,6 @@
 //! What the administrator brings for the drivers: looked at before anything of theirs is written (effect; what is concluded is pure).
 
-use super::World;
+use super::Ports;
 use super::error::ReconcileError;
 use crate::api::Reason;
 use crate::cluster::{ClusterError, Reader, Select, View, Watch};
@@ -14,15 +14,15 @@ use std::collections::BTreeSet;
 ///
 /// # Errors
 /// When it cannot be looked at.
-pub(super) async fn missing(world: &World, desired: &mut Vec<Desired>) -> Result<Held, ReconcileError> {
+pub(super) async fn missing(ports: &Ports, desired: &mut Vec<Desired>) -> Result<Held, ReconcileError> {
     let watches = watches(desired);
-    let view = world.reader.load(watches).await?;
+    let view = ports.reader.load(watches).await?;
     let found = waits(desired, &view);
     desired.retain(|d| !is_prerequisite(d.object.identity()));
     Ok(found)
 }
 
-/// Each by its name: nobody has to label what he brings.
+/// Each by its name: the administrator does not have to label them.
 pub(super) fn watches(desired: &[Desired]) -> BTreeSet<Watch> {
     let brought = desired.iter().filter(|d| is_prerequisite(d.object.identity()));
     brought.map(|d| watch(&d.object)).collect()

@@ -1,37 +1,37 @@
 //! What goes into the history of the drivers beside their objects (pure).
 
 use super::choose::Chosen;
-use super::desired::{Renders, Wanted};
+use super::render::{RenderCache, Wanted};
 use super::rollback::Back;
 use crate::api::VDOConfig;
 use crate::drivers;
-use crate::fetch::Library;
-use crate::matrix::Kept;
-use crate::plan::{About, Desired, Drawn, Inventory, Record};
+use crate::fetch::ChartRepository;
+use crate::matrix::StoredMatrix;
+use crate::plan::{About, Desired, Inventory, RandomContent, Record};
 use crate::types::{Digest, DriverName, DriverVersion};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The matrix that the inventory keeps from now on; `None` leaves what it keeps.
-pub(super) fn kept_matrix(library: &Library, chosen: &Chosen, inventory: &Inventory) -> Option<Arc<Kept>> {
-    let edition = chosen.edition.as_ref()?;
+pub(super) fn stored_matrix(repository: &ChartRepository, chosen: &Chosen, inventory: &Inventory) -> Option<Arc<StoredMatrix>> {
+    let loaded = chosen.loaded.as_ref()?;
     let picks = chosen.resolution.picks.values().map(|pick| &pick.chart);
     let charts: BTreeMap<Digest, Vec<u8>> = picks
-        .filter_map(|chart| Some((chart.digest.clone(), library.packed(&chart.digest)?)))
+        .filter_map(|chart| Some((chart.digest.clone(), repository.packed(&chart.digest)?)))
         .collect();
-    let source = edition.source.clone();
-    let signer = edition.signer.as_ref().map(ToString::to_string);
-    let is_same = |kept: &&Arc<Kept>| {
-        let signed = kept.signer == signer && kept.signature == edition.signed.signature && kept.lock == edition.signed.lock;
-        signed && kept.source == source && kept.digest == edition.digest && kept.charts.keys().eq(charts.keys())
+    let source = loaded.source.clone();
+    let signer = loaded.signer.as_ref().map(ToString::to_string);
+    let is_same = |kept: &&Arc<StoredMatrix>| {
+        let signed = kept.signer == signer && kept.signature == loaded.signed.signature && kept.lock == loaded.signed.lock;
+        signed && kept.source == source && kept.digest == loaded.digest && kept.charts.keys().eq(charts.keys())
     };
     if let Some(kept) = inventory.matrix.as_ref().filter(is_same) {
         return Some(kept.clone());
     }
-    let signed = &edition.signed;
-    let identity = (source, edition.index.version, signer);
+    let signed = &loaded.signed;
+    let identity = (source, loaded.index.version, signer);
     Some(
-        Kept::of(
+        StoredMatrix::of(
             identity,
             (&signed.index, signed.signature.as_deref(), signed.lock.as_deref()),
             charts,
@@ -44,10 +44,10 @@ pub(super) fn kept_matrix(library: &Library, chosen: &Chosen, inventory: &Invent
 pub(super) fn record(
     config: &VDOConfig,
     chosen: &Chosen,
-    (wanted, renders): (&Wanted<'_>, &Renders),
+    (wanted, renders): (&Wanted<'_>, &RenderCache),
     backs: &BTreeMap<DriverName, Back>,
     desired: &[Desired],
-    drawn: Drawn,
+    drawn: RandomContent,
 ) -> Record {
     let configuration = |driver: &str| {
         let written = drivers::known(driver).map(|known| known.written).unwrap_or_default();

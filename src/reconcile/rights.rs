@@ -1,14 +1,16 @@
 //! What has to be granted before the operator starts: to the drivers, which the administrator brings, and to the operator itself.
 
 use super::error::ReconcileError;
-use super::select::Failures;
-use super::{World, definitions, foreign, prerequisites, snapshots};
+use super::observe::definitions;
+use super::preconditions::{foreign_drivers, snapshots};
+use super::requests::DriverFailures;
+use super::{Ports, prerequisites};
 use crate::api::OPERATOR_NAMESPACE;
 use crate::certificate;
 use crate::chart::{self, Context, RenderError};
 use crate::cluster::{self, Select, Watch};
 use crate::drivers;
-use crate::fetch::{Library, LibraryError};
+use crate::fetch::{ChartRepository, RepositoryError};
 use crate::manifest::{ManifestError, Object};
 use crate::matrix::{Index, IndexError, Resolution};
 use crate::plan::Desired;
@@ -31,7 +33,7 @@ pub enum RightsError {
     Index(#[from] IndexError),
     /// A chart that cannot be fetched or opened.
     #[error(transparent)]
-    Library(#[from] LibraryError),
+    ChartRepository(#[from] RepositoryError),
     /// A chart that cannot be rendered.
     #[error(transparent)]
     Render(#[from] RenderError),
@@ -47,7 +49,7 @@ impl Remedy for RightsError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         match self {
             Self::Index(error) => error.remedy(),
-            Self::Library(error) => error.remedy(),
+            Self::ChartRepository(error) => error.remedy(),
             Self::Render(error) => error.remedy(),
             Self::Manifest(error) => error.remedy(),
             Self::Mismatch(error) => error.remedy(),
@@ -70,7 +72,7 @@ pub struct Rights {
 /// # Errors
 /// When a chart cannot be had, or no role serves all versions.
 pub async fn rights(
-    library: &Library,
+    repository: &ChartRepository,
     index: &Index,
     namespace: &str,
     takes: impl Fn(&str, &DriverVersion) -> bool,
@@ -79,7 +81,7 @@ pub async fn rights(
     for (driver, versions) in &index.drivers {
         let driver: Arc<str> = driver.as_str().into();
         for entry in versions.versions.iter().filter(|entry| takes(&driver, &entry.version)) {
-            let chart = library.chart(&entry.chart).await?;
+            let chart = repository.chart(&entry.chart).await?;
             let rendered = chart::render(&chart, &chart::everything(&chart), &Context::default())?;
             for object in rendered {
                 all.push(Desired {
@@ -160,7 +162,7 @@ fn place<'a>(places: &'a mut Places, namespace: &str) -> &'a mut Rules {
 
 /// What the operator needs to manage the objects of charts.
 fn manage(places: &mut Places, all: &[Desired]) {
-    for watch in foreign::watches(all).iter().chain(&prerequisites::watches(all)) {
+    for watch in foreign_drivers::watches(all).iter().chain(&prerequisites::watches(all)) {
         see(places, watch);
     }
     for d in all.iter().filter(|d| !is_prerequisite(d.object.identity())) {
@@ -177,13 +179,13 @@ pub struct Permitted(Mutex<BTreeMap<DriverName, Digest>>);
 ///
 /// # Errors
 /// When the rights cannot be asked for.
-pub(super) async fn permitted(world: &World, resolution: &Resolution, desired: &[Desired]) -> Result<Failures, ReconcileError> {
-    let mut failures = Failures::default();
-    if world.library.is_embedded() {
+pub(super) async fn permitted(ports: &Ports, resolution: &Resolution, desired: &[Desired]) -> Result<DriverFailures, ReconcileError> {
+    let mut failures = DriverFailures::default();
+    if ports.repository.is_embedded() {
         return Ok(failures);
     }
-    let known = || world.permitted.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut granted: BTreeMap<String, cluster::Rights> = BTreeMap::new();
+    let known = || ports.permitted.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut granted: BTreeMap<String, cluster::Permissions> = BTreeMap::new();
     for (driver, pick) in &resolution.picks {
         if known().get(driver) == Some(&pick.chart.digest) {
             continue;
@@ -195,7 +197,7 @@ pub(super) async fn permitted(world: &World, resolution: &Resolution, desired: &
         for (namespace, rules) in &places {
             let granted = match granted.entry(namespace.clone()) {
                 Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(unknown) => unknown.insert(cluster::rights(&world.client, namespace).await?),
+                Entry::Vacant(unknown) => unknown.insert(cluster::rights(&ports.client, namespace).await?),
             };
             lacking.extend(rules.single().filter_map(|rule| {
                 let refused = granted.refused(&rule.verbs, rule.group, rule.resource, rule.name)?;
@@ -218,7 +220,7 @@ pub(super) async fn permitted(world: &World, resolution: &Resolution, desired: &
                     driver: driver.clone(),
                     version: pick.version.to_string(),
                     lacking: format!("{first}{more}"),
-                    matrix: world.library.to_string(),
+                    matrix: ports.repository.to_string(),
                 };
                 failures.of([driver.clone()], error);
             }
@@ -244,7 +246,7 @@ fn own(places: &mut Places, home: &str) {
     cluster.add("apiextensions.k8s.io", "customresourcedefinitions", own, &["list", "watch"]);
     // Those of the snapshot controller may be anywhere.
     cluster.add("", "pods", &[], &["list", "watch"]);
-    // Asked before the storage driver or a storage class is removed: are there volumes or snapshots?
+    // DriverRequests before the storage driver or a storage class is removed: are there volumes or snapshots?
     cluster.add("", "persistentvolumes", &[], &["list", "watch"]);
     cluster.add("", "persistentvolumeclaims", &[], &["list"]);
     cluster.add("storage.k8s.io", "volumeattachments", &[], &["list", "watch"]);
@@ -291,7 +293,7 @@ fn see(places: &mut Places, watch: &Watch) {
 fn write(places: &mut Places, object: &Object) {
     let home = place(places, object.namespace());
     self::object(home, object.identity().group(), object.kind(), object.name());
-    // Asked before a definition is deleted: are there objects of it?
+    // DriverRequests before a definition is deleted: are there objects of it?
     if object.kind() == "CustomResourceDefinition" {
         let cluster = place(places, "");
         cluster.add(object.text("/spec/group"), object.text("/spec/names/plural"), &[], &["list"]);

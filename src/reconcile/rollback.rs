@@ -2,13 +2,13 @@
 
 use super::choose::Chosen;
 use super::decide::Decision;
-use super::desired::Wanted;
 use super::dry_run::DryRun;
 use super::error::ReconcileError;
-use super::select::{Asked, Failures};
-use super::survey::Survey;
+use super::observe::ClusterState;
+use super::render::Wanted;
+use super::requests::{DriverFailures, DriverRequests};
 use crate::api::{
-    APPLIED_ANNOTATION, CONFIG_CHECKSUM_ANNOTATION, Class, Failure as _, MatrixStatus, RETRY_AT, REVISION_PREFIX, Reason, RollbackPolicy,
+    APPLIED_ANNOTATION, CONFIG_CHECKSUM_ANNOTATION, Class, Classify as _, MatrixStatus, RETRY_AT, REVISION_PREFIX, Reason, RollbackPolicy,
     VDOConfig, chain,
 };
 use crate::drivers::{self, Material, SERVED, short};
@@ -18,7 +18,7 @@ use crate::matrix::{Resolution, State};
 use crate::plan::{
     Desired, Revision, RevisionFailure, Rollback, Sight, Wait, brought_back, given_up_at, needed_images, verdict, wave, way_back,
 };
-use crate::status::Trouble;
+use crate::status::Failure;
 use crate::types::{Digest, DriverName, DriverVersion, ObjectId};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -64,7 +64,7 @@ impl Back {
     }
 
     /// What there is to report: a change that failed waits for a person. `waited_for` are the images that pods of the driver cannot pull.
-    pub fn trouble(&self, driver: &str, waited_for: Option<&BTreeMap<String, ObjectId>>) -> Option<Trouble> {
+    pub fn failure(&self, driver: &str, waited_for: Option<&BTreeMap<String, ObjectId>>) -> Option<Failure> {
         let from = self.rollback.from.as_ref()?;
         let (name, revision) = (short(driver), &self.revision);
         let mut message = format!(
@@ -82,7 +82,7 @@ impl Back {
                 self.rollback.to
             ));
         }
-        Some(Trouble {
+        Some(Failure {
             reason: Reason::RolledBack,
             class: Class::Terminal,
             message,
@@ -91,11 +91,11 @@ impl Back {
 }
 
 /// The changes that failed and that only a person may take back.
-pub(super) fn left_to_people(config: &VDOConfig, survey: &Survey) -> Vec<Trouble> {
+pub(super) fn left_to_people(config: &VDOConfig, state: &ClusterState) -> Vec<Failure> {
     if config.spec.rollback != RollbackPolicy::Manual {
         return Vec::new();
     }
-    let failed = survey.inventory.history.iter().filter_map(|(driver, revisions)| {
+    let failed = state.inventory.history.iter().filter_map(|(driver, revisions)| {
         let newest = revisions.last()?;
         let failure = newest.failure.as_ref()?;
         let (name, back) = (short(driver), way_back(revisions)?);
@@ -103,7 +103,7 @@ pub(super) fn left_to_people(config: &VDOConfig, survey: &Survey) -> Vec<Trouble
             "{name} {} (revision {}) failed: {}; spec.rollback is Manual: vdoctl rollback {name} {} brings back {name} {}",
             newest.about.version, newest.number, failure.message, back.number, back.about.version
         );
-        Some(Trouble {
+        Some(Failure {
             reason: Reason::RollbackAvailable,
             class: Class::Wait,
             message,
@@ -127,15 +127,15 @@ pub(super) fn basis(config: &VDOConfig, matrix: Option<&MatrixStatus>, kubernete
 /// The drivers that are asked for and brought back to a revision, or kept at one.
 pub(super) fn backs(
     config: &VDOConfig,
-    survey: &Survey,
-    asked: &Asked,
+    state: &ClusterState,
+    asked: &DriverRequests,
     basis: Option<&str>,
-    failures: &mut Failures,
+    failures: &mut DriverFailures,
 ) -> BTreeMap<DriverName, Back> {
     let mut all = BTreeMap::new();
     for driver in asked.drivers.keys() {
         let none = Vec::new();
-        let revisions = survey.inventory.history.get(driver).unwrap_or(&none);
+        let revisions = state.inventory.history.get(driver).unwrap_or(&none);
         match pinned(config, driver, revisions) {
             Err(error) => failures.of([driver.clone()], error),
             Ok(Some(back)) => drop(all.insert(driver.clone(), back)),
@@ -191,8 +191,8 @@ fn numbers(revisions: &[Revision]) -> String {
 }
 
 /// The drivers whose last good revision is of a version that the matrix has withdrawn since, with the reason: nothing leads back to it.
-pub(super) fn withdrawn(survey: &Survey, chosen: &Chosen) -> BTreeMap<DriverName, String> {
-    let histories = survey.inventory.history.iter();
+pub(super) fn withdrawn(state: &ClusterState, chosen: &Chosen) -> BTreeMap<DriverName, String> {
+    let histories = state.inventory.history.iter();
     let gone = histories.filter_map(|(driver, revisions)| {
         let version = way_back(revisions)?.about.version.parse().ok()?;
         match &chosen.entry(driver, &version)?.state {
@@ -285,7 +285,7 @@ pub(super) struct GivenUp<'a> {
 /// The changes to be given up, and the time at which the next one is if it is not healthy by then.
 pub(super) fn given_up<'a>(
     config: &VDOConfig,
-    survey: &'a Survey,
+    state: &'a ClusterState,
     decision: &Decision,
     dry_run: Option<&DryRun>,
     now: Timestamp,
@@ -294,7 +294,7 @@ pub(super) fn given_up<'a>(
     if config.spec.rollback == RollbackPolicy::Disabled {
         return (all, next);
     }
-    for (driver, revisions) in &survey.inventory.history {
+    for (driver, revisions) in &state.inventory.history {
         if decision.is_apart(driver) {
             continue;
         }
@@ -320,7 +320,7 @@ pub(super) fn given_up<'a>(
         let sight = Sight {
             lacks: lacks.as_deref(),
             refused: refused.as_ref().map(|(reason, said)| (*reason, said.as_str())),
-            progress: survey.progress.get(driver).copied(),
+            progress: state.progress.get(driver).copied(),
             now,
             deadline: config.spec.deadline(),
         };
@@ -344,14 +344,14 @@ pub(super) fn given_up<'a>(
 
 /// Gives them up: they are recorded as failed in this run, and brought back in the next. Gives what there is to report of those that
 /// nothing leads back from.
-pub(super) fn give_up(all: Vec<GivenUp<'_>>, decision: &mut Decision) -> Vec<Trouble> {
-    let mut troubles = Vec::new();
+pub(super) fn give_up(all: Vec<GivenUp<'_>>, decision: &mut Decision) -> Vec<Failure> {
+    let mut failures = Vec::new();
     for one in all {
         if let Some(problem) = one.unusable {
-            troubles.push(Trouble::from(&ReconcileError::RevisionUnusable {
+            failures.push(Failure::from(&ReconcileError::RevisionUnusable {
                 driver: one.driver,
                 revision: one.back.number.to_string(),
-                problem: format!("{problem}; what runs failed: {}", one.message),
+                problem: format!("{problem}; the installed version failed: {}", one.message),
             }));
             continue;
         }
@@ -374,7 +374,7 @@ pub(super) fn give_up(all: Vec<GivenUp<'_>>, decision: &mut Decision) -> Vec<Tro
         };
         decision.give_up(&one.driver, failure, wait);
     }
-    troubles
+    failures
 }
 
 #[cfg(test)]
@@ -405,7 +405,7 @@ mod tests {
         let images = |image: &str| BTreeMap::from([(image.to_owned(), ObjectId::new("", "Pod", "n", "p"))]);
         let (own, other) = (images("r/c:1"), images("r/c:2"));
         for (waited_for, expected) in [(None, false), (Some(&own), true), (Some(&other), false)] {
-            let message = back.trouble("d", waited_for).expect("a trouble").message;
+            let message = back.failure("d", waited_for).expect("a failure").message;
             let named = message.ends_with("; revision 1 needs image r/c:1, which Pod n/p cannot pull");
             assert_eq!(named, expected, "{message}");
         }

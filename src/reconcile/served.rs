@@ -1,9 +1,9 @@
 //! Whether the API server still serves the kinds that a revision consists of (effect: asks).
 
+use super::observe::ClusterState;
+use super::requests::DriverFailures;
 use super::rollback::{Back, GivenUp};
-use super::select::Failures;
-use super::survey::Survey;
-use super::{ReconcileError, World};
+use super::{Ports, ReconcileError};
 use crate::cluster::{ClusterError, unserved};
 use crate::plan::{Revision, needed_kinds};
 use crate::types::DriverName;
@@ -26,18 +26,18 @@ pub async fn unserved_kinds(client: &Client, revision: &Revision) -> Result<Opti
 
 /// Takes out the revisions that cannot be brought back. Those that are applied already are not asked about.
 pub(super) async fn keep_served(
-    world: &World,
-    survey: &Survey,
+    ports: &Ports,
+    state: &ClusterState,
     backs: &mut BTreeMap<DriverName, Back>,
-    failures: &mut Failures,
+    failures: &mut DriverFailures,
 ) -> Result<(), ReconcileError> {
     let mut lost = BTreeMap::new();
     for (driver, back) in backs.iter() {
-        let newest = survey.inventory.history.get(driver).and_then(|all| all.last());
+        let newest = state.inventory.history.get(driver).and_then(|all| all.last());
         if newest.is_some_and(|newest| newest.number == back.revision.number) {
             continue;
         }
-        if let Some(problem) = unserved_kinds(&world.client, &back.revision).await? {
+        if let Some(problem) = unserved_kinds(&ports.client, &back.revision).await? {
             lost.insert(driver.clone(), problem);
         }
     }
@@ -54,9 +54,9 @@ pub(super) async fn keep_served(
 }
 
 /// Finds out, before a change is given up, that its way back is none.
-pub(super) async fn check(world: &World, all: &mut [GivenUp<'_>]) -> Result<(), ReconcileError> {
+pub(super) async fn check(ports: &Ports, all: &mut [GivenUp<'_>]) -> Result<(), ReconcileError> {
     for one in all.iter_mut().filter(|one| one.unusable.is_none()) {
-        one.unusable = unserved_kinds(&world.client, one.back).await?;
+        one.unusable = unserved_kinds(&ports.client, one.back).await?;
     }
     Ok(())
 }

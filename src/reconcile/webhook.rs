@@ -6,10 +6,10 @@
 use crate::certificate::{Action, Known, Pair, SECRET, State, decide, issue, verify, verify_pair};
 
 use super::error::ReconcileError;
-use super::gather::by_name;
+use super::observe::ClusterState;
+use super::observe::cluster::by_name;
 use super::rollback::Back;
-use super::survey::Survey;
-use super::{Mode, Occasion, World};
+use super::{Mode, Ports, ReconcileInput};
 use crate::api::{API_VERSION, ConditionType, ManagementState, Reason};
 use crate::chart::Chart;
 use crate::drivers::{Material, SERVED, STORAGE};
@@ -39,18 +39,13 @@ pub(super) fn not_asked_for() -> Precondition {
 }
 
 /// Whether the webhook is asked for and the chart has one; if so, the namespace that it will be in.
-pub(super) fn wanted(occasion: &Occasion<'_>, chart: Option<&Chart>, back: Option<&Back>) -> Option<String> {
+pub(super) fn wanted(input: &ReconcileInput<'_>, chart: Option<&Chart>, back: Option<&Back>) -> Option<String> {
     if let Some(back) = back {
-        return back.webhook().filter(|_| {
-            occasion
-                .config
-                .spec
-                .storage_provider
-                .as_ref()
-                .is_some_and(|storage| storage.webhook)
-        });
+        return back
+            .webhook()
+            .filter(|_| input.config.spec.storage_provider.as_ref().is_some_and(|storage| storage.webhook));
     }
-    let storage = occasion.config.spec.storage_provider.as_ref()?;
+    let storage = input.config.spec.storage_provider.as_ref()?;
     let chart = chart.filter(|chart| storage.webhook && chart.values.get("webhook").is_some())?;
     let namespace = storage.values.get("namespace").or_else(|| chart.values.get("namespace"))?;
     Some(namespace.as_str()?.to_owned())
@@ -62,60 +57,65 @@ pub(super) fn wanted(occasion: &Occasion<'_>, chart: Option<&Chart>, back: Optio
 /// # Errors
 /// When the Secret cannot be read, or no keys can be drawn.
 pub(super) async fn material(
-    occasion: &Occasion<'_>,
-    world: &World,
-    survey: &Survey,
+    input: &ReconcileInput<'_>,
+    ports: &Ports,
+    state: &ClusterState,
     namespace: &str,
 ) -> Result<(Material, Option<Step>, Precondition), ReconcileError> {
-    let own = occasion.config.namespace().unwrap_or_default();
+    let own = input.config.namespace().unwrap_or_default();
     let watch = by_name("Secret", &own, SECRET);
-    let found = world.reader.load([watch.clone()]).await?.one(&watch);
-    let state = found.as_ref().and_then(State::read);
-    let live = Live::of(survey);
+    let found = ports.reader.load([watch.clone()]).await?.one(&watch);
+    let certificates = found.as_ref().and_then(State::read);
+    let live = Live::of(state);
     let name = format!("{SERVICE}.{namespace}.svc");
-    let known = state.as_ref().map(|state| {
+    let known = certificates.as_ref().map(|certificates| {
         let trusted = |pair: &Pair| live.bundle.as_deref().is_some_and(|bundle| bundle.contains(pair.authority.trim()));
         Known {
-            current: verify_pair(&state.current, &name, occasion.now),
-            next: state.next.as_ref().map(|next| verify_pair(next, &name, occasion.now)),
-            next_trusted: state.next.as_ref().is_some_and(trusted),
-            previous: state.previous.is_some(),
-            since: state.since,
-            rolled_out: survey.running.get(STORAGE.name).is_some_and(|health: &DriverHealth| health.ready),
+            current: verify_pair(&certificates.current, &name, input.now),
+            next: certificates.next.as_ref().map(|next| verify_pair(next, &name, input.now)),
+            next_trusted: certificates.next.as_ref().is_some_and(trusted),
+            previous: certificates.previous.is_some(),
+            since: certificates.since,
+            rolled_out: state.running.get(STORAGE.name).is_some_and(|health: &DriverHealth| health.ready),
         }
     });
-    let action = decide(known.as_ref(), occasion.now);
+    let action = decide(known.as_ref(), input.now);
     // A command writes nothing, and neither does an operator that is paused.
-    let acts = occasion.mode == Mode::Operator && occasion.config.spec.management_state == ManagementState::Managed;
-    let first = state.is_none();
-    let state = match (state, acts || matches!(action, Action::Issue(_))) {
-        (Some(state), false) => state,
-        (state, _) => act(state, &action, live.works(&name, occasion.now), namespace, occasion.now)?,
+    let acts = input.mode == Mode::Operator && input.config.spec.management_state == ManagementState::Managed;
+    let first = certificates.is_none();
+    let certificates = match (certificates, acts || matches!(action, Action::Issue(_))) {
+        (Some(certificates), false) => certificates,
+        (certificates, _) => act(certificates, &action, live.works(&name, input.now), namespace, input.now)?,
     };
     let store = match acts && action != Action::Keep {
         true => {
-            let owner =
-                json!({"apiVersion": API_VERSION, "kind": "VDOConfig", "name": occasion.config.name_any(), "uid": occasion.config.uid()});
+            let owner = json!({"apiVersion": API_VERSION, "kind": "VDOConfig", "name": input.config.name_any(), "uid": input.config.uid()});
             Some(Step::Store {
-                object: Object::new(state.write(&own, &owner))?,
+                object: Object::new(certificates.write(&own, &owner))?,
                 driver: STORAGE.name.to_owned(),
                 first,
             })
         }
         false => None,
     };
-    let precondition = live.verdict(&name, occasion.now);
+    let precondition = live.verdict(&name, input.now);
     let material = Material {
-        bundle: state.bundle(),
-        certificate: state.current.certificate,
-        key: state.current.key,
+        bundle: certificates.bundle(),
+        certificate: certificates.current.certificate,
+        key: certificates.current.key,
     };
     Ok((material, store, precondition))
 }
 
 /// The state after an action. When our own state was lost or is no good, what the cluster serves with may still work: then its
 /// authorities stay trusted until nothing serves with it any more, as in a rotation.
-fn act(state: Option<State>, action: &Action, works: Option<&str>, namespace: &str, now: Timestamp) -> Result<State, ReconcileError> {
+fn act(
+    certificates: Option<State>,
+    action: &Action,
+    works: Option<&str>,
+    namespace: &str,
+    now: Timestamp,
+) -> Result<State, ReconcileError> {
     let issue = || issue(SERVICE, namespace, now).map_err(ReconcileError::Certificate);
     let fresh = |current: Pair| State {
         current,
@@ -123,16 +123,16 @@ fn act(state: Option<State>, action: &Action, works: Option<&str>, namespace: &s
         previous: None,
         since: now,
     };
-    Ok(match (state, action) {
+    Ok(match (certificates, action) {
         (None, _) | (Some(_), Action::Issue(_)) => State {
             previous: works.map(str::to_owned),
             ..fresh(issue()?)
         },
-        (Some(state), Action::Keep) => state,
-        (Some(state), Action::Stage) => State {
+        (Some(certificates), Action::Keep) => certificates,
+        (Some(certificates), Action::Stage) => State {
             next: Some(issue()?),
             since: now,
-            ..state
+            ..certificates
         },
         (
             Some(State {
@@ -143,8 +143,8 @@ fn act(state: Option<State>, action: &Action, works: Option<&str>, namespace: &s
             previous: Some(current.authority),
             ..fresh(next)
         },
-        (Some(state), Action::Promote) => state,
-        (Some(state), Action::Retire) => fresh(state.current),
+        (Some(certificates), Action::Promote) => certificates,
+        (Some(certificates), Action::Retire) => fresh(certificates.current),
     })
 }
 
@@ -155,8 +155,8 @@ struct Live {
 }
 
 impl Live {
-    fn of(survey: &Survey) -> Self {
-        let find = |kind: &str, test: &dyn Fn(&Object) -> bool| survey.live.values().find(|o| o.kind() == kind && test(o));
+    fn of(state: &ClusterState) -> Self {
+        let find = |kind: &str, test: &dyn Fn(&Object) -> bool| state.live.values().find(|o| o.kind() == kind && test(o));
         let decoded = |text: &str| String::from_utf8(STANDARD.decode(text).ok()?).ok().filter(|text| !text.is_empty());
         let webhook = find("ValidatingWebhookConfiguration", &|_| true);
         let served = find("Secret", &|o| o.name() == SERVED);
@@ -210,11 +210,11 @@ mod tests {
     /// will be, is trusted by whatever is trusted, as it was or as it will be. An authority is never made twice.
     #[test]
     fn webhook_certificate_rotation_two_years_has_no_trust_gap() {
-        let (mut state, mut live): (Option<State>, Option<State>) = (None, None);
+        let (mut certificates, mut live): (Option<State>, Option<State>) = (None, None);
         let mut steps = Vec::new();
         for look in 0..2 * 365 * 4 {
             let now = Timestamp::from_second(at(0).as_second() + look * 6 * 3600).expect("a time");
-            let known = state.as_ref().map(|s| Known {
+            let known = certificates.as_ref().map(|s| Known {
                 current: verify_pair(&s.current, NAME, now),
                 next: s.next.as_ref().map(|next| verify_pair(next, NAME, now)),
                 next_trusted: s
@@ -223,10 +223,10 @@ mod tests {
                     .is_some_and(|next| live.as_ref().is_some_and(|l| l.bundle().contains(next.authority.trim()))),
                 previous: s.previous.is_some(),
                 since: s.since,
-                rolled_out: live == state,
+                rolled_out: live == certificates,
             });
             let action = decide(known.as_ref(), now);
-            let next = act(state.clone(), &action, None, "ns", now).expect("a state");
+            let next = act(certificates.clone(), &action, None, "ns", now).expect("certificates");
             for served in live.iter().chain([&next]) {
                 for trusting in live.iter().chain([&next]) {
                     verify(&served.current.certificate, &trusting.bundle(), NAME, now).expect("no gap");
@@ -235,7 +235,7 @@ mod tests {
             if action != Action::Keep {
                 steps.push(format!("{action:?}"));
             }
-            (live, state) = (Some(next.clone()), Some(next));
+            (live, certificates) = (Some(next.clone()), Some(next));
         }
         let turn = ["Stage", "Promote", "Retire"];
         assert_eq!(steps.len(), 1 + 12 * turn.len(), "{steps:?}");
@@ -260,17 +260,17 @@ mod tests {
             (live(&old.authority), 91, false),
             (live("nonsense"), 1, false),
         ] {
-            let state = act(None, &action, live.works(NAME, at(day)), "ns", at(day)).expect("a state");
-            assert!(verify(&state.current.certificate, &state.bundle(), NAME, at(day)).is_ok());
+            let certificates = act(None, &action, live.works(NAME, at(day)), "ns", at(day)).expect("certificates");
+            assert!(verify(&certificates.current.certificate, &certificates.bundle(), NAME, at(day)).is_ok());
             assert_eq!(
-                verify(&old.certificate, &state.bundle(), NAME, at(day)).is_ok(),
+                verify(&old.certificate, &certificates.bundle(), NAME, at(day)).is_ok(),
                 trusted,
                 "on day {day}"
             );
         }
     }
 
-    /// What is said of a certificate that is in use; the time is an argument.
+    /// What is reported of a certificate that is in use; the time is an argument.
     #[test]
     fn webhook_certificate_expired_or_wrong_is_reported() {
         let pair = issue(SERVICE, "ns", at(0)).expect("a pair");

@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
 /// A person may have to unlock it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// What it says where it has none.
 const NONE: &str = "credentials not found";
 
@@ -46,7 +46,7 @@ pub async fn ask(helper: &str, host: &str) -> Result<Option<Login>, AccessError>
         }
         child.wait_with_output().await
     };
-    let output = tokio::time::timeout(PATIENCE, run).await;
+    let output = tokio::time::timeout(TIMEOUT, run).await;
     let output = output.map_err(|_| failed("it does not answer".into()))?;
     let output = output.map_err(|error| failed(error.to_string()))?;
     let text = Secret::new(String::from_utf8_lossy(&output.stdout).into_owned());

@@ -183,7 +183,7 @@ impl Metrics {
         registry.register("condition", "1 for the status that each condition has", metrics.conditions.clone());
         registry.register(
             "events",
-            "Events that were published, or held because the same was told a moment ago",
+            "Events that were published, or held because the same was reported a moment ago",
             metrics.events.clone(),
         );
         registry.register(

@@ -181,7 +181,7 @@ async fn answered<T>(resource: &str, request: impl Future<Output = Result<T, Err
         Ok(Ok(answer)) => return Ok(answer),
         Ok(Err(Error::Api(status))) if status.code == 403 => {
             tracing::warn!(
-                "the operator may not create {resource}, so nobody may read /metrics; apply deploy/monitoring/metrics-auth.yaml"
+                "the operator may not create {resource}, so no one may read /metrics; apply deploy/monitoring/metrics-auth.yaml"
             );
         }
         Ok(Err(error)) => tracing::warn!(%error, "{resource} cannot be created, so /metrics is not shown"),

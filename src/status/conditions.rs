@@ -4,7 +4,7 @@ use crate::drivers::{self, short};
 
 pub(super) fn connections(conditions: &mut Conditions, report: &Report) -> Option<bool> {
     let all = &report.connections;
-    if let Some(none) = report.troubles.iter().find(|t| t.reason == Reason::NoConnections) {
+    if let Some(none) = report.failures.iter().find(|t| t.reason == Reason::NoConnections) {
         conditions.set(ConditionType::ConnectionsReady, Some(false), none.reason, none.message.clone());
         return Some(false);
     }
@@ -72,7 +72,7 @@ pub(super) fn driver(name: &str, report: &Report) -> Option<(Option<bool>, Reaso
     let removing = report.removing.iter().any(|removing| removing == name);
     let ready = |d: &DriverReport| d.health.as_ref().is_some_and(|h| h.ready);
     Some(match report.drivers.iter().find(|d| d.name == name) {
-        None if report.leaving() => (Some(false), Reason::Deleting, format!("{short} is removed")),
+        None if report.uninstalling() => (Some(false), Reason::Deleting, format!("{short} is removed")),
         None if removing => (None, Reason::Removed, format!("{short} is removed, as its managementState says")),
         None if report.drivers.is_empty() => return None,
         None => (None, Reason::NotRequested, format!("{short} is not asked for")),

@@ -1,10 +1,10 @@
 use super::conditions::{connections, drivers};
 use super::confirmed::last_confirmed;
-use super::parts::{count, driver, nodes, vcenter};
 use super::preconditions::preconditions;
 use super::progress::{is_over, waiting_since};
-use super::summary::{Summary, running, summary};
-use super::{Report, Trouble};
+use super::ready::{Summary, running, summary};
+use super::rows::{count, driver, nodes, vcenter};
+use super::{Failure, Report};
 use crate::api::{
     Class, ConditionType, Conditions, DriftStatus, Health, InventoryStatus, KubernetesStatus, NextAttempt, Reason, VDOConfigStatus,
 };
@@ -15,7 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 #[must_use]
 pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStatus {
     let mut conditions = Conditions::new(old.conditions.clone(), report.generation, now.clone());
-    let trouble = report.troubles.first();
+    let failure = report.failures.first();
     let connections = connections(&mut conditions, report);
     drivers(&mut conditions, report);
     preconditions(&mut conditions, report);
@@ -24,7 +24,7 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
         None => conditions.keep(ConditionType::Upgradeable, Reason::NotChecked, "not looked at yet"),
     }
     newer(&mut conditions, old, report);
-    if let Some(back) = report.troubles.iter().find(|trouble| trouble.reason == Reason::RolledBack) {
+    if let Some(back) = report.failures.iter().find(|failure| failure.reason == Reason::RolledBack) {
         conditions.set(ConditionType::RolledBack, Some(true), back.reason, back.message.clone());
     }
     const OPTIONS: ConditionType = ConditionType::OptionsSupported;
@@ -49,7 +49,7 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
             report.connections.iter().map(vcenter).collect()
         },
         matrix: report.matrix.clone().or_else(|| old.matrix.clone()),
-        drivers: if report.drivers.is_empty() && !report.leaving() {
+        drivers: if report.drivers.is_empty() && !report.uninstalling() {
             old.drivers.clone()
         } else {
             report.drivers.iter().map(|d| driver(d, report, old)).collect()
@@ -59,7 +59,7 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
             .as_ref()
             .map(|c| nodes(&c.nodes, &report.drivers))
             .or_else(|| old.nodes.clone()),
-        plan: report.plan.clone().or_else(|| old.plan.clone().filter(|_| trouble.is_some())),
+        plan: report.plan.clone().or_else(|| old.plan.clone().filter(|_| failure.is_some())),
         inventory: report
             .inventory
             .clone()
@@ -73,7 +73,7 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
             .clone()
             .or_else(|| old.cluster_id.clone().filter(|_| !report.removed)),
         drift: drift(old, report, now),
-        next_attempt: trouble.filter(|t| t.class == Class::Retry).and_then(|t| {
+        next_attempt: failure.filter(|t| t.class == Class::Retry).and_then(|t| {
             Some(NextAttempt {
                 at: report.next_attempt.clone()?,
                 because: t.reason.as_str().into(),
@@ -81,20 +81,20 @@ pub fn fold(old: &VDOConfigStatus, report: &Report, now: &Time) -> VDOConfigStat
         }),
         ..VDOConfigStatus::default()
     };
-    let mut summary = summary(report, trouble, connections, running(old, report));
+    let mut summary = summary(report, failure, connections, running(old, report));
     let approval = report
         .waiting
         .first()
-        .filter(|w| w.reason == Reason::ApprovalRequired && trouble.is_none());
+        .filter(|w| w.reason == Reason::ApprovalRequired && failure.is_none());
     // What waits for a person is not late.
-    let waits = summary.ready == Some(false) && trouble.is_none() && report.paused.is_none() && approval.is_none();
+    let waits = summary.ready == Some(false) && failure.is_none() && report.paused.is_none() && approval.is_none();
     next.waiting_since = waits.then(|| waiting_since(old, &next, now));
     let over = next.waiting_since.clone().filter(|since| is_over(since, now));
     if over.is_some() && summary.health == Health::Progressing {
         summary.health = Health::Blocked;
     }
     conditions.set(ConditionType::Ready, summary.ready, summary.reason, summary.message.clone());
-    activity(&mut conditions, report, (trouble, approval), &summary, over.as_ref());
+    activity(&mut conditions, report, (failure, approval), &summary, over.as_ref());
     next.health = Some(summary.health);
     next.conditions = conditions.finish();
     next.last_confirmed = last_confirmed(old, &next, now);
@@ -112,7 +112,7 @@ fn newer(conditions: &mut Conditions, old: &VDOConfigStatus, report: &Report) {
                 .fold(first.message.clone(), |all, next| format!("{all}; {}", next.message));
             conditions.set(AVAILABLE, Some(true), first.reason, all);
         }
-        None if report.leaving() || Conditions::find(&old.conditions, AVAILABLE).is_none() => {}
+        None if report.uninstalling() || Conditions::find(&old.conditions, AVAILABLE).is_none() => {}
         None => conditions.keep(AVAILABLE, Reason::NotChecked, "not looked at yet"),
     }
 }
@@ -121,12 +121,12 @@ fn newer(conditions: &mut Conditions, old: &VDOConfigStatus, report: &Report) {
 fn activity(
     conditions: &mut Conditions,
     report: &Report,
-    (trouble, approval): (Option<&Trouble>, Option<&Wait>),
+    (failure, approval): (Option<&Failure>, Option<&Wait>),
     summary: &Summary,
     over: Option<&Time>,
 ) {
     let (working, stuck) = (ConditionType::Reconciling, ConditionType::Stalled);
-    let terminal = trouble.filter(|t| t.class == Class::Terminal);
+    let terminal = failure.filter(|t| t.class == Class::Terminal);
     if let Some(wait) = approval {
         conditions.set(working, Some(false), wait.reason, wait.message.clone());
     } else if report.paused.is_some() {

@@ -35,7 +35,7 @@ fn found(report: &Report) -> Vec<Precondition> {
     nodes.chain(report.preconditions.iter().cloned()).collect()
 }
 
-/// Of several answers to the same question: a no before "cannot be told", and that before a yes.
+/// Of several answers to the same question: a no before "is unknown", and that before a yes.
 fn worst(found: &[Precondition], kind: ConditionType) -> Option<&Precondition> {
     found.iter().filter(|p| p.kind == kind).min_by_key(|p| match p.holds {
         Some(false) => 0,

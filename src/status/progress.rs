@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::SignedDuration;
 
 /// How long nothing may move on while something is waited for. As long as a Deployment gives its pods by default.
-pub const PATIENCE: SignedDuration = SignedDuration::from_mins(10);
+pub const PROGRESS_DEADLINE: SignedDuration = SignedDuration::from_mins(10);
 
 /// Since when nothing has moved on, between the last status and the next, of which the conditions do not matter here.
 pub(super) fn waiting_since(old: &VDOConfigStatus, next: &VDOConfigStatus, now: &Time) -> Time {
@@ -13,9 +13,9 @@ pub(super) fn waiting_since(old: &VDOConfigStatus, next: &VDOConfigStatus, now: 
     old.waiting_since.clone().filter(|_| stands).unwrap_or_else(|| now.clone())
 }
 
-/// Whether the patience is over.
+/// Whether the deadline has passed.
 pub(super) fn is_over(since: &Time, now: &Time) -> bool {
-    now.0.duration_since(since.0) > PATIENCE
+    now.0.duration_since(since.0) > PROGRESS_DEADLINE
 }
 
 /// What moves when work moves on: objects, pods and nodes. Words and reasons do not count; they may go back and forth.

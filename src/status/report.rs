@@ -1,14 +1,14 @@
-use crate::api::{Class, ConditionType, Failure, MatrixStatus, PlanStatus, Reason, chain};
+use crate::api::{Class, Classify, ConditionType, MatrixStatus, PlanStatus, Reason, chain};
 use crate::facts::{Cluster, Connection};
 use crate::health::DriverHealth;
-use crate::plan::{Drift, Fight, Skip, Wait};
+use crate::plan::{Contention, Drift, Skip, Wait};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use std::time::Duration;
 
 /// A failure, reduced to what is published of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
+pub struct Failure {
     /// The reason of the condition.
     pub reason: Reason,
     /// What can be done about it.
@@ -17,7 +17,7 @@ pub struct Trouble {
     pub message: String,
 }
 
-impl<F: Failure> From<&F> for Trouble {
+impl<F: Classify> From<&F> for Failure {
     fn from(failure: &F) -> Self {
         Self {
             reason: failure.reason(),
@@ -55,7 +55,7 @@ pub struct DriverReport {
 pub struct Precondition {
     /// One of [`ConditionType::PRECONDITIONS`].
     pub kind: ConditionType,
-    /// Whether it holds; `None` when that cannot be told, which is never taken for a no.
+    /// Whether it holds; `None` when that is unknown, which is never taken for a no.
     pub holds: Option<bool>,
     /// Why.
     pub reason: Reason,
@@ -75,7 +75,7 @@ impl Precondition {
         }
     }
 
-    /// Whether it holds cannot be told, or nobody asks.
+    /// Whether it holds is unknown, or it is not requested.
     #[must_use]
     pub fn unknown(kind: ConditionType, reason: Reason, message: impl Into<String>) -> Self {
         Self {
@@ -153,12 +153,12 @@ pub struct Report {
     pub cluster_id: Option<String>,
     /// What was found of the preconditions. Of those that are not here, the last report stays true.
     pub preconditions: Vec<Precondition>,
-    /// What somebody else had changed and was brought back.
+    /// What another manager had changed and was brought back.
     pub drift: Vec<Drift>,
-    /// What somebody else keeps changing and is left alone for now.
-    pub fights: Vec<Fight>,
+    /// What another manager keeps changing and is left alone for now.
+    pub contentions: Vec<Contention>,
     /// What went wrong, worst first.
-    pub troubles: Vec<Trouble>,
+    pub failures: Vec<Failure>,
     /// The object is being removed.
     pub deleting: bool,
     /// Management is paused; this many writes would be made.
@@ -199,8 +199,8 @@ impl Report {
             cluster_id,
             preconditions,
             drift,
-            fights,
-            troubles,
+            contentions,
+            failures,
             deleting,
             paused,
             removed,
@@ -231,8 +231,8 @@ impl Report {
         self.skipped.extend(skipped);
         self.preconditions.extend(preconditions);
         self.drift.extend(drift);
-        self.fights.extend(fights);
-        self.troubles.extend(troubles);
+        self.contentions.extend(contentions);
+        self.failures.extend(failures);
         self.stages.extend(stages);
         self.deleting |= deleting;
         self.removed |= removed;
@@ -240,7 +240,7 @@ impl Report {
     }
 
     /// Whether the drivers go, or are gone, because that is what is asked for.
-    pub(super) fn leaving(&self) -> bool {
+    pub(super) fn uninstalling(&self) -> bool {
         self.deleting || self.removed
     }
 }

@@ -22,7 +22,7 @@ impl Unread {
         let because = match self {
             Self::Excess(excess) => return refused(endpoint, excess),
             Self::Malformed(because) => because,
-            Self::Abandoned => "nobody waits for it".to_owned(),
+            Self::Abandoned => "its caller no longer waits for it".to_owned(),
         };
         ProbeError::Malformed {
             address: endpoint.address(),

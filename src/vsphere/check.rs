@@ -1,5 +1,5 @@
 use super::Advice;
-use crate::api::{ConditionType, Failure, Reason, causes};
+use crate::api::{Classify, ConditionType, Reason, causes};
 use crate::types::with_remedy;
 use serde::Serialize;
 
@@ -112,7 +112,7 @@ pub struct Finding {
 impl Finding {
     /// A failure, as one.
     #[must_use]
-    pub fn of(failure: &impl Failure) -> Self {
+    pub fn of(failure: &impl Classify) -> Self {
         Self::new(failure.reason(), causes(failure), failure.remedy().unwrap_or_default())
     }
 

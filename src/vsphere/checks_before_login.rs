@@ -1,5 +1,5 @@
 use super::{CertificateFacts, Check, ConnectionReport, Finding, Inspection, ProbeOutcome, ProbeStage, VcenterFacts};
-use crate::api::{Class, ConditionType, Failure as _, Reason};
+use crate::api::{Class, Classify as _, ConditionType, Reason};
 use crate::matrix::Index;
 use jiff::{SignedDuration, Timestamp};
 

@@ -3,7 +3,7 @@
 //! Two clusters under one id destroy each other's records: each CSI driver takes the volumes of the other for its own leftovers.
 
 use super::{Check, Finding, ProbeError, SessionError, plain};
-use crate::api::{ConditionType, Failure, Reason, RegisteredVolumesStatus, TAKE_OVER_CLUSTER_ID, causes};
+use crate::api::{Classify, ConditionType, Reason, RegisteredVolumesStatus, TAKE_OVER_CLUSTER_ID, causes};
 use crate::types::count;
 use std::collections::BTreeSet;
 
@@ -89,7 +89,7 @@ pub fn is_settled(found: &Result<RegisteredVolumes, SessionError>) -> bool {
     }
 }
 
-/// The check, and what the drivers are told of it; `None` while it has to be asked again.
+/// The check, and what it means for the drivers; `None` while it has to be asked again.
 pub(super) fn cluster_id_check(
     server: &str,
     cluster_id: &str,

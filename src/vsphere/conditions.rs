@@ -1,5 +1,7 @@
 use super::{Check, CrossChecks, Finding, Inspection, LoginOutcome, machines_status, privileges_status, report};
-use crate::api::{ConditionType, Conditions, CredentialStatus, Failure, ProbeStatus, Reason, VsphereCloudConfig, VsphereCloudConfigStatus};
+use crate::api::{
+    Classify, ConditionType, Conditions, CredentialStatus, ProbeStatus, Reason, VsphereCloudConfig, VsphereCloudConfigStatus,
+};
 use crate::facts::StoredCredentials;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
@@ -25,7 +27,7 @@ const ORDER: [ConditionType; 13] = [
 #[must_use]
 pub fn fold_status(
     object: &VsphereCloudConfig,
-    credentials: Result<&StoredCredentials, &impl Failure>,
+    credentials: Result<&StoredCredentials, &impl Classify>,
     inspection: Option<&Inspection>,
     among: Option<CrossChecks>,
     now: &Time,
@@ -154,7 +156,7 @@ fn judged(status: &mut VsphereCloudConfigStatus, login: &LoginOutcome) {
 
 /// The stage of the Secret, which needs no vCenter.
 #[must_use]
-pub fn credentials_check(credentials: Result<&StoredCredentials, &impl Failure>) -> Check {
+pub fn credentials_check(credentials: Result<&StoredCredentials, &impl Classify>) -> Check {
     let kind = ConditionType::CredentialsFound;
     match credentials {
         Ok(found) => Check::passed(kind, format!("Secret {} holds user {}", found.secret, found.credentials.user)),

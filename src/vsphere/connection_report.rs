@@ -56,12 +56,12 @@ mod tests {
 
     #[test]
     fn connection_report_first_failure_skips_informing_stages() {
-        let finding = |reason| Finding::new(reason, format!("{reason} here."), "Mend it.");
+        let finding = |reason| Finding::new(reason, format!("{reason} here."), "Fix it.");
         let two = vec![finding(Reason::NodeNotFound), finding(Reason::NodeAmbiguous)];
         let nodes = Check::of(ConditionType::NodesFound, "all", two.clone());
-        assert_eq!(nodes.text(), "NodeNotFound here. (and 1 more). Mend it.");
+        assert_eq!(nodes.text(), "NodeNotFound here. (and 1 more). Fix it.");
         let storage = Check::of(ConditionType::StorageFound, "all", two[..1].to_vec());
-        assert_eq!(storage.text(), "NodeNotFound here. Mend it.");
+        assert_eq!(storage.text(), "NodeNotFound here. Fix it.");
         let mut report = ConnectionReport {
             checks: vec![Check::passed(ConditionType::Resolved, "ok"), nodes, storage],
             ..ConnectionReport::default()

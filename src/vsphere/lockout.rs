@@ -158,17 +158,17 @@ impl TagRefusals {
     }
 }
 
-/// How long a session is used before it is had anew: a vCenter does not end one when the password changes, so only a login shows that the
+/// How long a session is used before it is renewed: a vCenter does not end one when the password changes, so only a login shows that the
 /// password still is the right one. A little less than the usual pause between two looks.
 const RENEWED: SignedDuration = SignedDuration::from_mins(8);
 
-/// Whether a session of this age is old enough to be had anew.
+/// Whether a session of this age is old enough to be renewed.
 #[must_use]
 pub fn is_old(opened: Timestamp, now: Timestamp) -> bool {
     now.duration_since(opened) >= RENEWED
 }
 
-/// What is said while it is waited: the same for everybody who waits, and as long as the wait lasts.
+/// The message while a login waits: the same for all that wait, and as long as the wait lasts.
 #[must_use]
 pub fn waiting(server: &str, record: &CredentialStatus) -> (Reason, String) {
     let CredentialStatus { user, secret, .. } = record;
@@ -292,7 +292,7 @@ mod tests {
         }
     }
 
-    /// A refusal by the service for tags is remembered by whoever shares the login, through restarts, and tried again after growing pauses.
+    /// A refusal by the service for tags is remembered by all connections that share the login, through restarts, and tried again after growing pauses.
     #[test]
     fn tag_login_refused_backoff_grows() {
         let minutes = |n: i64| at(60 * n);

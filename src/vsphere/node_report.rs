@@ -156,7 +156,7 @@ mod tests {
             at: (!reasons.contains(&Reason::NodeNotFound)).then_some(0),
             findings: reasons
                 .iter()
-                .map(|r| Finding::new(*r, format!("node {node}: {r}"), "Mend it."))
+                .map(|r| Finding::new(*r, format!("node {node}: {r}"), "Fix it."))
                 .collect(),
             ..NodeReport::default()
         }
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!((check.status, check.reason), (Some(false), Reason::NodeNotFound));
         assert_eq!(
             check.text(),
-            "3 of 4 nodes are virtual machines here; node c: NodeNotFound (and 2 more). Mend it."
+            "3 of 4 nodes are virtual machines here; node c: NodeNotFound (and 2 more). Fix it."
         );
         assert_eq!(check.findings[1].message, "node a: DiskUuidDisabled; the same of b");
         let elsewhere = nodes_check(&reports, false);

@@ -211,7 +211,7 @@ mod tests {
         let lacking = |connection: &str, names: &[&str]| {
             let missing_storage = |name: &&str| MissingStorage {
                 name: (*name).to_owned(),
-                finding: Finding::new(Reason::DatastoreNotFound, format!("there is no datastore {name}"), "Mend it."),
+                finding: Finding::new(Reason::DatastoreNotFound, format!("there is no datastore {name}"), "Fix it."),
             };
             Coverage {
                 missing_storage: names.iter().map(missing_storage).collect(),

@@ -1,5 +1,5 @@
 use super::CertificateFacts;
-use crate::api::{Class, Failure, Reason};
+use crate::api::{Class, Classify, Reason};
 use crate::types::{Remedy, Thumbprint};
 use std::borrow::Cow;
 use std::error::Error;
@@ -343,7 +343,7 @@ impl Remedy for ProbeError {
     }
 }
 
-impl Failure for ProbeError {
+impl Classify for ProbeError {
     fn reason(&self) -> Reason {
         match self {
             Self::NotAnAddress { .. } => Reason::InvalidSpec,

@@ -1,5 +1,5 @@
 use super::ProbeError;
-use crate::api::{Class, Failure, Reason};
+use crate::api::{Class, Classify, Reason};
 use crate::types::Remedy;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -145,7 +145,7 @@ impl Remedy for SessionError {
     }
 }
 
-impl Failure for SessionError {
+impl Classify for SessionError {
     fn reason(&self) -> Reason {
         match self {
             Self::Connection(error) => error.reason(),

@@ -178,7 +178,7 @@ fn differing(requirements: &Requirements, node: &Node, tags: &BTreeMap<String, S
             let (said, tag) = (node.place.labels.get(&label)?, tags.get(category)?);
             (said != tag.as_str()).then(|| {
                 let message = format!("label {label} is {said:?}, the tag of category {category} is {tag:?}");
-                let remedy = "Move the tag or the machine back, or delete the node and let it register anew.";
+                let remedy = "Move the tag or the machine back, or delete the node and let it register again.";
                 (message.clone(), Finding::new(Reason::TopologyLabelDiffers, message, remedy))
             })
         })

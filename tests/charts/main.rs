@@ -3,12 +3,11 @@
 
 mod add_release;
 mod archive;
-#[path = "../bed/attacks.rs"]
+#[path = "../common/attacks.rs"]
 mod attacks;
 mod fixture;
 #[path = "../../examples/generate/parts.rs"]
 mod generate;
-mod hardening;
 mod import;
 mod oci;
 mod operator_chart;
@@ -18,5 +17,6 @@ mod rights;
 mod rollout;
 mod source;
 mod specification;
+mod template_limits;
 mod upstream;
 mod values;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use vdo::fetch::{Edition, Library, LibraryError, Polled, Records};
+use vdo::fetch::{ChartRepository, LoadedIndex, Polled, Records, RepositoryError};
 use vdo::signature::{Form, PrivateKey};
 use vdo::types::{ChartRef, Digest, Remedy as _, Secret};
 use vdo_testbed::{Validity, WebAnswer, WebServer};
@@ -89,26 +89,26 @@ impl Site {
     }
 
     /// Someone who has not asked yet, such as an operator that has just started.
-    fn library(&self, keys: Option<PathBuf>) -> Library {
+    fn repository(&self, keys: Option<PathBuf>) -> ChartRepository {
         let source = self.server.url(INDEX).parse().expect("an address");
-        Library::at(Some(source), keys, Some(self.credentials()))
+        ChartRepository::at(Some(source), keys, Some(self.credentials()))
     }
 
     /// Asks once, and says what is used then.
-    async fn look(&self, library: &Library) -> (Polled, Result<Edition, LibraryError>) {
-        let polled = library.poll().await;
-        (polled, library.index(&Records::default()).await)
+    async fn look(&self, repository: &ChartRepository) -> (Polled, Result<LoadedIndex, RepositoryError>) {
+        let polled = repository.poll().await;
+        (polled, repository.index(&Records::default()).await)
     }
 
     /// Asks once as someone who knows nothing; why nothing is used.
-    async fn refusal(&self) -> Result<LibraryError> {
-        let (_, found) = self.look(&self.library(None)).await;
+    async fn refusal(&self) -> Result<RepositoryError> {
+        let (_, found) = self.look(&self.repository(None)).await;
         found.err().context("an index was used")
     }
 }
 
 /// Everything that a person reads of an error.
-fn told(error: &LibraryError) -> String {
+fn told(error: &RepositoryError) -> String {
     format!(
         "{} {} {}",
         error.reason(),
@@ -120,21 +120,21 @@ fn told(error: &LibraryError) -> String {
 #[tokio::test]
 async fn web_index_without_news_costs_one_request() -> Result<()> {
     let site = Site::start().await?;
-    let library = site.library(None);
-    let (first, edition) = site.look(&library).await;
+    let repository = site.repository(None);
+    let (first, loaded) = site.look(&repository).await;
     assert!(first.news && first.problem.is_none(), "{first:?}");
-    assert_eq!(edition?.index.version, 7);
+    assert_eq!(loaded?.index.version, 7);
     site.server.forget();
-    let (second, edition) = site.look(&library).await;
+    let (second, loaded) = site.look(&repository).await;
     assert!(!second.news && second.problem.is_none(), "{second:?}");
-    assert_eq!(edition?.index.version, 7);
+    assert_eq!(loaded?.index.version, 7);
     let asked = site.server.asked();
     assert_eq!(asked.iter().map(|asked| asked.status).collect::<Vec<_>>(), [304], "{asked:?}");
 
     site.server.put(INDEX, index(8));
-    let (third, edition) = site.look(&library).await;
+    let (third, loaded) = site.look(&repository).await;
     assert!(third.news);
-    assert_eq!(edition?.index.version, 8);
+    assert_eq!(loaded?.index.version, 8);
     Ok(())
 }
 
@@ -142,16 +142,16 @@ async fn web_index_without_news_costs_one_request() -> Result<()> {
 async fn web_server_that_knows_indexes_by_their_dates_is_asked_with_them() -> Result<()> {
     const DATE: &str = "Fri, 20 Nov 2026 10:00:00 GMT";
     let site = Site::start().await?;
-    let library = site.library(None);
+    let repository = site.repository(None);
     site.server.answer(|asked| match asked.if_modified_since.as_deref() {
         Some(DATE) => WebAnswer::Status(304, vec![], String::new()),
         _ => WebAnswer::Status(200, vec![("last-modified", DATE.to_owned())], index(7)),
     });
-    assert_eq!(site.look(&library).await.1?.index.version, 7);
+    assert_eq!(site.look(&repository).await.1?.index.version, 7);
     site.server.forget();
-    let (polled, edition) = site.look(&library).await;
+    let (polled, loaded) = site.look(&repository).await;
     assert!(!polled.news && polled.problem.is_none(), "{polled:?}");
-    assert_eq!(edition?.index.version, 7);
+    assert_eq!(loaded?.index.version, 7);
     assert_eq!(site.server.asked().iter().map(|asked| asked.status).collect::<Vec<_>>(), [304]);
     Ok(())
 }
@@ -159,8 +159,8 @@ async fn web_server_that_knows_indexes_by_their_dates_is_asked_with_them() -> Re
 #[tokio::test]
 async fn web_index_is_not_asked_for_by_a_look_at_it() -> Result<()> {
     let site = Site::start().await?;
-    let library = site.library(None);
-    let error = library.index(&Records::default()).await.err().context("nothing was asked yet")?;
+    let repository = site.repository(None);
+    let error = repository.index(&Records::default()).await.err().context("nothing was asked yet")?;
     assert!(told(&error).starts_with("MatrixUnreachable"), "{}", told(&error));
     assert!(site.server.asked().is_empty(), "a reconcile does not wait for a server");
     Ok(())
@@ -173,16 +173,16 @@ async fn web_index_compressed_is_read() -> Result<()> {
         true => WebAnswer::Gzip,
         false => WebAnswer::File,
     });
-    let (_, edition) = site.look(&site.library(None)).await;
-    assert_eq!(edition?.index.version, 7);
+    let (_, loaded) = site.look(&site.repository(None)).await;
+    assert_eq!(loaded?.index.version, 7);
     Ok(())
 }
 
 #[tokio::test]
 async fn web_server_that_cannot_be_used_is_named_and_last_good_index_stays() -> Result<()> {
     let site = Site::start().await?;
-    let library = site.library(None);
-    site.look(&library).await.1?;
+    let repository = site.repository(None);
+    site.look(&repository).await.1?;
     let page = || "<html><body>Please log in</body></html>".to_owned();
     let to = |address: &str| vec![("location", address.to_owned())];
     for (status, headers, body, said, wait) in [
@@ -216,10 +216,10 @@ async fn web_server_that_cannot_be_used_is_named_and_last_good_index_stays() -> 
     ] {
         site.server
             .answer(move |_| WebAnswer::Status(status, headers.clone(), body.clone()));
-        let (polled, edition) = site.look(&library).await;
-        let edition = edition.with_context(|| format!("{status}"))?;
-        assert_eq!(edition.index.version, 7, "{status}");
-        let problem = edition.problem.with_context(|| format!("{status} is no problem"))?;
+        let (polled, loaded) = site.look(&repository).await;
+        let loaded = loaded.with_context(|| format!("{status}"))?;
+        assert_eq!(loaded.index.version, 7, "{status}");
+        let problem = loaded.problem.with_context(|| format!("{status} is no problem"))?;
         assert_eq!(problem.reason.as_str(), "MatrixUnreachable");
         assert!(
             problem.message.contains(said) && problem.message.contains(&site.server.url(INDEX)),
@@ -230,16 +230,16 @@ async fn web_server_that_cannot_be_used_is_named_and_last_good_index_stays() -> 
         assert_eq!(polled.problem, Some(problem));
     }
     site.server.answer(|_| WebAnswer::File);
-    let (polled, edition) = site.look(&library).await;
-    assert_eq!((polled.problem, edition?.problem), (None, None), "it is used again");
+    let (polled, loaded) = site.look(&repository).await;
+    assert_eq!((polled.problem, loaded?.problem), (None, None), "it is used again");
     Ok(())
 }
 
 #[tokio::test]
 async fn web_answer_that_is_no_index_is_invalid_and_last_good_index_stays() -> Result<()> {
     let site = Site::start().await?;
-    let library = site.library(None);
-    site.look(&library).await.1?;
+    let repository = site.repository(None);
+    site.look(&repository).await.1?;
     for (content, said) in [
         ("<!doctype html><title>Log in</title>".as_bytes().to_vec(), "web page"),
         (b"\x1f\x8b\x08\x00\x00\x00\x00\x00".to_vec(), "archive"),
@@ -249,10 +249,10 @@ async fn web_answer_that_is_no_index_is_invalid_and_last_good_index_stays() -> R
         (Vec::new(), ""),
     ] {
         site.server.put(INDEX, content.clone());
-        let (_, edition) = site.look(&library).await;
-        let edition = edition?;
-        assert_eq!(edition.index.version, 7);
-        let problem = edition.problem.context("it is used")?;
+        let (_, loaded) = site.look(&repository).await;
+        let loaded = loaded?;
+        assert_eq!(loaded.index.version, 7);
+        let problem = loaded.problem.context("it is used")?;
         assert_eq!(problem.reason.as_str(), "MatrixInvalid", "{}", problem.message);
         assert!(problem.message.contains(said), "{said}: {}", problem.message);
     }
@@ -271,7 +271,7 @@ async fn web_server_without_trusted_certificate_is_refused() -> Result<()> {
     assert!(site.server.asked().is_empty());
     // The file is read again before the next request.
     site.credential("ca.crt", &site.server.authority().pem())?;
-    site.look(&site.library(None)).await.1?;
+    site.look(&site.repository(None)).await.1?;
     site.credential("ca.crt", "no certificate")?;
     let error = told(&site.refusal().await?);
     assert!(
@@ -291,13 +291,13 @@ async fn web_credentials_reach_their_server_and_no_other() -> Result<()> {
         Some("Basic cmVhZGVyOnMzY3JldC1QYXNzdzByZA==") => WebAnswer::File,
         _ => WebAnswer::Status(401, vec![], "no".into()),
     });
-    let library = site.library(None);
-    site.look(&library).await.1?;
+    let repository = site.repository(None);
+    site.look(&repository).await.1?;
     let chart = ChartRef {
         urls: vec![other.server.url("/toy-1.0.0.tgz")],
         digest: Digest::of(b"none"),
     };
-    let error = library.chart(&chart).await.err().context("there is no chart")?;
+    let error = repository.chart(&chart).await.err().context("there is no chart")?;
     assert!(told(&error).contains("404"), "{}", told(&error));
     let asked = other.server.asked();
     assert!(asked.len() == 1 && asked[0].authorization.is_none(), "{asked:?}");
@@ -306,7 +306,7 @@ async fn web_credentials_reach_their_server_and_no_other() -> Result<()> {
     site.server
         .answer(move |_| WebAnswer::Status(307, vec![("location", elsewhere.clone())], String::new()));
     other.server.forget();
-    site.look(&library).await.1?;
+    site.look(&repository).await.1?;
     let asked = other.server.asked();
     assert!(
         !asked.is_empty() && asked.iter().all(|asked| asked.authorization.is_none()),
@@ -327,7 +327,7 @@ async fn web_bearer_token_and_client_certificate_are_sent() -> Result<()> {
     site.credential("tls.crt", &leaf.cert)?;
     site.credential("tls.key", &leaf.key)?;
     site.credential("bearerToken", "t0ken")?;
-    site.look(&site.library(None)).await.1?;
+    site.look(&site.repository(None)).await.1?;
     let asked = site.server.asked();
     assert!(
         asked.iter().all(|asked| asked.authorization.as_deref() == Some("Bearer t0ken")),
@@ -373,8 +373,8 @@ async fn web_proxy_of_the_credentials_is_used_and_never_shown() -> Result<()> {
     // u:s3cret
     let (port, through) = proxy("Proxy-Authorization: Basic dTpzM2NyZXQ=").await?;
     site.credential("proxy", &format!("http://u:s3cret@127.0.0.1:{port}\n"))?;
-    let library = site.library(None);
-    assert_eq!(site.look(&library).await.1?.index.version, 7);
+    let repository = site.repository(None);
+    assert_eq!(site.look(&repository).await.1?.index.version, 7);
     assert!(through.load(Ordering::SeqCst) > 0, "the proxy was passed by");
 
     site.credential("proxy", &format!("http://u:wr0ng@127.0.0.1:{port}"))?;
@@ -395,12 +395,12 @@ async fn web_proxy_of_the_credentials_is_used_and_never_shown() -> Result<()> {
 #[tokio::test]
 async fn web_server_says_how_long_its_answer_is_good() -> Result<()> {
     let site = Site::start().await?;
-    let library = site.library(None);
+    let repository = site.repository(None);
     for (control, expected) in [("max-age=7200", Some(7200)), ("no-cache", None)] {
         let content = index(7);
         site.server
             .answer(move |_| WebAnswer::Status(200, vec![("cache-control", control.into())], content.clone()));
-        let (polled, _) = site.look(&library).await;
+        let (polled, _) = site.look(&repository).await;
         assert_eq!(polled.wait, expected.map(Duration::from_secs));
     }
     Ok(())
@@ -409,19 +409,19 @@ async fn web_server_says_how_long_its_answer_is_good() -> Result<()> {
 #[tokio::test]
 async fn web_chart_beside_the_index_is_verified_and_read() -> Result<()> {
     let site = Site::start().await?;
-    let library = site.library(None);
+    let repository = site.repository(None);
     let bytes = package()?;
     site.server.put("/matrix/charts/other.tgz", bytes.clone());
     let chart = |url: &str| ChartRef {
         urls: vec!["charts/missing.tgz".into(), url.to_owned()],
         digest: Digest::of(&bytes),
     };
-    let opened = library.chart(&chart("charts/other.tgz")).await?;
+    let opened = repository.chart(&chart("charts/other.tgz")).await?;
     assert!(
-        Arc::ptr_eq(&opened, &library.chart(&chart("charts/other.tgz")).await?),
+        Arc::ptr_eq(&opened, &repository.chart(&chart("charts/other.tgz")).await?),
         "it is fetched once"
     );
-    assert_eq!(library.packed(&Digest::of(&bytes)), Some(bytes));
+    assert_eq!(repository.packed(&Digest::of(&bytes)), Some(bytes));
     Ok(())
 }
 

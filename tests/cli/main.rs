@@ -17,7 +17,7 @@ mod process;
 mod publish;
 mod registry;
 mod rights;
-#[path = "../bed/sample.rs"]
+#[path = "../common/sample.rs"]
 mod sample;
 mod stopping;
 mod terminal;

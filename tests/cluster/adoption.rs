@@ -7,7 +7,7 @@ mod fields;
 mod release;
 mod upstream;
 
-use crate::bed::{Bed, PATIENCE, name};
+use crate::common::{Bed, PATIENCE, name};
 use crate::fixture::OPERATOR;
 use anyhow::{Context, Result, ensure};
 use base64::Engine as _;

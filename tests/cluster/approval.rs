@@ -2,7 +2,7 @@
 //! second approval. The operator makes no dry runs here.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use crate::bed::{Bed, NS, PATIENCE, condition};
+use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::{Fixture, INSTALLED as PLAIN, OPERATOR as IDLE, written};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};

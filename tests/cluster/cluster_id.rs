@@ -1,7 +1,7 @@
 //! Volumes of another cluster under the cluster id: nothing of the CSI driver is written until the id is another one.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use crate::bed::{Bed, NS, PATIENCE, condition, name};
+use crate::common::{Bed, NS, PATIENCE, condition, name};
 use crate::fixture::{INSTALLED, OPERATOR};
 use crate::install::ensure_nothing_was_forbidden;
 use anyhow::{Context as _, Result, ensure};

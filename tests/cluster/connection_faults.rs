@@ -2,7 +2,7 @@
 //! process, and its conditions.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use crate::bed::{Bed, NS, PATIENCE, condition};
+use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::EMPTY;
 use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams};

@@ -6,7 +6,7 @@ mod page;
 mod trap;
 mod whole;
 
-use crate::bed::{Bed, NS, PATIENCE};
+use crate::common::{Bed, NS, PATIENCE};
 use crate::fixture::INSTALLED;
 use crate::uninstall::volumes::volume;
 use anyhow::{Context, Result, ensure};
@@ -99,7 +99,7 @@ async fn ensure_nothing_is_left(bed: &Bed) -> Result<()> {
             "Namespace {namespace} is left"
         );
     }
-    let owned: Vec<String> = bed.owned().await?.iter().map(crate::bed::name).collect();
+    let owned: Vec<String> = bed.owned().await?.iter().map(crate::common::name).collect();
     ensure!(owned.is_empty(), "left: {owned:?}");
     for kind in ["ClusterRole", "ClusterRoleBinding"] {
         let left = is_there(bed, "rbac.authorization.k8s.io/v1", kind, "", "vdo-operator").await?;

@@ -14,7 +14,7 @@ mod values;
 mod waiting;
 
 use crate::adoption::kubectl;
-use crate::bed::{Bed, NS, PATIENCE};
+use crate::common::{Bed, NS, PATIENCE};
 use crate::fixture::BARE;
 use crate::page::commands;
 use anyhow::{Context, Result, ensure};

@@ -1,7 +1,7 @@
 //! `vdoctl doctor` as its users meet it: as a process, before an installation and after it, with what is wrong made wrong.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use crate::bed::{Bed, NS, PATIENCE, condition};
+use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::{EMPTY, Fixture, INSTALLED, OPERATOR};
 use anyhow::{Context, Result, ensure};
 use insta::{assert_snapshot, with_settings};

@@ -1,7 +1,7 @@
 //! Changes by others on a real control plane: brought back, with the name of who did it, and not for ever.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use crate::bed::{Bed, NS, OPERATOR, PATIENCE, condition};
+use crate::common::{Bed, NS, OPERATOR, PATIENCE, condition};
 use crate::fixture::{INSTALLED, written};
 use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams, ValidationDirective};
@@ -270,7 +270,7 @@ fn drift_server_spelling_of_any_kind_is_ignored() -> Result<()> {
         let mut wanted: Vec<Object> = oddly_spelled().into_iter().map(|value| Object::new(value).unwrap()).collect();
         stamp(&mut wanted, &owner);
         let known: BTreeSet<String> = wanted.iter().map(|o| o.kind().to_owned()).collect();
-        for kind in crate::bed::KINDS
+        for kind in crate::common::KINDS
             .map(|(_, kind)| kind)
             .into_iter()
             .chain(["StorageClass", "ValidatingWebhookConfiguration"])

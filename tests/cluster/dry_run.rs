@@ -1,7 +1,9 @@
 //! The dry run of the whole plan before its first write: whatever the API server refuses is a condition, and nothing is half-done.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use crate::bed::{Bed, NODES, NS, OPERATOR as ACCOUNT, PATIENCE, condition};
+mod life;
+
+use crate::common::{Bed, NODES, NS, OPERATOR as ACCOUNT, PATIENCE, condition};
 use crate::fixture::{INSTALLED, OPERATOR, written};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -83,7 +85,7 @@ pub async fn policy(bed: &Bed, probe: &Value, message: &str) -> Result<()> {
             .await;
         // A policy of the test before may still be in force, and has another message.
         let refused = answer.is_err_and(|error| error.to_string().contains(message));
-        Ok(Probe::when(refused, format!("{} is accepted", crate::bed::name(probe))))
+        Ok(Probe::when(refused, format!("{} is accepted", crate::common::name(probe))))
     })
     .await
 }
@@ -301,7 +303,7 @@ async fn initialised(bed: &Bed) -> Result<()> {
 async fn nothing_of_the_storage_driver(bed: &Bed) -> Result<()> {
     let of_the_driver = |object: &&Value| object["metadata"]["labels"]["vdo.vmware.com/driver"] == "vsphere-csi";
     let owned = bed.owned().await?;
-    let started: Vec<String> = owned.iter().filter(of_the_driver).map(crate::bed::name).collect();
+    let started: Vec<String> = owned.iter().filter(of_the_driver).map(crate::common::name).collect();
     ensure!(
         started.is_empty() && owned.len() > 3,
         "of the storage driver there is {started:?}, of {}",

@@ -1,7 +1,7 @@
 //! `--server-dry-run=false`: an installation sends half as many requests, and a refusal shows when the object is written.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use crate::bed::{NS, condition};
+use crate::common::{NS, condition};
 use crate::dry_run::{connect, policy, without_policy};
 use crate::fixture::{INSTALLED, OPERATOR};
 use anyhow::{Context, Result, ensure};
@@ -62,7 +62,7 @@ fn dry_run_disabled_refused_configuration_stops_its_workloads_only() -> Result<(
             .await?
             .iter()
             .filter(|o| o["metadata"]["labels"]["vdo.vmware.com/driver"] == "vsphere-csi")
-            .map(crate::bed::name)
+            .map(crate::common::name)
             .collect();
         println!("with its configuration refused, of the CSI driver there is {started:?}");
         let depends = |name: &&String| ["Deployment", "DaemonSet"].iter().any(|kind| name.starts_with(kind));

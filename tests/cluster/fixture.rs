@@ -13,7 +13,7 @@ mod bare;
 
 pub use bare::{BARE, IMAGES};
 
-use crate::bed::{Bed, NODES, NS, PATIENCE, RIGHTS};
+use crate::common::{Bed, NODES, NS, PATIENCE, RIGHTS};
 use anyhow::{Context, Result};
 use futures::FutureExt as _;
 use futures::future::try_join_all;
@@ -107,7 +107,7 @@ struct Shared {
 
 /// Clients keep tasks in the runtime that made them, so all tests share it.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
-    crate::bed::prepare();
+    crate::common::prepare();
     Runtime::new().expect("a runtime")
 });
 /// Two kinds, so that the drivers are not installed and uninstalled from one test to the next. Most tests want the drivers. A test waits
@@ -288,7 +288,7 @@ impl Shared {
         }
         until("what the last test created to be deleted", PATIENCE, async || {
             let left = self.leftovers(found(bed, &kinds).await?, keep);
-            let left: Vec<String> = left.iter().map(crate::bed::name).collect();
+            let left: Vec<String> = left.iter().map(crate::common::name).collect();
             Ok(Probe::when(left.is_empty(), left.join(", ")))
         })
         .await

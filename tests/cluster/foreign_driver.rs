@@ -1,7 +1,7 @@
 //! A foreign driver or operator in the cluster: seen before the first write, named, and left as it is.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use crate::bed::{Bed, NS, PATIENCE, condition};
+use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::{INSTALLED, OPERATOR, written};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

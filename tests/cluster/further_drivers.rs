@@ -6,7 +6,7 @@ mod manifests;
 mod shelf;
 mod upstream;
 
-use crate::bed::{Bed, NS, PATIENCE, condition};
+use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::INSTALLED;
 use crate::install::{ensure_nothing_was_forbidden, until_at_rest};
 use anyhow::{Context, Result, ensure};

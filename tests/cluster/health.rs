@@ -1,7 +1,7 @@
 //! Health: what the status says of drivers that fail after they worked, and of what they need, on a real control plane.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use crate::bed::{Bed, NS, PATIENCE, condition};
+use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::{INSTALLED, OPERATOR};
 use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams};
@@ -232,7 +232,7 @@ fn log_of_crashed_container_is_read_and_quoted_masked() -> Result<()> {
             .audit()
             .since(mark)
             .await?
-            .of(crate::bed::OPERATOR)
+            .of(crate::common::OPERATOR)
             .only(|e| e.subresource == "log");
         let [one] = asked.0.as_slice() else {
             anyhow::bail!("one container ended once, and {} logs were read: {asked}", asked.len())

@@ -1,7 +1,7 @@
 //! What vdoctl says when all is not well: no operator, a workload that is missing, a node without a machine, management that is paused.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use crate::bed::{Bed, NODES, NS, PATIENCE, condition, logged};
+use crate::common::{Bed, NODES, NS, PATIENCE, condition, logged};
 use crate::fixture::INSTALLED;
 use anyhow::{Result, ensure};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};

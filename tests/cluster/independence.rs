@@ -2,7 +2,7 @@
 //! and a driver that is no longer named is not removed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use crate::bed::{Bed, NS, PATIENCE, condition};
+use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::dry_run::{policy, without_policy};
 use crate::fixture::INSTALLED;
 use crate::install::{ensure_nothing_was_forbidden, until_at_rest};
@@ -280,7 +280,7 @@ fn driver_no_longer_named_stays_and_is_removed_by_its_management_state() -> Resu
         let left: Vec<String> = left
             .iter()
             .filter(|object| object["metadata"]["labels"]["vdo.vmware.com/driver"] == "vsphere-cpi")
-            .map(crate::bed::name)
+            .map(crate::common::name)
             .collect();
         ensure!(left.is_empty(), "left of the cloud provider: {left:?}");
         bed.until_ready().await?;

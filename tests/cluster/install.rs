@@ -5,7 +5,7 @@ mod change;
 mod secrets;
 mod shown;
 
-use crate::bed::{Bed, NS, PATIENCE, name};
+use crate::common::{Bed, NS, PATIENCE, name};
 use crate::fixture::{EMPTY, INSTALLED, OPERATOR};
 use crate::install::secrets::ensure_secrets_are_watched_by_name;
 use anyhow::{Context, Result, ensure};
@@ -48,7 +48,7 @@ async fn restart(bed: &mut Bed) -> Result<()> {
 
 /// The operator had every right that it needed since then.
 pub async fn ensure_nothing_was_forbidden(bed: &Bed, since: Mark) -> Result<()> {
-    let asked = bed.cluster.audit().since(since).await?.of(crate::bed::OPERATOR);
+    let asked = bed.cluster.audit().since(since).await?.of(crate::common::OPERATOR);
     let forbidden = asked.only(|e| e.code == 403);
     ensure!(forbidden.is_empty(), "the operator lacked rights:\n{forbidden}");
     Ok(())
@@ -83,7 +83,7 @@ fn operator_deployment_runs_on_uninitialised_control_plane() -> Result<()> {
 /// When the operator created a workload.
 fn created(all: &Requests, name: &str) -> Result<String> {
     // Its service account has the same name.
-    let is_it = |e: &&Entry| (e.user.as_str(), e.api_group.as_str(), e.name.as_str()) == (crate::bed::OPERATOR, "apps", name);
+    let is_it = |e: &&Entry| (e.user.as_str(), e.api_group.as_str(), e.name.as_str()) == (crate::common::OPERATOR, "apps", name);
     let found = all.0.iter().find(|e| is_it(e) && e.code == 201 && e.writes());
     Ok(found.with_context(|| format!("{name} was not created"))?.timestamp.clone())
 }

@@ -1,7 +1,7 @@
 //! A lost and a damaged inventory on a real control plane: no driver is forgotten, and nothing foreign goes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use crate::bed::{Bed, NS, PATIENCE, condition, name};
+use crate::common::{Bed, NS, PATIENCE, condition, name};
 use crate::fixture::INSTALLED;
 use crate::install::{ensure_nothing_was_forbidden, until_at_rest};
 use anyhow::{Context, Result, ensure};

@@ -1,7 +1,7 @@
 //! Leader election: two operators in one cluster, a stopped leader, a leader that ends, and a Lease that cannot be renewed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use crate::bed::{Bed, NS, OPERATOR, PATIENCE, condition, logged};
+use crate::common::{Bed, NS, OPERATOR, PATIENCE, condition, logged};
 use crate::fixture::{EMPTY, INSTALLED};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! However often the operator starts and however many connections share it, a wrong password is sent once.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use crate::bed::sample::setting;
-use crate::bed::{Bed, NEXT_PASSWORD, NS, PATIENCE, condition};
+use crate::common::sample::setting;
+use crate::common::{Bed, NEXT_PASSWORD, NS, PATIENCE, condition};
 use crate::fixture::EMPTY;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

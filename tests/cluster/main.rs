@@ -3,13 +3,12 @@
 
 mod adoption;
 mod approval;
-#[path = "../bed/attacks.rs"]
+#[path = "../common/attacks.rs"]
 mod attacks;
-mod bad_input;
-#[path = "../bed/mod.rs"]
-mod bed;
 mod chart_pages;
 mod cluster_id;
+#[path = "../common/mod.rs"]
+mod common;
 mod connection_faults;
 mod delete;
 mod demo;
@@ -25,6 +24,7 @@ mod health;
 mod honest;
 mod independence;
 mod install;
+mod invalid_spec;
 mod inventory;
 mod leader_election;
 mod login_budget;

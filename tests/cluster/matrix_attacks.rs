@@ -1,7 +1,7 @@
 //! The attacks that consist of files, against an operator that runs.
 
 use crate::attacks::{Victim, attacks};
-use crate::bed::Bed;
+use crate::common::Bed;
 use crate::matrix_source::Publisher;
 use crate::matrix_web::until_refused;
 use anyhow::{Context as _, Result, ensure};

@@ -1,7 +1,7 @@
 //! A matrix in ConfigMaps: loaded, followed at once, damaged, refused elsewhere, and replaced without leftovers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use crate::bed::{Bed, NS, PATIENCE};
+use crate::common::{Bed, NS, PATIENCE};
 use crate::fixture::{BARE, INSTALLED};
 use crate::install::until_at_rest;
 use crate::matrix_source::{Publisher, embedded_index};

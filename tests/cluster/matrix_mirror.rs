@@ -2,7 +2,7 @@
 //! withdrawn, cut off and attacked.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use crate::bed::{Bed, PATIENCE};
+use crate::common::{Bed, PATIENCE};
 use crate::fixture::INSTALLED;
 use crate::install::until_at_rest;
 use crate::matrix_attacks::{Files, Publication};

@@ -1,7 +1,7 @@
 //! The source of the matrix is named by ConfigMaps, ours and those of the original operator, and followed at once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use crate::bed::{Bed, NS, PATIENCE};
+use crate::common::{Bed, NS, PATIENCE};
 use crate::fixture::INSTALLED;
 use crate::install::until_at_rest;
 use crate::matrix_source::look;

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use crate::adoption::kubectl;
-use crate::bed::{Bed, NS, PATIENCE, condition};
+use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::INSTALLED;
 use crate::install::until_at_rest;
 use crate::matrix_config_maps::{Folder, PLACE};

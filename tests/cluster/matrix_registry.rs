@@ -1,7 +1,7 @@
 //! A matrix in a registry, published there by `vdoctl`, to the pods: polled, upgraded, kept when the registry is gone, withdrawn and attacked.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use crate::bed::PATIENCE;
+use crate::common::PATIENCE;
 use crate::fixture::INSTALLED;
 use crate::install::until_at_rest;
 use crate::matrix_attacks::{Files, Publication};
@@ -134,7 +134,7 @@ fn matrix_in_a_registry_upgrades_and_survives_its_registry() -> Result<()> {
             .filter(|line| line.contains("method=GET"))
             .collect();
         ensure!(gets.is_empty(), "polls without news read: {gets:?}");
-        let writes = bed.cluster.audit().since(mark).await?.of(crate::bed::OPERATOR).writes();
+        let writes = bed.cluster.audit().since(mark).await?.of(crate::common::OPERATOR).writes();
         let writes = writes.only(|entry| entry.resource != "leases");
         ensure!(writes.is_empty(), "polls without news wrote:\n{writes}");
 

@@ -1,7 +1,7 @@
 //! A matrix on a web server, from its publication to the pods: seen, verified, upgraded, kept when the server is gone, and attacked.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use crate::bed::{Bed, NS, PATIENCE, condition};
+use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::INSTALLED;
 use crate::install::until_at_rest;
 use crate::matrix_source::{Publisher, embedded_index, look};
@@ -203,7 +203,7 @@ fn matrix_on_a_web_server_upgrades_survives_its_server_and_resists_attacks() -> 
         .await?;
         let asked = site.server.asked();
         ensure!(asked.iter().all(|asked| asked.status == 304), "{asked:?}");
-        let writes = bed.cluster.audit().since(mark).await?.of(crate::bed::OPERATOR).writes();
+        let writes = bed.cluster.audit().since(mark).await?.of(crate::common::OPERATOR).writes();
         let writes = writes.only(|entry| entry.resource != "leases");
         ensure!(writes.is_empty(), "polls without news wrote:\n{writes}");
 

@@ -1,7 +1,7 @@
 //! `/metrics` with `--metrics-auth`: the API server says whose token it is and what it may.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use crate::bed::{Bed, PATIENCE};
+use crate::common::{Bed, PATIENCE};
 use crate::fixture::OPERATOR;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};

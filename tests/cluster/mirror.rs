@@ -1,7 +1,7 @@
 //! A site without internet: an empty cluster, its vCenter and a mirror in a network that leads nowhere else.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use crate::bed::{Bed, OPERATOR as ACCOUNT, PATIENCE, condition};
+use crate::common::{Bed, OPERATOR as ACCOUNT, PATIENCE, condition};
 use crate::fixture::EMPTY;
 use crate::matrix_source::{Publisher, embedded_index};
 use crate::matrix_web::{CHART, leaked, release, until_driver};
@@ -201,7 +201,7 @@ fn mirror_site_of_its_own() -> Result<()> {
             .await?;
         until("the version to be refused", PATIENCE, async || {
             let ready = condition(
-                &bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", crate::bed::NS, "vdo").await?,
+                &bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", crate::common::NS, "vdo").await?,
                 "Ready",
             );
             let said = ready["message"].as_str().unwrap_or_default().to_owned();

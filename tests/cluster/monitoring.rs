@@ -2,7 +2,7 @@
 //! as an audit trail against the API server's own.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use crate::bed::{Bed, NS, PATIENCE};
+use crate::common::{Bed, NS, PATIENCE};
 use crate::fixture::{EMPTY, INSTALLED};
 use anyhow::{Context, Result, ensure};
 use base64::Engine as _;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Instant;
-use vdo::controller::events::{Announcer, Told};
+use vdo::controller::events::{EventRecorder, Recorded};
 use vdo::status::Note;
 use vdo_testbed::{Probe, until};
 
@@ -181,7 +181,7 @@ fn events_of_a_repeated_failure_are_one_series() -> Result<()> {
         let reference = serde_json::from_value(json!({
             "apiVersion": "vdo.vmware.com/v1alpha1", "kind": "VDOConfig", "name": "vdo", "namespace": NS, "uid": config["metadata"]["uid"],
         }))?;
-        let announcer = Announcer::new(bed.cluster.client());
+        let announcer = EventRecorder::new(bed.cluster.client());
         let mut published = 0;
         for i in 0..1000 {
             let note = Note {
@@ -190,7 +190,7 @@ fn events_of_a_repeated_failure_are_one_series() -> Result<()> {
                 action: "Reconcile".into(),
                 message: format!("{NOTE} {i}"),
             };
-            published += usize::from(announcer.tell(&reference, &note, None).await == Told::Published);
+            published += usize::from(announcer.record(&reference, &note, None).await == Recorded::Published);
         }
         let events = bed.list("events.k8s.io/v1", "Event", "").await?;
         let of_test = |e: &&Value| e["reason"] == "ApiUnavailable" && e["note"].as_str().is_some_and(|note| note.starts_with(NOTE));
@@ -203,7 +203,7 @@ fn events_of_a_repeated_failure_are_one_series() -> Result<()> {
             action: "Reconcile".into(),
             message: "well".into(),
         };
-        assert_eq!(announcer.tell(&reference, &other, None).await, Told::Published);
+        assert_eq!(announcer.record(&reference, &other, None).await, Recorded::Published);
         Ok(())
     })
 }

@@ -1,7 +1,7 @@
 //! The operator reads its own namespace and no other, and sends a Secret only where it is meant to go.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use crate::bed::{Bed, NS, PATIENCE, condition};
+use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::{EMPTY, INSTALLED, OPERATOR};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 //! on, the drivers stay as they are, and when it is over all goes on by itself.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use crate::bed::{Bed, NS, OPERATOR as ACCOUNT, PATIENCE, condition, logged};
+use crate::common::{Bed, NS, OPERATOR as ACCOUNT, PATIENCE, condition, logged};
 use crate::fixture::{BARE, EMPTY, INSTALLED};
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::jiff::Timestamp;

@@ -1,7 +1,7 @@
 //! What an administrator does after the installation, with `vdoctl`: previews, changes, credentials, pauses, upgrades.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use crate::bed::{Bed, NS};
+use crate::common::{Bed, NS};
 use crate::fixture::INSTALLED;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};

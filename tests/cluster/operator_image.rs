@@ -1,7 +1,7 @@
 //! The operator from its image, with what deploy/ gives it: file system, user, service account, probes, restarts and end.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use crate::bed::{Bed, NS, PATIENCE, image};
+use crate::common::{Bed, NS, PATIENCE, image};
 use crate::fixture::{IMAGES, alone};
 use anyhow::{Context, Result, ensure};
 use base64::Engine as _;
@@ -172,7 +172,7 @@ fn operator_image_probes_decide_about_readiness_and_restarts() -> Result<()> {
         .await?;
         let pod = bed.operator_pod().await?;
         assert_eq!(pod["status"]["phase"], "Running");
-        assert_eq!(crate::bed::condition(&pod, "Ready")["status"], "False");
+        assert_eq!(crate::common::condition(&pod, "Ready")["status"], "False");
 
         patch(change("/readyz")).await?;
         let (_, run) = bed.until_operator_pod_is_ready(0).await?;
@@ -204,7 +204,7 @@ fn operator_image_without_namespaces_runs_with_the_account_of_its_pod() -> Resul
             Ok(Probe::when(holder == pod["metadata"]["name"], format!("{holder} holds it")))
         })
         .await?;
-        let asked = bed.cluster.audit().since(mark).await?.of(crate::bed::OPERATOR);
+        let asked = bed.cluster.audit().since(mark).await?.of(crate::common::OPERATOR);
         ensure!(!asked.is_empty(), "it asked nothing under its account");
         let address = run.ports.get(&8080).context("its port")?;
         let mut stream = tokio::time::timeout(Duration::from_secs(5), tokio::net::TcpStream::connect(address)).await??;

@@ -1,7 +1,7 @@
 //! A newer operator over an older one, and back: no driver is touched, and what only the newer one knows is not lost.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use crate::bed::{Bed, NS, PATIENCE};
+use crate::common::{Bed, NS, PATIENCE};
 use crate::fixture::{BARE, INSTALLED, written};
 use crate::install::until_at_rest;
 use anyhow::{Context, Result, ensure};

@@ -1,6 +1,6 @@
 //! Parts of pages that people follow: what stands below a heading, the commands and the manifests in it.
 
-use crate::bed::Bed;
+use crate::common::Bed;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::path::Path;

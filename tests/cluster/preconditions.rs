@@ -2,7 +2,7 @@
 //! preconditions of upgrades.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use crate::bed::{Bed, NS, PATIENCE, condition};
+use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::INSTALLED;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -266,7 +266,7 @@ fn upgrade_waits_until_shared_volumes_are_detached() -> Result<()> {
         bed.delete("storage.k8s.io/v1", "VolumeAttachment", "", "shared").await?;
         until_upgraded(bed).await?;
         let found = bed.until_reason("NoRwxAttachments", "NotRequested").await?;
-        assert_eq!(found["status"], "Unknown", "no upgrade is at hand any more: {found}");
+        assert_eq!(found["status"], "Unknown", "no upgrade is due any more: {found}");
         Ok(())
     })
 }

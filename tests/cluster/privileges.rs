@@ -1,7 +1,7 @@
 //! What the stages of a connection do to drivers: nothing to those that run.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use crate::bed::{Bed, NS};
+use crate::common::{Bed, NS};
 use crate::fixture::{INSTALLED, OPERATOR};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

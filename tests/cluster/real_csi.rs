@@ -6,7 +6,7 @@ mod rights;
 mod syncer;
 mod upgrade;
 
-use crate::bed::{Bed, NODES, NS, condition};
+use crate::common::{Bed, NODES, NS, condition};
 use crate::fixture::alone;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};

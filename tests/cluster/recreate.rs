@@ -2,7 +2,7 @@
 //! what holds the data of users is not touched.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use crate::bed::{NS, PATIENCE};
+use crate::common::{NS, PATIENCE};
 use crate::fixture::INSTALLED;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -157,9 +157,9 @@ fn recreate_workloads_and_csi_driver_leaves_volumes_untouched() -> Result<()> {
 fn recreate_of_daemon_set_takes_over_its_pods_and_replaces_them_one_by_one() -> Result<()> {
     INSTALLED.run(async |bed| {
         let (kind, namespace, name) = ("DaemonSet", "vmware-system-csi", "vsphere-csi-node");
-        let get = async |bed: &crate::bed::Bed| bed.get("apps/v1", kind, namespace, name).await;
+        let get = async |bed: &crate::common::Bed| bed.get("apps/v1", kind, namespace, name).await;
         let number = |set: &Value, field: &str| set["status"][field].as_i64().unwrap_or_default();
-        let pods = async |bed: &crate::bed::Bed| -> Result<Vec<Value>> {
+        let pods = async |bed: &crate::common::Bed| -> Result<Vec<Value>> {
             let all = bed.list("v1", "Pod", "app=vsphere-csi-node").await?;
             Ok(all
                 .into_iter()
@@ -200,7 +200,7 @@ fn recreate_of_daemon_set_takes_over_its_pods_and_replaces_them_one_by_one() -> 
         let mut least = usize::MAX;
         until("the DaemonSet to be recreated and its pods to be replaced", PATIENCE, async || {
             let (now, set) = (pods(bed).await?, get(bed).await?);
-            let ready = now.iter().filter(|pod| crate::bed::condition(pod, "Ready")["status"] == "True");
+            let ready = now.iter().filter(|pod| crate::common::condition(pod, "Ready")["status"] == "True");
             let ready = ready.count();
             least = least.min(ready);
             let owned = |pod: &&Value| pod["metadata"]["ownerReferences"][0]["uid"] == set["metadata"]["uid"];

@@ -16,7 +16,7 @@ mod life;
 mod missing;
 mod rules;
 
-use crate::bed::sample::{self, setting};
+use crate::common::sample::{self, setting};
 use anyhow::{Result, ensure};
 use granted::{Right, Roles};
 use std::collections::BTreeSet;

@@ -6,7 +6,7 @@ mod halfway;
 mod killed;
 mod needs;
 
-use crate::bed::{Bed, NS, PATIENCE, condition};
+use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::INSTALLED;
 use crate::install::{ensure_nothing_was_forbidden, until_at_rest};
 use anyhow::{Context, Result, ensure};
@@ -43,7 +43,7 @@ pub async fn objects(bed: &Bed) -> Result<BTreeMap<String, Value>> {
         if object["metadata"]["labels"]["vdo.vmware.com/driver"] != CSI {
             continue;
         }
-        let name = crate::bed::name(&object);
+        let name = crate::common::name(&object);
         let fields = object.as_object_mut().context("an object")?;
         fields.remove("status");
         let metadata = fields["metadata"].as_object_mut().context("metadata")?;

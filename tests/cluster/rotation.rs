@@ -2,8 +2,8 @@
 //! operator killed at its writes.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use crate::bed::sample::{self, setting};
-use crate::bed::{Bed, GUEST, NEXT_PASSWORD, NS, PATIENCE, condition};
+use crate::common::sample::{self, setting};
+use crate::common::{Bed, GUEST, NEXT_PASSWORD, NS, PATIENCE, condition};
 use crate::fixture::alone;
 use crate::install::until_at_rest;
 use anyhow::{Context as _, Result, ensure};

@@ -4,7 +4,7 @@
 mod scan;
 mod shapes;
 
-use crate::bed::{Bed, NS, PATIENCE, condition};
+use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::alone;
 use anyhow::{Context, Result, ensure};
 use scan::{ENCODINGS, Scanner, encode};
@@ -87,7 +87,7 @@ fn secrets_of_every_shape_are_in_no_output() -> Result<()> {
         let shapes = shapes::all();
         let mut bed = Bed::start_with(VcenterOptions {
             more_users: shapes.iter().enumerate().map(|(n, shape)| (user(n), shape.clone())).collect(),
-            ..VcenterOptions::with_vms(crate::bed::NODES)
+            ..VcenterOptions::with_vms(crate::common::NODES)
         })
         .await?;
         bed.flags.push(("log-level", "trace"));

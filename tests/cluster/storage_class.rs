@@ -1,7 +1,7 @@
 //! StorageClasses of a specification: refused when they contradict themselves, created when they are asked for.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use crate::bed::{Bed, PATIENCE};
+use crate::common::{Bed, PATIENCE};
 use crate::fixture::INSTALLED;
 use anyhow::Result;
 use serde_json::{Value, json};

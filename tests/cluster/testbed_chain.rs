@@ -1,7 +1,7 @@
 //! The real chain: a configuration in the cluster, the real cloud provider, initialised nodes.
 #![allow(clippy::disallowed_methods, reason = "a test has no arguments of its own")]
 
-use crate::bed::{Bed, NODES};
+use crate::common::{Bed, NODES};
 use crate::fixture::EMPTY;
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{Node, Pod};

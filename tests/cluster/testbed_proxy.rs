@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::bed::Bed;
+use crate::common::Bed;
 use crate::fixture::EMPTY;
 use anyhow::{Context, Result, ensure};
 use futures::{Stream, StreamExt};

@@ -3,7 +3,7 @@
 
 pub mod volumes;
 
-use crate::bed::{Bed, NS, PATIENCE, condition, name};
+use crate::common::{Bed, NS, PATIENCE, condition, name};
 use crate::fixture::INSTALLED;
 use crate::install::{ensure_nothing_was_forbidden, until_at_rest};
 use crate::uninstall::volumes::volume;

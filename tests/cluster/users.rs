@@ -2,7 +2,7 @@
 //! account that it made, while it is rotated and until it is deleted.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use crate::bed::{Bed, NS, PATIENCE};
+use crate::common::{Bed, NS, PATIENCE};
 use crate::fixture::{Fixture, INSTALLED};
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;

@@ -8,7 +8,7 @@
     reason = "tests"
 )]
 
-use crate::bed::{Bed, NS, PATIENCE, condition};
+use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::INSTALLED;
 use anyhow::{Context, Result, ensure};
 use base64::Engine as _;

@@ -1,6 +1,6 @@
 //! An API server that refuses, forgets, looks back and dies: the drivers stay as they are, and the end is the same.
 
-use crate::bed::{NS, PATIENCE, condition};
+use crate::common::{NS, PATIENCE, condition};
 use crate::lab::Scenario;
 use crate::oracle::{State, nothing_twice};
 use crate::shared::run;

@@ -1,6 +1,6 @@
 //! Killed at every write in every mode: the end is that of the undisturbed run, and nothing was made or removed twice.
 
-use crate::bed::sample;
+use crate::common::sample;
 use crate::lab::{Lab, Scenario};
 use crate::oracle::State;
 use crate::points::{MODES, Point, all, wanted};

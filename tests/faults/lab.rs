@@ -1,6 +1,6 @@
 //! A cluster, the operator behind the proxy, and one undisturbed or disturbed run of a scenario.
 
-use crate::bed::{Bed, GUEST, NS, PATIENCE, condition};
+use crate::common::{Bed, GUEST, NS, PATIENCE, condition};
 use crate::oracle::{State, nothing_twice};
 use crate::points::{Mode, Point};
 use anyhow::{Context, Result};

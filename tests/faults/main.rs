@@ -5,8 +5,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 mod api_server;
-#[path = "../bed/mod.rs"]
-mod bed;
+#[path = "../common/mod.rs"]
+mod common;
 mod crash;
 mod lab;
 mod oracle;

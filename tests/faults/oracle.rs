@@ -1,6 +1,6 @@
 //! What must be the same however an end was reached, and what must not have happened on the way.
 
-use crate::bed::{Bed, KINDS, NS, name};
+use crate::common::{Bed, KINDS, NS, name};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Where a scenario is disturbed, and how.
 
-use crate::bed::sample::setting;
+use crate::common::sample::setting;
 use vdo_testbed::{Act, Call};
 
 /// How a write is disturbed.

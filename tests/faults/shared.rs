@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 pub const LANES: usize = 2;
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
-    crate::bed::prepare();
+    crate::common::prepare();
     Runtime::new().expect("a runtime")
 });
 static LABS: [Mutex<Option<Shared>>; LANES] = [const { Mutex::const_new(None) }; LANES];

@@ -1,6 +1,6 @@
 //! A watch that begins in the past: the operator deletes nothing for it.
 
-use crate::bed::PATIENCE;
+use crate::common::PATIENCE;
 use crate::lab::{Lab, Scenario};
 use crate::oracle::{State, nothing_twice};
 use crate::shared::run;
@@ -103,7 +103,7 @@ async fn version(lab: &Lab) -> Result<u64> {
 /// The UIDs of all that the operator made.
 pub async fn identities(lab: &Lab) -> Result<BTreeMap<String, String>> {
     let mut all = BTreeMap::new();
-    for (api_version, kind) in crate::bed::KINDS {
+    for (api_version, kind) in crate::common::KINDS {
         for object in lab.bed.list(api_version, kind, "app.kubernetes.io/managed-by=vdo").await? {
             let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
             all.insert(format!("{kind} {}/{}", text("namespace"), text("name")), text("uid"));

@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use vdo::api::{Failure as _, Reason};
+use vdo::api::{Classify as _, Reason};
 use vdo::cluster::ClusterError;
 use vdo::types::ObjectId;
 

@@ -93,7 +93,7 @@ fn store_local_folder_reads_charts_beside_index() {
     std::fs::write(folder.path().join("index.yaml"), embedded::index()).unwrap();
     std::fs::write(folder.path().join(&reference.urls[0]), &bytes).unwrap();
     let store = MatrixSource::Local(folder.path().to_owned());
-    assert_eq!(now(store.look(&Access::default(), None)).unwrap().signed.index, embedded::index());
+    assert_eq!(now(store.fetch(&Access::default(), None)).unwrap().signed.index, embedded::index());
     assert_eq!(now(store.chart(&Access::default(), &reference)).unwrap(), bytes);
     let file = MatrixSource::Local(folder.path().join("index.yaml"));
     assert_eq!(

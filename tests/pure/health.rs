@@ -9,7 +9,7 @@ use vdo::plan::{Change, Desired, Entry, Input, Inventory, Observed, Step, plan};
 use vdo::types::ById;
 
 /// The plan for one object that is as wanted.
-fn writes(suspect: &[&str]) -> Vec<Step> {
+fn writes(force_reapply: &[&str]) -> Vec<Step> {
     let mut all = [
         Object::new(json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "x", "namespace": "n"}})).expect("an object"),
     ];
@@ -26,7 +26,7 @@ fn writes(suspect: &[&str]) -> Vec<Step> {
     let id = object.id();
     let observed = Observed {
         live: Arc::new(ById::from_iter([(id.clone(), Object::new(live).expect("an object"))])),
-        suspect: suspect.iter().map(|driver| (*driver).to_owned()).collect(),
+        force_reapply: force_reapply.iter().map(|driver| (*driver).to_owned()).collect(),
         ..Observed::default()
     };
     let inventory = Inventory {

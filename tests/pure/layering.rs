@@ -357,9 +357,9 @@ fn layering_only_apply_writes_to_the_cluster() {
         "src/cli/mirror/adopt.rs",
         "src/controller/vsphere_cloud_config.rs",
         "src/reconcile/apply.rs",
-        "src/reconcile/erase.rs",
-        "src/reconcile/keep.rs",
-        "src/reconcile/report.rs",
+        "src/reconcile/apply/delete.rs",
+        "src/reconcile/apply/inventory.rs",
+        "src/reconcile/write_status.rs",
     ];
     let mut found = BTreeSet::new();
     for (relative, text) in texts("src") {

@@ -19,6 +19,7 @@ mod health;
 mod history;
 mod install;
 mod layering;
+mod logging;
 mod matrix;
 mod matrix_choice;
 mod matrix_lint;

@@ -6,10 +6,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use vdo::api::{ConditionType, Conditions, Failure, Reason, VDOConfigStatus};
+use vdo::api::{Classify, ConditionType, Conditions, Reason, VDOConfigStatus};
 use vdo::drivers::{CPI, CSI};
 use vdo::facts::Node;
-use vdo::fetch::LibraryError;
+use vdo::fetch::RepositoryError;
 use vdo::health::driver_health;
 use vdo::manifest::Object;
 use vdo::plan::{Inventory, Step, check};
@@ -29,7 +29,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The texts in which a test can expect a reason: integration tests, the tests inside of the library, and snapshots. What
+/// The texts in which a test can expect a reason: integration tests, the tests inside of the repository, and snapshots. What
 /// tests of the status and of the explanations put in themselves proves nothing, and is left out.
 fn expectations() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -69,7 +69,7 @@ fn has_word(text: &str, word: &str) -> bool {
 /// Reasons that are published and explained, and that no code gives yet.
 const NOT_GIVEN: [&str; 2] = [concat!("Not", "Ours"), concat!("Version", "NotInMatrix")];
 
-/// Whether code of the library, without its tests, gives this reason.
+/// Whether code of the repository, without its tests, gives this reason.
 fn is_given(reason: &str) -> bool {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut all = Vec::new();
@@ -246,15 +246,15 @@ fn reasons_vcenter_error_maps_to_published_reason() {
 fn reasons_unreadable_input_maps_to_published_reason() {
     let reason = |error: ReconcileError| error.reason().as_str();
     let matrix = vdo::matrix::Index::parse(b"drivers: 7").expect_err("no matrix");
-    assert_eq!(reason(LibraryError::from(matrix).into()), "MatrixInvalid");
+    assert_eq!(reason(RepositoryError::from(matrix).into()), "MatrixInvalid");
     let unsigned = vdo::signature::SignatureError::Unsigned;
-    let problem = vdo::fetch::Problem::from(&LibraryError::from(unsigned));
+    let problem = vdo::fetch::Problem::from(&RepositoryError::from(unsigned));
     assert_eq!(problem.reason.as_str(), "MatrixNotTrusted");
     let old = vdo::fetch::RolledBack { found: 1, seen: 2 };
-    assert_eq!(reason(LibraryError::from(old).into()), "MatrixRolledBack");
-    assert_eq!(reason(LibraryError::NotYet("a source".into()).into()), "MatrixUnreachable");
+    assert_eq!(reason(RepositoryError::from(old).into()), "MatrixRolledBack");
+    assert_eq!(reason(RepositoryError::NotYet("a source".into()).into()), "MatrixUnreachable");
     let chart = vdo::chart::open(b"no archive").expect_err("no chart");
-    assert_eq!(reason(LibraryError::from(chart).into()), "ChartUnavailable");
+    assert_eq!(reason(RepositoryError::from(chart).into()), "ChartUnavailable");
     let object = Object::new(json!({"kind": "Nameless"})).expect_err("no object");
     assert_eq!(reason(object.into()), "RenderFailed");
     let options = vdo::driverconfig::csi::CsiOptions::new("id");

@@ -9,7 +9,7 @@ use vdo::chart::values::ValuesError;
 use vdo::chart::{ArchiveError, ChartError, DocumentError, PackageError, RenderError};
 use vdo::cluster::{ApiMessage, ClientError, ClusterError};
 use vdo::driverconfig::ConfigError;
-use vdo::fetch::{ConfigMaps, ConfigMapsError, FetchError, Led, LibraryError, RolledBack, WebError};
+use vdo::fetch::{ConfigMaps, ConfigMapsError, FetchError, Led, RepositoryError, RolledBack, WebError};
 use vdo::matrix::{Cause, IndexError, NoFit, PartsError};
 use vdo::reconcile::ReconcileError;
 use vdo::types::{Digest, DriverVersion, ObjectId, Remedy};
@@ -205,8 +205,8 @@ fn sources() -> Vec<Box<dyn Remedy>> {
             namespace: text(),
         }),
         config_maps(ConfigMapsError::Parts(PartsError::Contents(text()))),
-        Box::new(LibraryError::Index(IndexError::NotText)),
-        Box::new(LibraryError::RolledBack(RolledBack { found: 1, seen: 2 })),
+        Box::new(RepositoryError::Index(IndexError::NotText)),
+        Box::new(RepositoryError::RolledBack(RolledBack { found: 1, seen: 2 })),
         web(WebError::Asked(text())),
         web(WebError::Redirect(Led::TooOften)),
         web(WebError::TooLarge { limit: 1 }),
@@ -342,7 +342,7 @@ fn specification() -> Vec<Box<dyn Remedy>> {
             lacking: text(),
             matrix: text(),
         }),
-        Box::new(ReconcileError::from(LibraryError::from(IndexError::NotText))),
+        Box::new(ReconcileError::from(RepositoryError::from(IndexError::NotText))),
         Box::new(ReconcileError::from(vdo::drivers::SetupError::from(ConfigError::NoConnection))),
     ]
 }

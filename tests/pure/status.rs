@@ -14,7 +14,7 @@ use vdo::drivers::{CPI, CSI};
 use vdo::facts::{Cluster, Connection, Credentials, Node};
 use vdo::health::{DriverHealth, Pods};
 use vdo::plan::Wait;
-use vdo::status::{DriverReport, Report, Trouble, fold};
+use vdo::status::{DriverReport, Failure, Report, fold};
 use vdo::types::{Secret, Trust};
 
 fn at(second: i64) -> Time {
@@ -65,7 +65,7 @@ fn connection(ready: Option<bool>, message: &str) -> Connection {
         blocked: None,
         drivers: Vec::new(),
         sha1: None,
-        lamed: Vec::new(),
+        lacking_privileges: Vec::new(),
     }
 }
 
@@ -79,7 +79,7 @@ fn health(ready: bool, reason: Reason, message: &str, pods: (i64, i64)) -> Optio
             wanted: pods.1,
             updated: pods.1,
         },
-        trouble: None,
+        failure: None,
     })
 }
 
@@ -110,8 +110,8 @@ fn wait(driver: &str, reason: Reason, message: &str) -> Wait {
     }
 }
 
-fn trouble(class: Class, reason: Reason, message: &str) -> Trouble {
-    Trouble {
+fn failure(class: Class, reason: Reason, message: &str) -> Failure {
+    Failure {
         reason,
         class,
         message: message.into(),

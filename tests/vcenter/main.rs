@@ -4,7 +4,7 @@
 mod accounts;
 mod budget;
 mod cluster_id;
-mod confusion;
+mod connection_faults;
 mod probe;
 mod real_vcenter;
 mod report;

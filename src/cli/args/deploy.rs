@@ -81,7 +81,7 @@ pub struct DeployVcenter {
     /// The user that the drivers log in as, for example k8s@vsphere.local
     #[arg(long, env = "VDO_USER", value_name = "NAME", requires = "vcenter")]
     pub user: Option<String>,
-    /// A file with the password, readable by nobody else; - is stdin, /dev/fd/3 a descriptor; default: it is asked for on the terminal
+    /// A file with the password, readable by no one else; - is stdin, /dev/fd/3 a descriptor; default: it is asked for on the terminal
     #[arg(long, env = "VDO_PASSWORD_FILE", value_name = "FILE", requires = "vcenter")]
     pub password_file: Option<PathBuf>,
     /// A datacenter to look in, by name or inventory path; may be repeated; default: all
@@ -93,7 +93,7 @@ pub struct DeployVcenter {
     /// A file with the certificate authorities that sign it; default: those of the system, or the certificate that you confirm
     #[arg(long, env = "VDO_CA_FILE", value_name = "FILE", requires = "vcenter", conflicts_with = "insecure")]
     pub ca_file: Option<PathBuf>,
-    /// Sends the password to whoever answers, without a look at the certificate
+    /// Sends the password to any server, without a check of its certificate
     #[arg(long, env = "VDO_INSECURE", value_parser = FalseyValueParser::new(), requires = "vcenter")]
     pub insecure: bool,
 }

@@ -127,7 +127,7 @@ pub struct DoctorVcenter {
         conflicts_with = "insecure"
     )]
     pub ca_file: Option<PathBuf>,
-    /// With --pre: sends the password to whoever answers, without a look at the certificate
+    /// With --pre: sends the password to any server, without a check of its certificate
     #[arg(long, env = "VDO_INSECURE", value_parser = FalseyValueParser::new(), global = true, requires = "pre")]
     pub insecure: bool,
 }

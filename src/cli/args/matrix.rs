@@ -1,7 +1,7 @@
 //! `vdoctl matrix` as it is typed.
 
-use super::{Ask, Init, Mark, MatrixDiff, Output, Publish, Vcenter};
-use crate::fetch::{ConfigMaps, Library, MatrixSource};
+use super::{DriverArg, Init, Mark, MatrixDiff, Output, Publish, Vcenter};
+use crate::fetch::{ChartRepository, ConfigMaps, MatrixSource};
 use crate::types::{KubernetesVersion, VcenterVersion};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub enum MatrixVerb {
     ///
     /// With --what-if-kubernetes or --what-if-vcenter it tells what an upgrade of the platform would do, step by step.
     Resolve(Resolve),
-    /// Shows the choice, the facts it rests on, and why every other version was not chosen
+    /// Shows the choice, the facts it is based on, and why every other version was not chosen
     Explain(Explain),
     /// Says what keeps a version from being chosen; the exit code is 1 when something does
     WhyNot(WhyNot),
@@ -119,7 +119,7 @@ pub struct Verify {
     pub output: Output,
 }
 
-/// Another index than the one of this vdoctl. Whoever decides as the operator does takes the one that the operator was started with.
+/// Another index than the one of this vdoctl. To decide as the operator does, name the one that the operator was started with.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct MatrixFile {
     /// Another matrix than the one of this vdoctl: an index file, a folder with index.yaml, or an address with https://, oci:// or configmap://
@@ -136,8 +136,8 @@ pub struct MatrixFile {
 impl MatrixFile {
     /// The index and its charts.
     #[must_use]
-    pub fn library(&self) -> Library {
-        Library::at(self.matrix.clone(), self.matrix_keys.clone(), self.matrix_credentials.clone())
+    pub fn repository(&self) -> ChartRepository {
+        ChartRepository::at(self.matrix.clone(), self.matrix_keys.clone(), self.matrix_credentials.clone())
     }
 }
 
@@ -152,10 +152,10 @@ pub struct Platform {
     pub vcenter: Vec<Vcenter>,
     /// A driver to choose, perhaps pinned, for example csi or csi=3.7.3; may be repeated; default: all
     #[arg(long, env = "VDO_DRIVER", value_name = "NAME[=VERSION]", value_delimiter = ',')]
-    pub driver: Vec<Ask>,
+    pub driver: Vec<DriverArg>,
     /// A version that is installed, for example csi=3.6.3; may be repeated; default: what the cluster has
     #[arg(long, env = "VDO_INSTALLED", value_name = "NAME=VERSION", value_delimiter = ',')]
-    pub installed: Vec<Ask>,
+    pub installed: Vec<DriverArg>,
     /// Something the storage driver must be able to do, for example snapshots; may be repeated
     #[arg(long, env = "VDO_FEATURE", value_name = "NAME", value_delimiter = ',')]
     pub feature: Vec<String>,

@@ -46,14 +46,14 @@ pub(super) fn feature(text: &str) -> Result<Feature, String> {
 
 /// A driver that is asked for: `csi`, or pinned `csi=3.7.3`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ask {
+pub struct DriverArg {
     /// The driver as it was typed.
     pub driver: String,
     /// The version it is pinned to.
     pub pin: Option<DriverVersion>,
 }
 
-impl FromStr for Ask {
+impl FromStr for DriverArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -179,6 +179,6 @@ mod tests {
 
     #[test]
     fn driver_flag_with_version_parses_to_pin() {
-        assert_eq!("csi=3.7.3".parse::<Ask>().map(|a| a.pin.is_some()), Ok(true));
+        assert_eq!("csi=3.7.3".parse::<DriverArg>().map(|a| a.pin.is_some()), Ok(true));
     }
 }

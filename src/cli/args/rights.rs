@@ -1,6 +1,6 @@
 //! `vdoctl rights` as it is typed.
 
-use super::{Ask, MatrixFile, Output};
+use super::{DriverArg, MatrixFile, Output};
 use clap::Args;
 use clap::builder::FalseyValueParser;
 
@@ -9,7 +9,7 @@ use clap::builder::FalseyValueParser;
 pub struct Rights {
     /// Only for this driver, perhaps in one version, for example csi or csi=3.7.3; may be repeated; default: all
     #[arg(long, env = "VDO_DRIVER", value_name = "NAME[=VERSION]", value_delimiter = ',')]
-    pub driver: Vec<Ask>,
+    pub driver: Vec<DriverArg>,
     /// Only what the cluster lacks
     #[arg(long, env = "VDO_MISSING", value_parser = FalseyValueParser::new())]
     pub missing: bool,

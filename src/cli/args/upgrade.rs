@@ -1,6 +1,6 @@
 //! `vdoctl upgrade`, `pause`, `resume`, `reconcile` and `wait` as they are typed.
 
-use super::{Ask, MatrixFile, Output, Vcenter};
+use super::{DriverArg, MatrixFile, Output, Vcenter};
 use crate::types::KubernetesVersion;
 use clap::builder::FalseyValueParser;
 use clap::{Args, Subcommand};
@@ -36,7 +36,7 @@ pub enum UpgradeVerb {
 pub struct UpgradePlan {
     /// A driver and the version it goes to, for example csi=3.7.3; may be repeated; default: every driver to the newest that fits
     #[arg(long, env = "VDO_TO", value_name = "DRIVER=VERSION", value_delimiter = ',')]
-    pub to: Vec<Ask>,
+    pub to: Vec<DriverArg>,
     /// A Kubernetes version that the cluster is upgraded to, for example 1.35
     #[arg(long, env = "VDO_WHAT_IF_KUBERNETES", value_name = "VERSION", conflicts_with = "to")]
     pub kubernetes: Option<KubernetesVersion>,
@@ -62,7 +62,7 @@ pub struct UpgradePlan {
 pub struct UpgradeApply {
     /// A driver and the version it goes to, for example csi=3.7.3; may be repeated; default: every driver to the newest that fits
     #[arg(long, env = "VDO_TO", value_name = "DRIVER=VERSION", value_delimiter = ',')]
-    pub to: Vec<Ask>,
+    pub to: Vec<DriverArg>,
     /// The index.
     #[command(flatten)]
     pub index: MatrixFile,

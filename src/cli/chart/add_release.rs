@@ -81,7 +81,7 @@ pub(in super::super) async fn run(args: &ChartAddRelease) -> Result<Answer, CliE
         format!("{verb} {}", change.path.display())
     });
     let exit = if found.is_intended() { Exit::Ok } else { Exit::Differences };
-    Ok(talk.fold(Answer::text(text), Answer::say).exit(exit))
+    Ok(talk.fold(Answer::text(text), Answer::note).exit(exit))
 }
 
 /// What nothing but a person can do.

@@ -51,7 +51,7 @@ pub(in super::super) async fn run(args: &ChartCompare, global: &Global) -> Resul
     );
     let answer = Answer::formatted(args.output.or_table(), || json(&chart, &found), || text(&found))?;
     Ok(answer
-        .say(summary)
+        .note(summary)
         .exit(if found.is_intended() { Exit::Ok } else { Exit::Differences }))
 }
 

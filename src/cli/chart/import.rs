@@ -31,7 +31,7 @@ pub(super) fn run(args: &ChartImport) -> Result<Answer, CliError> {
         } else {
             Exit::Differences
         };
-        Answer::text(text).say(talk).exit(exit)
+        Answer::text(text).note(talk).exit(exit)
     };
 
     let paths = folder::of_driver(&args.output, &args.name);

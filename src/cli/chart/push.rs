@@ -44,7 +44,7 @@ pub(super) async fn pull(args: &ChartPull) -> Result<Answer, CliError> {
         CliError::new(Exit::Refused, what, "Choose a folder that exists with -d.")
     })?;
     let digest = Digest::of(&package);
-    Ok(Answer::text(format!("Pulled: {from}\nDigest: {}\nPackage: {digest}\n", manifest.digest)).say(format!("wrote {}", file.display())))
+    Ok(Answer::text(format!("Pulled: {from}\nDigest: {}\nPackage: {digest}\n", manifest.digest)).note(format!("wrote {}", file.display())))
 }
 
 /// A repository, without tag and digest.

@@ -187,7 +187,7 @@ async fn cluster(asked: &Asked<'_>) -> Option<Context> {
 async fn namespaces(asked: &Asked<'_>) -> Vec<Value> {
     let found = async {
         let context = cluster(asked).await?;
-        list(&context.world.client, &Watch::new("v1", "Namespace", "", Select::All))
+        list(&context.ports.client, &Watch::new("v1", "Namespace", "", Select::All))
             .await
             .ok()
     };
@@ -198,7 +198,7 @@ async fn namespaces(asked: &Asked<'_>) -> Vec<Value> {
 async fn connections(asked: &Asked<'_>) -> Vec<Value> {
     let found = async {
         let context = cluster(asked).await?;
-        connection_objects(&context.world.reader, context.namespace()).await.ok()
+        connection_objects(&context.ports.reader, context.namespace()).await.ok()
     };
     let found = tokio::time::timeout(PATIENCE, found).await.ok().flatten().unwrap_or_default();
     found

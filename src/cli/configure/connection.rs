@@ -34,7 +34,7 @@ pub(in crate::cli) struct Target {
 impl Target {
     /// The one that is named, the only one, or a new one.
     pub(in crate::cli) async fn find(context: &Context, named: Option<&str>) -> Result<Self, CliError> {
-        let all = connection_objects(&context.world.reader, context.namespace()).await?;
+        let all = connection_objects(&context.ports.reader, context.namespace()).await?;
         let name = match (named, &all[..]) {
             (Some(name), _) => name.to_owned(),
             (None, []) => CONNECTION.to_owned(),
@@ -74,7 +74,7 @@ impl Target {
         let mut first = None;
         for place in places {
             let id = ObjectId::new("", "Secret", place, &name);
-            let found = get(&context.world.client, "v1", &id).await?;
+            let found = get(&context.ports.client, "v1", &id).await?;
             if found.is_some() {
                 return Ok((id, found));
             }
@@ -105,7 +105,7 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
     let own = match &target.live {
         Some(_) => {
             let id = ObjectId::new(crate::api::GROUP, "VsphereCloudConfig", context.namespace(), &target.name);
-            let live = get(&context.world.client, API_VERSION, &id).await?;
+            let live = get(&context.ports.client, API_VERSION, &id).await?;
             let live = live.ok_or_else(|| {
                 CliError::new(
                     Exit::NotFound,

@@ -4,7 +4,7 @@ use super::super::args::{ConfigureMatrix as Args, Global, MatrixFile};
 use super::super::context::{Context, Deployed};
 use super::super::deploy::matrix::Matrix;
 use super::super::deploy::write as objects;
-use super::super::matrix::library;
+use super::super::matrix::repository;
 use super::super::operator::{Deployment, Presence};
 use super::super::plan_view::Planned;
 use super::super::progress::{Mark, Progress};
@@ -32,13 +32,13 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
             .push("the operator goes on believing only what its keys have signed".into());
     }
     matrix.notes.iter().for_each(|note| progress.step(Mark::Note, note));
-    let context = match library(&named, global).await {
-        Ok((library, edition)) => {
+    let context = match repository(&named, global).await {
+        Ok((repository, loaded)) => {
             progress.step(
                 Mark::Done,
-                &format!("{} has version {} of the matrix", args.source, edition.index.version),
+                &format!("{} has version {} of the matrix", args.source, loaded.index.version),
             );
-            context.with(library)
+            context.with(repository)
         }
         Err(error) if args.writing.ignore_checks => {
             progress.step(Mark::Failed, &format!("the matrix was not read from here: {}", error.what));
@@ -68,13 +68,13 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
     }
     if let Some(place) = &matrix.place {
         // A folder is many objects that replace each other as a whole.
-        let fates = objects::rehearse(&context, &matrix.objects).await?;
+        let fates = objects::dry_run(&context, &matrix.objects).await?;
         if args.writing.dry_run {
             objects::shown(&matrix.objects, &fates, progress);
-            return Ok(Answer::text("").say("Nothing was written."));
+            return Ok(Answer::text("").note("Nothing was written."));
         }
         objects::apply(&context, &matrix.objects, Some((place, &matrix.objects)), progress).await?;
-        return Ok(Answer::text("").say("The operator takes it within a minute; vdoctl matrix source shows which one counts."));
+        return Ok(Answer::text("").note("The operator takes it within a minute; vdoctl matrix source shows which one counts."));
     }
     let mut changes = Vec::new();
     for object in &matrix.objects {
@@ -82,7 +82,7 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
     }
     let answer = write(&context, &changes, args.writing, progress).await?;
     Ok(match answer.exit {
-        Exit::Ok if !args.writing.dry_run => answer.say("vdoctl matrix source shows which source counts."),
+        Exit::Ok if !args.writing.dry_run => answer.note("vdoctl matrix source shows which source counts."),
         _ => answer,
     })
 }

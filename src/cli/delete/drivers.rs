@@ -17,17 +17,17 @@ use std::sync::Arc;
 
 /// Removes them. The Lease decides who acts, so that an operator that starts meanwhile and this process never both do.
 pub(super) async fn remove(context: &mut Context, target: &Target, namespace: &str, progress: &mut Progress) -> Result<(), CliError> {
-    let client = context.world.client.clone();
-    let plain = context.world.writer.clone();
+    let client = context.ports.client.clone();
+    let plain = context.ports.writer.clone();
     let fence = Fence::shut();
-    context.world.writer = plain.clone().behind(fence.clone());
+    context.ports.writer = plain.clone().behind(fence.clone());
     let identity = format!("vdoctl-{}-{}", std::process::id(), now().as_millisecond());
     let mut election = Election::new(client, LEASE_NAME, identity, fence.clone());
     let removed = tokio::select! {
         removed = rounds(context, target, namespace, &plain, &fence, progress) => removed,
         () = election.run(|| {}) => Ok(()),
     };
-    context.world.writer = plain;
+    context.ports.writer = plain;
     // It runs out by itself where it cannot be released.
     let _ = election.release().await;
     removed
@@ -53,9 +53,9 @@ async fn rounds(
         if fence.is_open() && !std::mem::replace(&mut told, true) {
             progress.step(Mark::Note, "No operator holds the Lease, so vdoctl removes the drivers itself.");
         }
-        for trouble in found.troubles {
-            if known.insert(trouble.clone()) {
-                progress.step(Mark::Failed, &trouble);
+        for failure in found.failures {
+            if known.insert(failure.clone()) {
+                progress.step(Mark::Failed, &failure);
             }
         }
         progress.waiting(&found.waits);
@@ -67,7 +67,7 @@ async fn rounds(
 #[derive(Debug, Default)]
 struct Found {
     /// What stands in the way.
-    troubles: Vec<String>,
+    failures: Vec<String>,
     /// What is waited for.
     waits: Vec<String>,
 }
@@ -75,7 +75,7 @@ struct Found {
 impl Found {
     fn waits(what: String) -> Self {
         Self {
-            troubles: Vec::new(),
+            failures: Vec::new(),
             waits: vec![what],
         }
     }
@@ -83,7 +83,7 @@ impl Found {
 
 /// One step further: what is waited for, or `None` when no VDOConfig is left.
 async fn round(context: &Context, target: &Target, namespace: &str, plain: &Writer, fence: &Fence) -> Result<Option<Found>, CliError> {
-    let mut all = match configs(&context.world.reader, namespace).await {
+    let mut all = match configs(&context.ports.reader, namespace).await {
         Err(ClusterError::NotServed { .. }) => return Ok(None),
         found => found?,
     };
@@ -98,7 +98,7 @@ async fn round(context: &Context, target: &Target, namespace: &str, plain: &Writ
     if !fence.is_open() || acting.metadata.deletion_timestamp.is_none() {
         return Ok(Some(published(acting)));
     }
-    let report = reconcile::reconcile(&context.occasion(acting), &context.world).await;
+    let report = reconcile::reconcile(&context.input(acting), &context.ports).await;
     Ok(Some(found(&report, acting)))
 }
 
@@ -141,10 +141,10 @@ fn found(report: &Report, config: &VDOConfig) -> Found {
         }
         all
     };
-    let troubles = unique(report.troubles.iter().map(|trouble| &trouble.message).collect());
-    let mut waits = unique(report.waiting.iter().map(|wait| &wait.message).chain(&troubles).collect());
+    let failures = unique(report.failures.iter().map(|failure| &failure.message).collect());
+    let mut waits = unique(report.waiting.iter().map(|wait| &wait.message).chain(&failures).collect());
     if waits.is_empty() {
         waits.push(format!("VDOConfig {} is being deleted", id(config)));
     }
-    Found { troubles, waits }
+    Found { failures, waits }
 }

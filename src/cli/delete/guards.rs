@@ -75,7 +75,7 @@ fn counted(volumes: usize) -> String {
 }
 
 async fn volumes(context: &Context) -> Result<Volumes, CliError> {
-    let client = &context.world.client;
+    let client = &context.ports.client;
     let all = async |api_version: &str, kind: &str| match list(client, &Watch::new(api_version, kind, "", Select::All)).await {
         Err(ClusterError::NotServed { .. }) => Ok(Vec::new()),
         found => found,

@@ -91,15 +91,15 @@ pub(super) async fn gone(context: &Context, objects: &[Object], progress: &mut P
 /// Deletes an object unless it is being deleted. What is waited for; `None` when it is gone.
 async fn step(context: &Context, object: &Object) -> Result<Option<String>, CliError> {
     let id = object.id();
-    let live = match get(&context.world.client, object.api_version(), &id).await {
+    let live = match get(&context.ports.client, object.api_version(), &id).await {
         Err(ClusterError::NotServed { .. }) => None,
         found => found?,
     };
     let Some(live) = live.filter(|live| live.uid() == object.uid()) else {
         return Ok(None);
     };
-    if !live.is_leaving() {
-        context.world.writer.delete_as_seen(object.api_version(), &live, false).await?;
+    if !live.is_terminating() {
+        context.ports.writer.delete_as_seen(object.api_version(), &live, false).await?;
     }
     Ok(Some(crate::plan::blocker(&live)).map(|why| format!("{id} {why}")))
 }
@@ -125,11 +125,11 @@ fn deleted(objects: &[Object]) -> String {
 
 /// Why a namespace stays: what is in it beside ours.
 async fn kept_namespace(context: &Context, namespace: &Object) -> Result<Option<String>, CliError> {
-    let live = get(&context.world.client, "v1", &namespace.id()).await?;
-    if live.is_none_or(|live| live.is_leaving()) {
+    let live = get(&context.ports.client, "v1", &namespace.id()).await?;
+    if live.is_none_or(|live| live.is_terminating()) {
         return Ok(None);
     }
-    let found = match contents(&context.world.client, namespace.name()).await {
+    let found = match contents(&context.ports.client, namespace.name()).await {
         Ok(found) => found,
         Err(error) => return Ok(Some(format!("what is in it is not known: {}", CliError::from(error).what))),
     };
@@ -157,9 +157,9 @@ async fn kept_binding(context: &Context, binding: &Object) -> Result<Option<Stri
     for subject in subjects.into_iter().flatten().filter(|subject| subject["kind"] == "ServiceAccount") {
         let text = |key: &str| subject[key].as_str().unwrap_or_default();
         let id = ObjectId::new("", "ServiceAccount", text("namespace"), text("name"));
-        if get(&context.world.client, "v1", &id)
+        if get(&context.ports.client, "v1", &id)
             .await?
-            .is_some_and(|account| !account.is_leaving())
+            .is_some_and(|account| !account.is_terminating())
         {
             return Ok(Some(format!("{id} has its rights from it")));
         }
@@ -172,12 +172,12 @@ async fn kept_role(context: &Context, role: &Object, ours: &[Object], stays: &St
     use crate::cluster::{Select, Watch, list};
     let version = role.api_version();
     let mut bindings = list(
-        &context.world.client,
+        &context.ports.client,
         &Watch::new(version, "RoleBinding", role.namespace(), Select::All),
     )
     .await?;
     if role.kind() == "ClusterRole" {
-        bindings.extend(list(&context.world.client, &Watch::new(version, "ClusterRoleBinding", "", Select::All)).await?);
+        bindings.extend(list(&context.ports.client, &Watch::new(version, "ClusterRoleBinding", "", Select::All)).await?);
     }
     Ok(used_by(role, &bindings, ours, stays).map(|id| format!("{id} refers to it")))
 }

@@ -21,7 +21,7 @@ pub(super) async fn require(context: &Context, target: &Target, plan: Option<&Pl
     }
     let mut missing = Vec::new();
     for (namespace, needs) in by_namespace {
-        let own = rights(&context.world.client, &namespace).await?;
+        let own = rights(&context.ports.client, &namespace).await?;
         missing.extend(
             needs
                 .iter()

@@ -54,7 +54,7 @@ pub(super) struct Target {
 impl Target {
     /// Reads what is there.
     pub(super) async fn find(context: &Context, namespace: &str, scope: Scope) -> Result<Self, CliError> {
-        let reader = &context.world.reader;
+        let reader = &context.ports.reader;
         let mut configs = match configs(reader, namespace).await {
             Err(ClusterError::NotServed { .. }) => Vec::new(),
             found => found?,
@@ -73,7 +73,7 @@ impl Target {
             return Ok(target);
         }
         for kind in ["VDOConfig", "VsphereCloudConfig", "CompatibilityConfig"] {
-            let all = match list(&context.world.client, &Watch::new(API_VERSION, kind, "", Select::All)).await {
+            let all = match list(&context.ports.client, &Watch::new(API_VERSION, kind, "", Select::All)).await {
                 Err(ClusterError::NotServed { .. }) => Vec::new(),
                 found => found?,
             };
@@ -142,7 +142,7 @@ async fn secrets(context: &Context, namespace: &str) -> Result<Vec<Object>, CliE
     let mut all = Vec::new();
     for kind in ["Secret", "ConfigMap"] {
         let select = Select::Labels(format!("{MANAGED_BY_LABEL}={VDOCTL}"));
-        match list(&context.world.client, &Watch::new("v1", kind, namespace, select)).await {
+        match list(&context.ports.client, &Watch::new("v1", kind, namespace, select)).await {
             // Who may not see them leaves them.
             Err(ClusterError::Forbidden { .. }) => {}
             found => all.extend(found?),
@@ -172,7 +172,7 @@ async fn objects(context: &Context, namespace: &str, scope: Scope) -> Result<Vec
     wanted.sort_by_key(|(_, id)| rank(id.kind()));
     let mut found = Vec::new();
     for (api_version, id) in wanted {
-        match get(&context.world.client, &api_version, &id).await {
+        match get(&context.ports.client, &api_version, &id).await {
             Err(ClusterError::NotServed { .. }) => {}
             Err(error) => return Err(error.into()),
             Ok(live) => found.extend(live),

@@ -72,7 +72,7 @@ pub(in crate::cli) async fn check(
     there.into_iter().for_each(|there| keep(&mut config, there));
     let supposed: Vec<Object> = installed.iter().chain(&configuration.objects).cloned().collect();
     context.suppose(supposed.clone());
-    let nodes = crate::reconcile::nodes(&context.world.reader).await?;
+    let nodes = crate::reconcile::nodes(&context.ports.reader).await?;
     let examined = examine(context, &namespace, &config, configuration.connections(), only, &nodes).await;
     let mut checked = Checked {
         subjects: vec![Subject {
@@ -95,7 +95,7 @@ pub(in crate::cli) async fn check(
         context.suppose(supposed.into_iter().map(|object| seen(object, &examined)).collect());
         decided(context, &config, &mut checked).await;
     }
-    context.world.reader = Reader::Once(context.world.client.clone());
+    context.ports.reader = Reader::Once(context.ports.client.clone());
     Ok(checked)
 }
 
@@ -121,12 +121,12 @@ async fn examine(
 ) -> Vec<Examined> {
     let names: BTreeSet<String> = connections.iter().map(ResourceExt::name_any).collect();
     let alone = connections.len() < 2;
-    let index = known_index(&context.world.library).await;
+    let index = known_index(&context.ports.repository).await;
     let asked = connections
         .into_iter()
         .filter(|object| only.is_none_or(|only| object.name_any() == only));
     let looks = asked.map(|object| async {
-        let inputs = inputs(&context.world.reader, &object).await;
+        let inputs = inputs(&context.ports.reader, &object).await;
         let requirements = requirements(config, namespace, &names, &object.name_any());
         let claim = context.claim(config, &requirements).await;
         let request = InspectionRequest {
@@ -173,7 +173,7 @@ fn seen(object: Object, examined: &[Examined]) -> Object {
 /// The operator's pipeline up to the plan: the versions, the charts with these values, drivers of others.
 async fn decided(context: &Context, config: &VDOConfig, checked: &mut Checked) {
     let failed = |error: &crate::reconcile::ReconcileError| {
-        use crate::api::Failure as _;
+        use crate::api::Classify as _;
         use crate::types::Remedy as _;
         Check::new(
             "DriversFit",

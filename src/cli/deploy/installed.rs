@@ -26,7 +26,7 @@ pub(super) struct Installed {
 impl Installed {
     /// Reads it. `wanted` is what is going to be applied.
     pub(super) async fn look(context: &Context, wanted: &[Object]) -> Result<Self, CliError> {
-        let client = &context.world.client;
+        let client = &context.ports.client;
         let operators = list(client, &Watch::new("apps/v1", "Deployment", "", Select::Name(OPERATOR.into()))).await?;
         let mut ground = Vec::new();
         for object in wanted
@@ -39,7 +39,7 @@ impl Installed {
             Deployed::Config(config) => Some(*config),
             Deployed::Nothing | Deployed::NoConfig(_) => None,
         };
-        let connections = match crate::reconcile::connection_objects(&context.world.reader, context.namespace()).await {
+        let connections = match crate::reconcile::connection_objects(&context.ports.reader, context.namespace()).await {
             Err(crate::reconcile::ReconcileError::Cluster(ClusterError::NotServed { .. })) => Vec::new(),
             found => found?,
         };
@@ -70,7 +70,7 @@ impl Installed {
     /// When it must not be made.
     pub(super) fn permits(&self, context: &Context, wanted: &[Object], downgrade: bool) -> Result<Change, CliError> {
         let refused = |what: String, remedy: String| Err(CliError::new(Exit::Refused, what, remedy));
-        if let Some(leaving) = self.ground.iter().find(|object| object.is_leaving()) {
+        if let Some(leaving) = self.ground.iter().find(|object| object.is_terminating()) {
             return refused(
                 format!("{leaving} is being deleted, and nothing can be deployed until it is gone"),
                 "If it stays, vdoctl status says what it waits for, and vdoctl delete finishes an uninstallation.".into(),

@@ -30,10 +30,10 @@ struct Seen {
 pub(in crate::cli) async fn until_ready(
     context: &Context,
     deployed: bool,
-    patience: Duration,
+    timeout: Duration,
     progress: &mut Progress,
 ) -> Result<String, CliError> {
-    let end = Instant::now() + patience;
+    let end = Instant::now() + timeout;
     let mut last = vec!["the operator to start".to_owned()];
     loop {
         match timeout(LOOK, look(context, deployed)).await {
@@ -47,7 +47,7 @@ pub(in crate::cli) async fn until_ready(
         if Instant::now() >= end {
             return Err(CliError::new(
                 Exit::TimedOut,
-                format!("not ready after {} s: {}", patience.as_secs(), last.join("; ")),
+                format!("not ready after {} s: {}", deadline.as_secs(), last.join("; ")),
                 "The operator goes on by itself; vdoctl status shows how far it is, and the same command again goes on waiting.",
             ));
         }
@@ -104,7 +104,7 @@ async fn look(context: &Context, deployed: bool) -> Result<Seen, CliError> {
 
 /// Why the operator does not run yet.
 async fn operator(context: &Context, deployed: bool) -> Result<Option<String>, CliError> {
-    let client = &context.world.client;
+    let client = &context.ports.client;
     let id = ObjectId::new("apps", "Deployment", context.namespace(), OPERATOR);
     let Some(deployment) = get(client, "apps/v1", &id).await? else {
         return Ok(deployed.then(|| format!("{OPERATOR} to be there: its Deployment is gone")));

@@ -4,7 +4,7 @@ use super::super::context::Context;
 use super::super::matrix::config_maps;
 use super::super::progress::{Mark, Progress};
 use super::super::{CliError, Exit};
-use crate::cluster::{ClusterError, Election, Fence, Rights, Writer, get, rights, with_managers};
+use crate::cluster::{ClusterError, Election, Fence, Permissions, Writer, get, rights, with_managers};
 use crate::fetch::ConfigMaps;
 use crate::install::VDOCTL;
 use crate::manifest::Object;
@@ -33,11 +33,11 @@ pub(in crate::cli) enum Fate {
 
 /// Has the API server try every object. What lives in a namespace, or is of a kind, that is only going to be there cannot be tried: there
 /// the rights are asked for.
-pub(in crate::cli) async fn rehearse(context: &Context, objects: &[Object]) -> Result<Vec<Fate>, CliError> {
-    let client = &context.world.client;
+pub(in crate::cli) async fn dry_run(context: &Context, objects: &[Object]) -> Result<Vec<Fate>, CliError> {
+    let client = &context.ports.client;
     let writer = Writer::new(client.clone(), |_, _| {}).named(VDOCTL);
     let mut coming: BTreeSet<String> = BTreeSet::new();
-    let mut known: BTreeMap<String, Rights> = BTreeMap::new();
+    let mut known: BTreeMap<String, Permissions> = BTreeMap::new();
     let (mut fates, mut wrong) = (Vec::new(), Vec::new());
     for object in objects {
         let kind = object.text("/spec/names/kind");
@@ -51,7 +51,7 @@ pub(in crate::cli) async fn rehearse(context: &Context, objects: &[Object]) -> R
             });
             allowed.map(|()| Fate::Created)
         } else {
-            match writer.rehearse(object, true).await {
+            match writer.dry_run(object, true).await {
                 Ok(tried) if tried.created => Ok(Fate::Created),
                 Ok(tried) => {
                     let live = with_managers(client, object.api_version(), object.identity()).await?;
@@ -123,7 +123,7 @@ pub(in crate::cli) async fn apply(
     matrix: Option<(&ConfigMaps, &[Object])>,
     progress: &mut Progress,
 ) -> Result<(), CliError> {
-    let client = context.world.client.clone();
+    let client = context.ports.client.clone();
     let fence = Fence::shut();
     let writer = Writer::new(client.clone(), |_, _| {}).named(VDOCTL).behind(fence.clone());
     let mut election = Election::new(client.clone(), VDOCTL, holder(), fence.clone());
@@ -179,7 +179,7 @@ async fn turn(fence: &Fence, progress: &mut Progress) -> Result<(), CliError> {
 
 /// Waits until objects of ours are served whose definition was applied just now.
 async fn served(context: &Context, object: &Object) -> Result<(), CliError> {
-    let client = &context.world.client;
+    let client = &context.ports.client;
     let look = async {
         loop {
             match get(client, object.api_version(), object.identity()).await {

@@ -10,7 +10,7 @@ use super::{Findings, connection_subject, kubelet, open, operator, uninstall};
 use crate::api::{ConditionType, Reason, VDOConfig, VsphereCloudConfig};
 use crate::cluster::ClusterError;
 use crate::facts::{Credentials, Node, StoredCredentials};
-use crate::reconcile::connection::{Inputs, Permission, inputs, inspect, known_index, requirements};
+use crate::reconcile::connection::{self, Inputs, Permission, inputs, known_index, requirements};
 use crate::reconcile::{self, ReconcileError, Stopped, connection_objects};
 use crate::status::fold;
 use crate::types::count;
@@ -21,12 +21,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use std::sync::Arc;
 
-pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliError> {
+pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, CliError> {
     let mut context = open(global).await?.choosing_from(&args.index, global).await?;
     // Only reads: nothing is sent as a dry run.
-    context.world.rehearsals = None;
+    context.ports.dry_runs = None;
     let mut found = Findings::default();
-    let own = match connection_objects(&context.world.reader, &global.namespace).await {
+    let own = match connection_objects(&context.ports.reader, &global.namespace).await {
         Err(ReconcileError::Cluster(ClusterError::NotServed { .. })) => Vec::new(),
         result => result?,
     };
@@ -47,7 +47,7 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
         ));
     }
     let deployed = context.deployed().await?;
-    let seen = reconcile::nodes(&context.world.reader).await.map_err(CliError::from);
+    let seen = reconcile::nodes(&context.ports.reader).await.map_err(CliError::from);
     if let Err(error) = &seen {
         found
             .talk
@@ -69,7 +69,7 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
         Deployed::Config(config) => Some(config),
         _ => None,
     };
-    let index = known_index(&context.world.library).await;
+    let index = known_index(&context.ports.repository).await;
     let inspected = join_all(chosen.iter().map(|object| async {
         let requirements = config
             .map(|config| requirements(config, &global.namespace, &names, &object.name_any()))
@@ -127,7 +127,7 @@ async fn examine(
     (object, all): (&VsphereCloudConfig, &[VsphereCloudConfig]),
     request: InspectionRequest,
 ) -> Result<Examined, CliError> {
-    let mut inputs = inputs(&context.world.reader, object).await;
+    let mut inputs = inputs(&context.ports.reader, object).await;
     let (mut permission, mut warning) = (Permission::Recorded(all, now()), None);
     if let Some(file) = &args.vcenter.password_file
         && let Ok(found) = &mut inputs.credentials
@@ -144,7 +144,7 @@ async fn examine(
         };
         permission = Permission::Given;
     }
-    let inspection = inspect(object, &inputs, request, permission, &Budget::for_person(global.timeout)).await;
+    let inspection = connection::inspect(object, &inputs, request, permission, &Budget::for_person(global.timeout)).await;
     Ok(Examined {
         name: object.name_any(),
         inspection,

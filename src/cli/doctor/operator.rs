@@ -51,9 +51,9 @@ fn acts(presence: &Presence, config: &VDOConfig) -> Check {
     }
     match (&presence.lease, &presence.deployment) {
         (Lease::Held { holder, .. }, Deployment::Found(_)) => {
-            let trouble = presence.deployment.trouble(&presence.whole());
-            let trouble = trouble.map(|trouble| format!(", and {trouble}")).unwrap_or_default();
-            let message = format!("{holder} holds the Lease {LEASE_NAMESPACE}/{LEASE_NAME}{trouble}");
+            let failure = presence.deployment.failure(&presence.whole());
+            let failure = failure.map(|failure| format!(", and {failure}")).unwrap_or_default();
+            let message = format!("{holder} holds the Lease {LEASE_NAMESPACE}/{LEASE_NAME}{failure}");
             Check::new(ACTS, Some(true), Reason::Healthy, &message, "")
         }
         (Lease::Held { holder, .. }, _) => {

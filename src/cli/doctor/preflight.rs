@@ -2,7 +2,7 @@
 
 use super::super::args::{Doctor as Args, Global};
 use super::super::context::{Deployed, now};
-use super::super::matrix::library;
+use super::super::matrix::repository;
 use super::super::{CliError, Exit};
 use super::check::{Check, Subject};
 use super::password::password;
@@ -26,7 +26,7 @@ struct Cluster {
     claim: Option<Arc<Claim>>,
 }
 
-pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliError> {
+pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, CliError> {
     let given = &args.vcenter;
     let user = given.user.clone().unwrap_or_default();
     let trust = trust(given.thumbprint.as_ref(), given.ca_file.as_deref(), given.insecure)?;
@@ -41,7 +41,7 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
         ..Requirements::default()
     };
     let cluster = cluster(global, &requirements, &mut found).await;
-    let (_, edition) = library(&args.index, global).await?;
+    let (_, loaded) = repository(&args.index, global).await?;
     let request = InspectionRequest {
         server: endpoint.server.clone(),
         datacenters: given.datacenter.clone(),
@@ -49,7 +49,7 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
         nodes: cluster.as_ref().map(|cluster| cluster.nodes.clone()).unwrap_or_default(),
         alone: true,
         surplus: args.surplus(),
-        index: Some(edition.index.clone()),
+        index: Some(loaded.index.clone()),
         claim: cluster.as_ref().and_then(|cluster| cluster.claim.clone()),
     };
     let budget = Budget::for_person(global.timeout);
@@ -72,7 +72,7 @@ pub(super) async fn look(args: &Args, global: &Global) -> Result<Findings, CliEr
             "",
         );
     }
-    let drivers = drivers(cluster.as_ref(), &told, &edition.index);
+    let drivers = drivers(cluster.as_ref(), &told, &loaded.index);
     found.subjects.push(drivers);
     found.take(&endpoint.address(), subject, told);
     Ok(found)
@@ -110,7 +110,7 @@ async fn cluster(global: &Global, requirements: &Requirements, found: &mut Findi
     subject
         .checks
         .push(check(Some(true), Reason::Healthy, "the API server answers", ""));
-    let nodes = match crate::reconcile::nodes(&context.world.reader).await {
+    let nodes = match crate::reconcile::nodes(&context.ports.reader).await {
         Ok(nodes) => nodes,
         Err(error) => {
             let error = CliError::from(error);

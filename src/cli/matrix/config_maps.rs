@@ -28,7 +28,7 @@ pub(in crate::cli) async fn files(path: &Path) -> Result<Files, CliError> {
     let source = MatrixSource::Local(path.to_owned());
     let place = path.display();
     let refused = |what: String, remedy: String| CliError::new(Exit::Refused, format!("{place}: {what}"), remedy);
-    let look = source.look(&Access::default(), None).await;
+    let look = source.fetch(&Access::default(), None).await;
     let signed = look.map_err(|error| CliError::of(Exit::NotFound, &error))?.signed;
     let index = Index::parse(&signed.index).map_err(|error| {
         let told = CliError::of(Exit::Refused, &error);
@@ -104,7 +104,7 @@ pub(in crate::cli) fn objects(place: &ConfigMaps, files: &Files) -> Result<Vec<O
 /// What is there of the same matrix, and not among these objects.
 pub(in crate::cli) async fn stale(context: &Context, place: &ConfigMaps, wanted: &[Object]) -> Result<Vec<Object>, ClusterError> {
     let select = Select::Labels(format!("{MATRIX_LABEL}={},{MANAGED_BY_LABEL}={VDOCTL}", place.name));
-    let mut all = list(&context.world.client, &Watch::new("v1", "ConfigMap", &place.namespace, select)).await?;
+    let mut all = list(&context.ports.client, &Watch::new("v1", "ConfigMap", &place.namespace, select)).await?;
     all.retain(|live| wanted.iter().all(|object| object.identity() != live.identity()));
     Ok(all)
 }

@@ -62,18 +62,21 @@ fn write(folder: &str, files: BTreeMap<String, Vec<u8>>) -> Result<(), CliError>
 
 /// The index of a source as it is, with every chart that it names.
 async fn copy(args: &Init, key: Option<&PrivateKey>, global: &Global) -> Result<Release, CliError> {
-    let (library, edition) = super::library(&args.index, global).await?;
+    let (repository, loaded) = super::repository(&args.index, global).await?;
     let mut charts = BTreeMap::new();
-    let entries = edition.index.drivers.values().flat_map(|driver| &driver.versions);
+    let entries = loaded.index.drivers.values().flat_map(|driver| &driver.versions);
     for chart in entries.map(|entry| &entry.chart).filter(|chart| !chart.urls.is_empty()) {
-        let bytes = library.package(chart).await.map_err(|error| CliError::of(Exit::Refused, &error))?;
+        let bytes = repository
+            .package(chart)
+            .await
+            .map_err(|error| CliError::of(Exit::Refused, &error))?;
         // The first one that a copied folder can have.
         let inside = |url: &&String| !url.contains("://") && !url.starts_with('/') && !url.contains("..");
         if let Some(path) = chart.urls.iter().find(inside) {
             charts.insert(path.clone(), bytes);
         }
     }
-    signed(edition.signed.index.clone(), charts, key)
+    signed(loaded.signed.index.clone(), charts, key)
 }
 
 /// Nothing is overwritten.

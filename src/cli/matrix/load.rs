@@ -16,7 +16,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     let files = files(&args.folder).await?;
     let objects = objects(place, &files)?;
     let context = Context::open(global).await?;
-    write::rehearse(&context, &objects).await?;
+    write::dry_run(&context, &objects).await?;
     let mut progress = Progress::new(&Printer::new(global.color), Format::Table);
     write::apply(&context, &objects, Some((place, &objects)), &mut progress).await?;
     let text = format!(
@@ -25,7 +25,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         count(files.len(), "file"),
         count(objects.len(), "ConfigMap")
     );
-    Ok(Answer::text(text).say(format!(
+    Ok(Answer::text(text).note(format!(
         "The operator takes it where its source is {place}; vdoctl matrix source shows what names the source."
     )))
 }

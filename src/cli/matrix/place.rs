@@ -144,7 +144,7 @@ async fn in_folder(source: &MatrixSource) -> Result<(Target, Signed), CliError> 
         ));
     };
     let turn = folder::turn(&path)?;
-    let look = source.look(&Access::default(), None).await;
+    let look = source.fetch(&Access::default(), None).await;
     let look = look.map_err(|error| CliError::of(Exit::Refused, &error))?;
     Ok((Target::Folder { path, _turn: turn }, Signed::clone(&look.signed)))
 }
@@ -211,6 +211,6 @@ impl Published {
 
     /// An answer with what is to be said beside it.
     pub(super) fn answer(&self, answer: Answer) -> Answer {
-        self.warning.iter().fold(answer, |answer, line| answer.say(line.as_str()))
+        self.warning.iter().fold(answer, |answer, line| answer.note(line.as_str()))
     }
 }

@@ -31,7 +31,7 @@ pub(super) async fn run(args: &Publish, global: &Global) -> Result<Answer, CliEr
     }
     if global.kubeconfig.is_some() || global.context.is_some() {
         for (candidate, checked) in &mut all {
-            server::rehearse(candidate, checked, global).await?;
+            server::dry_run(candidate, checked, global).await?;
         }
     }
     refused(&all, args)?;

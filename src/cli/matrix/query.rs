@@ -60,7 +60,7 @@ impl Question {
 
     /// An answer to this question, with what is to be said of the question itself.
     pub(super) fn answer(&self, answer: Answer) -> Answer {
-        let said = |answer: Answer, line: &String| answer.say(format!("{} {line}", style::warn("warning:")));
+        let said = |answer: Answer, line: &String| answer.note(format!("{} {line}", style::warn("warning:")));
         self.warnings.iter().fold(answer, said)
     }
 }
@@ -234,7 +234,7 @@ async fn ask_cluster(
     index: &Index,
 ) -> Result<Question, CliError> {
     let context = Context::open(global).await?;
-    let reader = &context.world.reader;
+    let reader = &context.ports.reader;
     let deployed = context.deployed().await?;
     if args.vcenter.is_empty() && matches!(deployed, Deployed::Nothing) {
         let remedy = "Name the vCenters instead: --vcenter 8.0.3";
@@ -255,12 +255,12 @@ async fn ask_cluster(
     let mut used = None;
     if let Deployed::Config(config) = &deployed {
         question.policy = reconcile::policy(config.spec.update_policy);
-        let survey = reconcile::survey(reader, config, context.kubernetes.clone()).await?;
-        question.installed = survey.versions();
+        let state = reconcile::observe(reader, config, context.kubernetes.clone()).await?;
+        question.installed = state.versions();
         if args.vcenter.is_empty() {
             let mut asked = reconcile::asked(&config.spec, &global.namespace, &existing)?;
             asked.leave_to(index);
-            reconcile::hold_upgrades(reader, &survey, &objects, index, &mut asked).await?;
+            reconcile::hold_upgrades(reader, &state, &objects, index, &mut asked).await?;
             reconcile::hold_attached(reader, &mut asked).await;
             used = Some(asked.used().into_iter().map(str::to_owned).collect::<Vec<_>>());
             question.drivers = asked.drivers;

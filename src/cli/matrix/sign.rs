@@ -30,7 +30,7 @@ pub(super) fn sign(args: &Sign) -> Result<Answer, CliError> {
         key.public().fingerprint()
     ));
     if let Some(warning) = warning {
-        answer = answer.say(warning);
+        answer = answer.note(warning);
     }
     Ok(answer)
 }
@@ -41,7 +41,7 @@ pub(super) async fn verify(args: &Verify) -> Result<Answer, CliError> {
     let keys = KeyStore(args.keys.clone())
         .keys()
         .map_err(|error| CliError::of(Exit::Usage, &error))?;
-    let look = store.look(&Access::default(), None).await;
+    let look = store.fetch(&Access::default(), None).await;
     let found = look.map_err(|error| CliError::of(Exit::Refused, &error))?.signed;
     let signer = keys.verify(&found.index, found.signature.as_deref()).map_err(|error| {
         let told = CliError::of(Exit::Refused, &error);

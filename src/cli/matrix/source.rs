@@ -22,7 +22,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     let context = Context::open(global).await?;
     let config = context.acting().await?;
     let namespace = config.namespace().unwrap_or_default();
-    let names = named(&context.world.reader, &namespace).await?;
+    let names = named(&context.ports.reader, &namespace).await?;
     let flag = match Presence::find(&context, &namespace).await {
         Ok(Presence {
             deployment: Deployment::Found(found),
@@ -70,10 +70,10 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
         },
     )?;
     if let Err(error) = &found {
-        answer = answer.say(format!("{} {error}; the source before is kept", style::warn("warning:")));
+        answer = answer.note(format!("{} {error}; the source before is kept", style::warn("warning:")));
     }
     if names.frozen() {
-        answer = answer.say("Upgrades are switched off by auto-upgrade: disabled.".to_owned());
+        answer = answer.note("Upgrades are switched off by auto-upgrade: disabled.".to_owned());
     }
     Ok(answer)
 }

@@ -15,7 +15,7 @@ pub(super) async fn adopt(prefix: &Prefix, global: &Global) -> Result<String, Cl
     let config = context.acting().await?;
     let source = format!("oci://{}", prefix.matrix()?);
     let map = matrix_source(&global.namespace, &source).map_err(|error| CliError::internal(&error))?;
-    let writer = context.world.writer.clone().named(VDOCTL);
+    let writer = context.ports.writer.clone().named(VDOCTL);
     writer.apply(&map, true).await?;
     let change: Value = json!({"spec": {"images": {"registry": prefix.0}}});
     writer.merge(API_VERSION, &reconcile::id(&config), &change, false).await?;

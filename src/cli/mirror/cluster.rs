@@ -7,7 +7,7 @@ use super::super::{CliError, registry as login};
 use super::registries::Substitutes;
 use super::verify::{Fault, Report, missing};
 use crate::chart;
-use crate::fetch::Edition;
+use crate::fetch::LoadedIndex;
 use crate::manifest::Object;
 use crate::matrix::{self, Query, UpdatePolicy};
 use crate::mirror::Versions;
@@ -15,8 +15,8 @@ use crate::types::{DriverName, DriverVersion};
 use std::collections::BTreeMap;
 
 /// What runs, what would be chosen, and what lies on the way there: now, and with the next minor of Kubernetes.
-pub(super) async fn versions(edition: &Edition, global: &Global) -> Result<Versions, CliError> {
-    let (question, index) = (question_of(edition, global).await?, &edition.index);
+pub(super) async fn versions(loaded: &LoadedIndex, global: &Global) -> Result<Versions, CliError> {
+    let (question, index) = (question_of(loaded, global).await?, &loaded.index);
     let mut versions = Versions::new();
     let mut add = |driver: &DriverName, version: &DriverVersion| {
         versions.entry(driver.clone()).or_default().insert(version.clone());
@@ -67,11 +67,11 @@ pub(super) async fn verify(args: &MirrorVerify, global: &Global) -> Result<Repor
         .desired
         .iter()
         .for_each(|desired| add(&desired.object, &desired.driver));
-    decided.survey.live.values().for_each(|object| add(object, "what runs"));
+    decided.state.live.values().for_each(|object| add(object, "an installed driver"));
     let mut report = Report {
         place: format!("cluster {}", context.name),
         versions: decided
-            .survey
+            .state
             .installed
             .iter()
             .map(|(driver, version)| format!("{driver} {version}"))

@@ -2,14 +2,14 @@
 
 use super::super::args::{Global, MatrixFile, Selecting, Taking};
 use super::super::context::now;
-use super::super::matrix::{driver, library};
+use super::super::matrix::{driver, repository};
 use super::super::{CliError, Exit};
 use super::bundle::opened;
 use super::find::{Ready, names};
 use super::registries::Substitutes;
 use super::{Prefix, cluster};
 use crate::chart::{Chart, ImageSource};
-use crate::fetch::{Edition, INDEX_FILE, Library, MatrixSource};
+use crate::fetch::{ChartRepository, INDEX_FILE, LoadedIndex, MatrixSource};
 use crate::matrix::{self, Index};
 use crate::mirror::{self, Lock, MATRIX, SUMS, SUMS_SIGNATURE, Selection, Wanted, placed, references};
 use crate::oci::Platform;
@@ -29,7 +29,7 @@ pub(super) struct Version {
 
 /// Everything that is selected.
 pub(super) struct Stock {
-    edition: Edition,
+    loaded: LoadedIndex,
     pub(super) versions: Vec<Version>,
     /// Every image, with the versions that need it.
     pub(super) images: BTreeMap<String, (Wanted, Vec<String>)>,
@@ -46,14 +46,12 @@ pub(super) struct Stock {
 impl Stock {
     /// Reads the matrix, and the charts of what is selected.
     pub(super) async fn read(matrix: &MatrixFile, select: &Selecting, take: &Taking, global: &Global) -> Result<Self, CliError> {
-        let (library, edition) = library(matrix, global).await?;
-        let mut selection = selection(select, &edition.index)?;
+        let (repository, loaded) = repository(matrix, global).await?;
+        let mut selection = selection(select, &loaded.index)?;
         if take.for_cluster {
-            selection.exact = cluster::versions(&edition, global).await?;
+            selection.exact = cluster::versions(&loaded, global).await?;
         }
-        let chosen = selection
-            .choose(&edition.index)
-            .map_err(|error| CliError::of(Exit::Usage, &error))?;
+        let chosen = selection.choose(&loaded.index).map_err(|error| CliError::of(Exit::Usage, &error))?;
         let mut stock = Self {
             platforms: take.platform.clone(),
             substitutes: Substitutes(take.from.clone()),
@@ -63,19 +61,19 @@ impl Stock {
             },
             versions: Vec::new(),
             images: BTreeMap::new(),
-            programs: programs(&library).await?,
-            edition,
+            programs: programs(&repository).await?,
+            loaded,
         };
         stock.has_platforms()?;
         for (name, versions) in &chosen {
             for version in versions {
-                let entry = stock.edition.index.drivers.get(name).and_then(|driver| driver.entry(version));
+                let entry = stock.loaded.index.drivers.get(name).and_then(|driver| driver.entry(version));
                 let Some(entry) = entry else { continue };
-                let package = library.package(&entry.chart).await;
+                let package = repository.package(&entry.chart).await;
                 let package = package.map_err(|error| CliError::of(Exit::Refused, &error))?;
                 let chart = opened(&package)?;
                 let label = format!("{name} {version}");
-                for wanted in wanted(&chart, version, name, &stock.edition.index)? {
+                for wanted in wanted(&chart, version, name, &stock.loaded.index)? {
                     let known = stock.images.entry(wanted.reference.clone()).or_insert_with(|| (wanted, Vec::new()));
                     known.1.push(label.clone());
                 }
@@ -115,7 +113,7 @@ impl Stock {
     /// A mirror with a part of the platforms has no others.
     fn has_platforms(&self) -> Result<(), CliError> {
         let Some(held) = self
-            .edition
+            .loaded
             .lock
             .as_ref()
             .map(|lock| &lock.platforms)
@@ -128,7 +126,7 @@ impl Stock {
                 Exit::Usage,
                 format!(
                     "the mirror {} has images for {}, and not for {wanted}",
-                    self.edition.source,
+                    self.loaded.source,
                     held.join(", ")
                 ),
                 "Name platforms that it has, or another source.",
@@ -139,7 +137,7 @@ impl Stock {
 
     /// The platforms as the lock lists them.
     pub(super) fn platforms(&self) -> Vec<String> {
-        match &self.edition.lock {
+        match &self.loaded.lock {
             Some(lock) if self.platforms.is_empty() => lock.platforms.clone(),
             _ => names(&self.platforms),
         }
@@ -147,7 +145,7 @@ impl Stock {
 
     /// What a mirror that is the source has of an image.
     fn mirrored(&self, wanted: &Wanted) -> Option<(&Prefix, &mirror::Image)> {
-        self.mirror.as_ref().zip(self.edition.lock.as_ref()?.image(&wanted.reference))
+        self.mirror.as_ref().zip(self.loaded.lock.as_ref()?.image(&wanted.reference))
     }
 
     /// Where an image is pulled from. Of a mirror everything comes from the mirror itself, by the digest that it was pulled with.
@@ -167,7 +165,7 @@ impl Stock {
 
     /// What the mirror is going to hold.
     pub(super) fn lock(&self, images: &[Ready]) -> Lock {
-        let mut lock = Lock::of(self.edition.source.clone(), self.edition.digest.clone(), now());
+        let mut lock = Lock::of(self.loaded.source.clone(), self.loaded.digest.clone(), now());
         for version in &self.versions {
             let versions = lock.versions.entry(version.driver.as_str().into()).or_default();
             versions.insert(version.version.clone());
@@ -181,10 +179,10 @@ impl Stock {
     pub(super) fn files(&self, lock: &Lock) -> Result<BTreeMap<String, Vec<u8>>, CliError> {
         let text = lock.text().map_err(|error| CliError::of(Exit::Refused, &error))?;
         let mut files = BTreeMap::from([
-            (INDEX_FILE.to_owned(), self.edition.signed.index.clone()),
+            (INDEX_FILE.to_owned(), self.loaded.signed.index.clone()),
             (mirror::FILE.to_owned(), text.into_bytes()),
         ]);
-        if let Some(signature) = &self.edition.signed.signature {
+        if let Some(signature) = &self.loaded.signed.signature {
             let form = if signature.trim_ascii_start().starts_with(b"{") {
                 Form::Bundle
             } else {
@@ -199,7 +197,7 @@ impl Stock {
 
     /// Which matrix it is, who vouches for it, and how many versions are selected.
     pub(super) fn title(&self) -> String {
-        let signer = match (&self.edition.signer, &self.edition.signed.signature) {
+        let signer = match (&self.loaded.signer, &self.loaded.signed.signature) {
             (Some(signer), _) => format!("signed by {signer}"),
             (None, Some(_)) => "with a signature that was not checked; --matrix-keys names the keys".into(),
             (None, None) => "not signed".into(),
@@ -207,7 +205,7 @@ impl Stock {
         let versions = count(self.versions.len(), "version");
         format!(
             "matrix {} version {}, {signer}: {versions}",
-            self.edition.source, self.edition.index.version
+            self.loaded.source, self.loaded.index.version
         )
     }
 }
@@ -244,9 +242,9 @@ fn prefix_of(matrix: &Reference) -> Option<Prefix> {
 }
 
 /// The archives of vdoctl that lie beside the index, with their sums and the signature of these.
-async fn programs(library: &Library) -> Result<BTreeMap<String, Vec<u8>>, CliError> {
+async fn programs(repository: &ChartRepository) -> Result<BTreeMap<String, Vec<u8>>, CliError> {
     let beside = async |name: &str| {
-        let found = library.beside(name, PROGRAM).await;
+        let found = repository.beside(name, PROGRAM).await;
         found.map_err(|error| CliError::of(Exit::Refused, &error))
     };
     let mut files = BTreeMap::new();
@@ -255,7 +253,7 @@ async fn programs(library: &Library) -> Result<BTreeMap<String, Vec<u8>>, CliErr
         let wrong = |problem: &str| {
             CliError::new(
                 Exit::Refused,
-                format!("{} beside the matrix {library}: {problem}", program.name),
+                format!("{} beside the matrix {repository}: {problem}", program.name),
                 "Build or copy the release again.",
             )
         };

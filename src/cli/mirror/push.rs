@@ -167,7 +167,7 @@ pub(super) struct Sent<'a> {
 }
 
 impl Sent<'_> {
-    /// With a lock it is said how to use it.
+    /// With a lock the answer shows how to use it.
     pub(super) fn answer(&self, progress: &mut Progress, bytes: u64, lock: Option<&Lock>) -> Result<Answer, CliError> {
         let prefix = Prefix::parse(self.to).ok().filter(|_| lock.is_some());
         let registry = prefix.as_ref().map(|prefix| prefix.0.as_str());

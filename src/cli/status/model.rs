@@ -32,7 +32,7 @@ pub(super) struct Picture {
 pub(super) struct Operator {
     pub version: String,
     /// Why it does not work; `None` when it does.
-    pub trouble: Option<String>,
+    pub failure: Option<String>,
 }
 
 /// The VDOConfig.
@@ -73,7 +73,7 @@ pub(in crate::cli) struct Problem {
 
 impl Picture {
     pub(super) async fn take(context: &Context, deployed: &Deployed, global: &Global) -> Result<Self, CliError> {
-        let client = &context.world.client;
+        let client = &context.ports.client;
         let presence = Presence::find(context, &global.namespace).await?;
         let mut picture = Self {
             cluster: context.name.clone(),
@@ -86,7 +86,7 @@ impl Picture {
             connections: Vec::new(),
         };
         if let Deployed::Config(config) = deployed {
-            picture.connections = match reconcile::connection_objects(&context.world.reader, &global.namespace).await {
+            picture.connections = match reconcile::connection_objects(&context.ports.reader, &global.namespace).await {
                 // Where the definitions are being deleted, this one may be gone before that of VDOConfig.
                 Err(ReconcileError::Cluster(ClusterError::NotServed { .. })) if config.metadata.deletion_timestamp.is_some() => Vec::new(),
                 found => found?,
@@ -123,7 +123,7 @@ impl Picture {
                 "deployed": config.is_some(),
                 "cluster": {"name": self.cluster, "server": self.server, "version": self.kubernetes, "nodes": self.nodes},
                 "client": {"version": env!("CARGO_PKG_VERSION")},
-                "operator": self.operator.as_ref().map(|o| json!({"version": o.version, "ready": o.trouble.is_none(), "message": o.trouble})),
+                "operator": self.operator.as_ref().map(|o| json!({"version": o.version, "ready": o.failure.is_none(), "message": o.failure})),
                 "config": config.map(Config::json),
                 "vcenters": self.connections.iter().map(vcenter).collect::<Vec<_>>(),
                 "drivers": config.map(|c| c.status.drivers.iter().map(|d| driver(d, &c.status)).collect::<Vec<_>>()).unwrap_or_default(),
@@ -274,7 +274,7 @@ fn works(status: &VDOConfigStatus) -> bool {
     matches!(status.health, Some(Health::Healthy | Health::Paused))
 }
 
-/// Adds a problem, unless it is told already.
+/// Adds a problem, unless it is listed already.
 fn add(found: &mut Vec<Problem>, problem: Problem) {
     let new = |old: &Problem| !old.message.contains(&problem.message) && !problem.message.contains(&old.message);
     if found.iter().all(new) {
@@ -371,7 +371,7 @@ fn operator(presence: &Presence) -> Option<Operator> {
     };
     Some(Operator {
         version: operator_version(deployment).unwrap_or_else(|| "latest".into()),
-        trouble: presence.deployment.trouble(&presence.whole()),
+        failure: presence.deployment.failure(&presence.whole()),
     })
 }
 

@@ -97,7 +97,7 @@ fn product(picture: &Picture, now: Timestamp) -> String {
     };
     let operator = match &picture.operator {
         None => "no operator Deployment".into(),
-        Some(Operator { version, trouble: None }) => format!("operator {version}"),
+        Some(Operator { version, failure: None }) => format!("operator {version}"),
         Some(Operator { version, .. }) => format!("operator {version} {}", bad("not ready")),
     };
     if config.deleting {
@@ -255,10 +255,10 @@ fn next(picture: &Picture, config: &Config, now: Timestamp) -> Vec<String> {
     }
     let mut lines = Vec::new();
     if let Some(Operator {
-        trouble: Some(trouble), ..
+        failure: Some(failure), ..
     }) = &picture.operator
     {
-        lines.push(format!("The operator does not run as it should, so this may be old: {trouble}."));
+        lines.push(format!("The operator does not run as it should, so this may be old: {failure}."));
     }
     if !config.current && config.status.health.is_some() {
         lines.push("The operator has not yet acted on the newest change of the VDOConfig.".into());
@@ -297,7 +297,7 @@ fn next(picture: &Picture, config: &Config, now: Timestamp) -> Vec<String> {
         Some(Health::Progressing) => {
             lines.push("Nothing to do: the operator goes on by itself; `vdoctl status --watch` follows it.".into())
         }
-        Some(Health::Blocked) => lines.push("The operator goes on when the above is put right.".into()),
+        Some(Health::Blocked) => lines.push("The operator goes on when the above is fixed.".into()),
         Some(Health::Degraded | Health::Unknown) => lines.push("What runs is left as it is; the operator keeps trying.".into()),
     }
     // What a problem says already is not repeated.

@@ -59,7 +59,7 @@ fn namespaces(context: &Context) -> BTreeSet<String> {
 pub(super) async fn secrets(context: &Context) -> Vec<String> {
     let mut values = Vec::new();
     for namespace in namespaces(context) {
-        let found = list(&context.world.client, &Watch::new("v1", "Secret", &namespace, Select::All))
+        let found = list(&context.ports.client, &Watch::new("v1", "Secret", &namespace, Select::All))
             .await
             .unwrap_or_default();
         for secret in found.iter().filter(|secret| secret.text("/type") != "kubernetes.io/tls") {
@@ -76,7 +76,7 @@ pub(super) async fn secrets(context: &Context) -> Vec<String> {
 /// Writes everything. What could not be read, and why.
 pub(super) async fn write(context: &Context, archive: &mut Archive, mask: &Mask) -> Vec<String> {
     let mut missing = Vec::new();
-    let client = &context.world.client;
+    let client = &context.ports.client;
     for (api_version, kind) in OF_THE_CLUSTER {
         match list(client, &Watch::new(api_version, kind, "", Select::All)).await {
             Ok(found) => objects(&found, kind, "", archive, mask),
@@ -139,7 +139,7 @@ fn shown(object: &Object) -> Value {
 
 /// The logs of a pod's containers: of those that run, and of those before them where there were some.
 async fn logs(context: &Context, pod: &Object, archive: &mut Archive, mask: &Mask) -> Vec<String> {
-    let client = &context.world.client;
+    let client = &context.ports.client;
     let statuses = pod
         .value()
         .pointer("/status/containerStatuses")

@@ -43,7 +43,7 @@ pub(super) async fn shrink(args: &UsersChange, global: &Global, progress: &mut P
     }
     .await;
     looked.admin.close().await;
-    result.map(|answer| warning.into_iter().fold(answer, Answer::say))
+    result.map(|answer| warning.into_iter().fold(answer, Answer::note))
 }
 
 pub(super) async fn delete(args: &UsersChange, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
@@ -73,13 +73,13 @@ pub(super) async fn delete(args: &UsersChange, global: &Global, progress: &mut P
             });
         }
         if plans.is_empty() {
-            return Ok(Answer::text("").say("There is no account of this cluster in this vCenter."));
+            return Ok(Answer::text("").note("There is no account of this cluster in this vCenter."));
         }
         carried_out(args, &looked, &plans, progress).await
     }
     .await;
     looked.admin.close().await;
-    result.map(|answer| warning.into_iter().fold(answer, Answer::say))
+    result.map(|answer| warning.into_iter().fold(answer, Answer::note))
 }
 
 /// The accounts to delete, and whether each was made by us: the one that was named, else all of this cluster.

@@ -46,12 +46,12 @@ pub(super) fn ask(wishes: &Wishes<'_>, plans: &[Planned], progress: &mut Progres
             Emit::Govc => Language::Govc,
             Emit::Powercli => Language::PowerCli,
         };
-        return Ok(Some(Answer::text(commands(language, &steps())).say("Nothing was changed.")));
+        return Ok(Some(Answer::text(commands(language, &steps())).note("Nothing was changed.")));
     }
     if wishes.dry_run {
         let fields = serde_json::json!({"changed": false, "accounts": documents(plans)});
         let answer = super::answer(wishes.vcenter.output, "UsersPlan", fields, text(plans))?;
-        return Ok(Some(answer.say("This was a dry run; nothing was changed.")));
+        return Ok(Some(answer.note("This was a dry run; nothing was changed.")));
     }
     if !progress.is_data() {
         progress.step(Mark::Note, text(plans).trim_end());

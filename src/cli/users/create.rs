@@ -38,7 +38,7 @@ pub(super) async fn run(args: &UsersCreate, global: &Global, progress: &mut Prog
     let looked = Looked::at(admin).await?;
     let result = create(args, &site, &looked, progress).await;
     looked.admin.close().await;
-    result.map(|answer| warning.into_iter().fold(answer, Answer::say))
+    result.map(|answer| warning.into_iter().fold(answer, Answer::note))
 }
 
 async fn create(args: &UsersCreate, site: &Site, looked: &Looked, progress: &mut Progress) -> Result<Answer, CliError> {
@@ -63,7 +63,7 @@ async fn create(args: &UsersCreate, site: &Site, looked: &Looked, progress: &mut
         yes: args.yes,
     };
     if let Some(answer) = ask(&wishes, &plans, progress)? {
-        return Ok(talk.into_iter().fold(answer, Answer::say));
+        return Ok(talk.into_iter().fold(answer, Answer::note));
     }
     for work in works.iter().filter(|work| work.stores) {
         writable(&site.context, &work.target.secret).await?;
@@ -102,7 +102,7 @@ async fn create(args: &UsersCreate, site: &Site, looked: &Looked, progress: &mut
         json!({"changed": true, "accounts": accounts}),
         text,
     )?;
-    Ok(talk.into_iter().fold(answer, Answer::say))
+    Ok(talk.into_iter().fold(answer, Answer::note))
 }
 
 /// A line that stays, where people read.
@@ -254,7 +254,7 @@ pub(super) async fn verified(
     let told = match (&target.connection, work.known.is_some() && args.existing.is_none()) {
         // A password that is in use is only sent where the vCenter has accepted it before.
         (Some(connection), true) => {
-            let inputs = inputs(&site.context.world.reader, connection).await;
+            let inputs = inputs(&site.context.ports.reader, connection).await;
             let seen = inspect(
                 connection,
                 &inputs,

@@ -45,7 +45,7 @@ pub(super) async fn run(args: &UsersChange, global: &Global, progress: &mut Prog
         }
     }
     looked.admin.close().await;
-    answer.map(|answer| warning.into_iter().fold(answer, Answer::say))
+    answer.map(|answer| warning.into_iter().fold(answer, Answer::note))
 }
 
 async fn rotate(
@@ -157,7 +157,7 @@ async fn finish(
 
 /// Waits until the configuration of no driver names the old account, every workload is rolled out, and the VDOConfig is Ready.
 async fn drivers_use(global: &Global, site: &Site, old: &Principal, progress: &mut Progress) -> Result<(), CliError> {
-    let end = Instant::now() + global.patience_with_drivers();
+    let end = Instant::now() + global.timeout_with_drivers();
     let mut steady = 0;
     loop {
         let waiting = waiting(site, old).await?;
@@ -184,7 +184,7 @@ async fn waiting(site: &Site, old: &Principal) -> Result<Vec<String>, CliError> 
     let mut waiting: Vec<String> = secrets.iter().map(|secret| format!("{secret} to have the new account")).collect();
     for kind in ["Deployment", "DaemonSet"] {
         let watch = Watch::new("apps/v1", kind, "", Select::Labels(format!("{MANAGED_BY_LABEL}={MANAGED_BY}")));
-        for workload in list(&site.context.world.client, &watch).await? {
+        for workload in list(&site.context.ports.client, &watch).await? {
             if let (Verdict::Waiting(_, why), _) = assess(&workload) {
                 waiting.push(why);
             }

@@ -29,7 +29,7 @@ pub(super) async fn ours(looked: &Looked, domain: &str) -> Result<Vec<(Principal
 
 pub(super) async fn list(args: &UsersVcenter, global: &Global) -> Result<Answer, CliError> {
     let context = Context::open(global).await?;
-    let connections = match connection_objects(&context.world.reader, &global.namespace).await {
+    let connections = match connection_objects(&context.ports.reader, &global.namespace).await {
         Err(ReconcileError::Cluster(ClusterError::NotServed { .. })) => Vec::new(),
         result => result?,
     };
@@ -39,7 +39,7 @@ pub(super) async fn list(args: &UsersVcenter, global: &Global) -> Result<Answer,
     let looked = Looked::at(admin).await?;
     let result = listed(args, &looked, &cluster).await;
     looked.admin.close().await;
-    result.map(|answer| warning.into_iter().fold(answer, Answer::say))
+    result.map(|answer| warning.into_iter().fold(answer, Answer::note))
 }
 
 async fn listed(args: &UsersVcenter, looked: &Looked, cluster: &str) -> Result<Answer, CliError> {
@@ -99,7 +99,7 @@ pub(super) async fn verify(args: &UsersAccount, global: &Global) -> Result<Answe
     let looked = Looked::at(admin).await?;
     let result = verified(args, &site, &looked).await;
     looked.admin.close().await;
-    result.map(|answer| warning.into_iter().fold(answer, Answer::say))
+    result.map(|answer| warning.into_iter().fold(answer, Answer::note))
 }
 
 async fn verified(args: &UsersAccount, site: &Site, looked: &Looked) -> Result<Answer, CliError> {

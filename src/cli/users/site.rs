@@ -90,13 +90,13 @@ impl Target {
 impl Site {
     /// Looks at the cluster: no vCenter is asked.
     pub(super) async fn find(args: &UsersAccount, global: &Global) -> Result<Self, CliError> {
-        let looked = tokio::time::timeout(global.patience(), Self::look(args, global)).await;
-        looked.unwrap_or_else(|_| Err(CliError::timed_out(global.patience())))
+        let looked = tokio::time::timeout(global.timeout(), Self::look(args, global)).await;
+        looked.unwrap_or_else(|_| Err(CliError::timed_out(global.timeout())))
     }
 
     async fn look(args: &UsersAccount, global: &Global) -> Result<Self, CliError> {
         let context = Context::open(global).await?;
-        let reader = &context.world.reader;
+        let reader = &context.ports.reader;
         let cluster = cluster_uid(&context).await?;
         let nodes = crate::reconcile::nodes(reader).await?;
         let config = match context.deployed().await? {
@@ -165,7 +165,7 @@ pub(super) async fn place<'a>(
             ));
         }
     };
-    let inputs = inputs(&context.world.reader, found).await;
+    let inputs = inputs(&context.ports.reader, found).await;
     match endpoint(found, &inputs) {
         Some(endpoint) => Ok((endpoint, Some(found))),
         None => match inputs.trust {
@@ -182,7 +182,7 @@ pub(super) async fn place<'a>(
 /// The UID of the cluster's kube-system namespace.
 pub(super) async fn cluster_uid(context: &Context) -> Result<String, CliError> {
     let id = ObjectId::new("", "Namespace", "", "kube-system");
-    let found = get(&context.world.client, "v1", &id).await?;
+    let found = get(&context.ports.client, "v1", &id).await?;
     Ok(found.map(|namespace| namespace.uid().to_owned()).unwrap_or_default())
 }
 
@@ -233,7 +233,7 @@ async fn of_connection(
             "Leave --for out. For an account of its own, give each driver a connection of its own: spec.cloudProvider.vsphereCloudConfigs and spec.storageProvider.vsphereCloudConfigs.",
         ));
     }
-    let stored = match inputs(&context.world.reader, connection).await.credentials {
+    let stored = match inputs(&context.ports.reader, connection).await.credentials {
         Ok(stored) => Some(stored),
         Err(ReconcileError::Cluster(error)) => return Err(error.into()),
         Err(_) => None,

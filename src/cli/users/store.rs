@@ -40,7 +40,7 @@ pub(super) fn new_password(policy: &PasswordPolicy) -> Result<Secret, CliError> 
 /// That the Secret can be written: its namespace is there.
 pub(super) async fn writable(context: &Context, secret: &ObjectId) -> Result<(), CliError> {
     let namespace = ObjectId::new("", "Namespace", "", secret.namespace.clone());
-    match get(&context.world.client, "v1", &namespace).await? {
+    match get(&context.ports.client, "v1", &namespace).await? {
         Some(_) => Ok(()),
         None => Err(CliError::new(
             Exit::NotFound,
@@ -52,7 +52,7 @@ pub(super) async fn writable(context: &Context, secret: &ObjectId) -> Result<(),
 
 /// What a Secret without a connection holds, if it is one with a user name and a password.
 pub(super) async fn stored(context: &Context, secret: &ObjectId) -> Result<Option<StoredCredentials>, CliError> {
-    let Some(found) = get(&context.world.client, "v1", secret).await? else {
+    let Some(found) = get(&context.ports.client, "v1", secret).await? else {
         return Ok(None);
     };
     let text = |key: &str| {
@@ -74,7 +74,7 @@ pub(super) async fn stored(context: &Context, secret: &ObjectId) -> Result<Optio
 
 /// The account that this one has taken the place of and that the drivers may still use.
 pub(super) async fn rotated_from(context: &Context, target: &Target) -> Result<Option<String>, CliError> {
-    let found = get(&context.world.client, "v1", &target.secret).await?;
+    let found = get(&context.ports.client, "v1", &target.secret).await?;
     let annotation = found.and_then(|secret| secret.value()["metadata"]["annotations"][ROTATED_FROM].as_str().map(str::to_owned));
     Ok(annotation)
 }
@@ -98,7 +98,7 @@ pub(super) async fn store(
         "metadata": {"name": target.secret.name.as_str(), "namespace": target.secret.namespace, "annotations": annotations},
         "data": {"username": encoded(user), "password": encoded(password.expose())},
     });
-    match get(&site.context.world.client, "v1", &target.secret).await? {
+    match get(&site.context.ports.client, "v1", &target.secret).await? {
         // Its type cannot be changed, and whose it is stays.
         Some(found) => value["type"] = found.value()["type"].clone(),
         None => {
@@ -113,7 +113,7 @@ pub(super) async fn store(
 /// The Secrets that the operator wrote for the drivers and that name this account.
 pub(super) async fn driver_secrets(context: &Context, user: &Principal) -> Result<Vec<String>, CliError> {
     let watch = Watch::new("v1", "Secret", "", Select::Labels(format!("{MANAGED_BY_LABEL}={MANAGED_BY}")));
-    let found = list(&context.world.client, &watch).await?;
+    let found = list(&context.ports.client, &watch).await?;
     let name = user.to_string();
     let names = |secret: &Object| {
         let data = secret.value()["data"].as_object();
@@ -129,7 +129,7 @@ pub(super) async fn driver_secrets(context: &Context, user: &Principal) -> Resul
 pub(super) async fn users_of(site: &Site, account: &Principal) -> Result<Vec<String>, CliError> {
     let mut users = Vec::new();
     for connection in &site.connections {
-        let stored = inputs(&site.context.world.reader, connection).await.credentials;
+        let stored = inputs(&site.context.ports.reader, connection).await.credentials;
         let name = connection.name_any();
         let Ok(stored) = stored else { continue };
         if account.is(&stored.credentials.user) {

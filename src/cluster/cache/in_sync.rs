@@ -1,7 +1,7 @@
 //! Which live objects are in sync with what is desired, remembered from one reconcile to the next.
 
 use super::lock;
-use crate::manifest::{Object, unlike};
+use crate::manifest::{Object, object_differences};
 use crate::types::{ById, Ids, ObjectId};
 use serde_json::Value;
 use std::cell::OnceCell;
@@ -40,7 +40,7 @@ impl Pair {
 impl InSync {
     /// Takes the answer to an apply: what the server made of it is in sync.
     pub(in crate::cluster) fn answered(&self, wanted: &Object, live: &Object) {
-        if unlike(wanted, live).is_empty() {
+        if object_differences(wanted, live).is_empty() {
             lock(&self.server_normalized).swap_remove(&live.id());
             lock(&self.last).in_sync = None;
         } else {
@@ -78,7 +78,7 @@ impl InSync {
             let known = before.get(at).filter(same).or_else(|| find(id).filter(same));
             let alike = match known {
                 Some(known) => known.alike,
-                None => wanted.applied() == live.applied() && unlike(wanted, live).is_empty(),
+                None => wanted.applied() == live.applied() && object_differences(wanted, live).is_empty(),
             };
             let confirmed = |(was, seen): &(String, Value)| Some(was.as_str()) == wanted.applied() && *seen == meaning(live);
             if alike || server_normalized.get(id).is_some_and(confirmed) {

@@ -12,7 +12,7 @@ pub(super) fn check(index: &Value, report: &mut Report) {
     };
     for unknown in schema::unknown(index) {
         let (place, field) = place(index, &unknown.path);
-        report.add(&place, &field, words(&unknown));
+        report.add(&place, &field, message(&unknown));
     }
     for error in validator.iter_errors(index) {
         let path: Vec<String> = error.instance_path().as_str().split('/').skip(1).map(plain).collect();
@@ -35,7 +35,7 @@ pub(super) fn check(index: &Value, report: &mut Report) {
     }
 }
 
-fn words(unknown: &Unknown) -> String {
+fn message(unknown: &Unknown) -> String {
     match &unknown.nearest {
         Some(near) => format!("this field is not known; did you mean {near}?"),
         None => "this field is not known; docs/matrix.md lists those there are".to_owned(),

@@ -31,7 +31,7 @@ fn inventory_written_then_parsed_is_equal() {
         cluster_id: Some("id".into()),
         approved: Some("state".into()),
         history: BTreeMap::from([("d".into(), vec![Revision::of(3, PackedObjects::of([config_map("a", "x")].iter()))])]),
-        matrix: Some(Kept::of(("s".into(), 7, None), (b"index", None, None), BTreeMap::new()).into()),
+        matrix: Some(StoredMatrix::of(("s".into(), 7, None), (b"index", None, None), BTreeMap::new()).into()),
     };
     assert_eq!(Inventory::parse("i", &inventory.stored()).expect("readable"), inventory);
     let empty = Inventory::default();

@@ -4,7 +4,8 @@ use crate::drivers::{CSI_DRIVER, STORAGE};
 use crate::manifest::Object;
 use crate::reconcile::cluster_id::{claimed, given, registered};
 use crate::reconcile::error::ReconcileError;
-use crate::reconcile::{gather, is_uninstalled};
+use crate::reconcile::is_uninstalled;
+use crate::reconcile::observe::cluster;
 use crate::vsphere::{Claim, Requirements};
 use kube::Client;
 
@@ -16,7 +17,7 @@ pub async fn claimed_id(reader: &Reader, config: &VDOConfig, requirements: &Requ
     if is_uninstalled(config) || !requirements.drivers.contains(STORAGE.name) {
         return Ok(None);
     }
-    Ok(claimed(config, &gather::cluster_uid(reader).await?))
+    Ok(claimed(config, &cluster::cluster_uid(reader).await?))
 }
 
 /// That cluster id with the volumes that the cluster knows (effect). They are listed and not watched: it is asked a few times in the life

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 /// Whether a login may be made.
 #[derive(Debug, Clone, Copy)]
 pub enum Permission<'a> {
-    /// Somebody has just given the credentials and wants them tried.
+    /// A user has just given the credentials and wants them tried.
     Given,
     /// As these connections have it in their status: only a version of the Secret that has logged in before is sent again. One that
     /// was refused waits, and one that was never tried is left to the operator, so that nothing here adds to what locks an account.

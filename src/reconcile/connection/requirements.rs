@@ -1,6 +1,6 @@
 use crate::api::VDOConfig;
 use crate::drivers::STORAGE;
-use crate::reconcile::select::asked;
+use crate::reconcile::requests::asked;
 use crate::types::DriverVersion;
 use crate::vsphere::{self, Requirements};
 use std::collections::BTreeSet;

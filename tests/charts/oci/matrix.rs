@@ -6,15 +6,15 @@ use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
-use vdo::fetch::{Library, Records};
+use vdo::fetch::{ChartRepository, Records};
 use vdo::oci::media;
 use vdo::registry::{Fault, Reference, Registry, pull_matrix, push_matrix};
 use vdo::types::{ChartRef, Digest, Remedy as _};
 use vdo_testbed::{RegistryAuth, RegistryKind, RegistryServer, WebAnswer, WebServer, oras, run};
 
-pub fn library(at: &Reference, credentials: &Credentials, keys: Option<PathBuf>) -> Result<Library> {
+pub fn repository(at: &Reference, credentials: &Credentials, keys: Option<PathBuf>) -> Result<ChartRepository> {
     let source = format!("oci://{at}").parse().map_err(anyhow::Error::msg)?;
-    Ok(Library::at(Some(source), keys, Some(credentials.path())))
+    Ok(ChartRepository::at(Some(source), keys, Some(credentials.path())))
 }
 
 /// The files of a matrix with this version and one chart.
@@ -38,11 +38,11 @@ async fn publish_over(registry: &Registry, at: &Reference, files: &BTreeMap<Stri
 }
 
 /// Asks, and says which version is used, and why not the newest.
-pub async fn look(library: &Library) -> Result<(u64, Option<(String, String)>)> {
-    library.poll().await;
-    let edition = library.index(&Records::default()).await?;
-    let problem = edition.problem.map(|problem| (problem.reason.to_string(), problem.message));
-    Ok((edition.index.version, problem))
+pub async fn look(repository: &ChartRepository) -> Result<(u64, Option<(String, String)>)> {
+    repository.poll().await;
+    let loaded = repository.index(&Records::default()).await?;
+    let problem = loaded.problem.map(|problem| (problem.reason.to_string(), problem.message));
+    Ok((loaded.index.version, problem))
 }
 
 #[tokio::test]
@@ -50,9 +50,9 @@ async fn matrix_in_a_registry_is_published_polled_and_fetched() -> Result<()> {
     for server in both().await? {
         let (registry, at) = (client(&server, login())?, reference(&server, "vdo/matrix:stable")?);
         let credentials = Credentials::of(&server)?;
-        let library = library(&at, &credentials, None)?;
+        let repository = repository(&at, &credentials, None)?;
         assert!(
-            library
+            repository
                 .poll()
                 .await
                 .problem
@@ -60,7 +60,7 @@ async fn matrix_in_a_registry_is_published_polled_and_fetched() -> Result<()> {
         );
         assert_eq!(pull_matrix(&registry, &at).await?, None);
         let seven = publish(&registry, &at, &files(7)?).await?;
-        assert_eq!(look(&library).await?, (7, None));
+        assert_eq!(look(&repository).await?, (7, None));
         let read = pull_matrix(&registry, &at).await?.context("nothing is there")?;
         assert_eq!(read, (seven.clone(), files(7)?));
         // The same files are the same artifact.
@@ -73,10 +73,10 @@ async fn matrix_in_a_registry_is_published_polled_and_fetched() -> Result<()> {
         };
         publish(&registry, &at, &files(8)?).await?;
         // The tag leads elsewhere by now; the chart of the index in use is found by its digest.
-        library.chart(&chart("charts/other.tgz")).await?;
-        assert_eq!(look(&library).await?, (8, None));
+        repository.chart(&chart("charts/other.tgz")).await?;
+        assert_eq!(look(&repository).await?, (8, None));
         // A digest is followed to nothing else.
-        let pinned = self::library(&at.at_digest(&seven), &credentials, None)?;
+        let pinned = self::repository(&at.at_digest(&seven), &credentials, None)?;
         assert_eq!(look(&pinned).await?, (7, None));
         assert_eq!(look(&pinned).await?, (7, None));
         // A chart of Helm in another repository, from a source of any kind.
@@ -91,7 +91,7 @@ async fn matrix_in_a_registry_is_published_polled_and_fetched() -> Result<()> {
             vdo_testbed::LOGIN.1
         );
         let docker = Credentials::new(&[("ca.crt", &server.ca()), (".dockerconfigjson", &docker)])?;
-        let here = Library::at(Some(here), None, Some(docker.path()));
+        let here = ChartRepository::at(Some(here), None, Some(docker.path()));
         here.chart(&chart(&format!("oci://{}/charts/other:1.0.0", server.host()))).await?;
     }
     Ok(())
@@ -123,9 +123,9 @@ async fn matrix_in_a_registry_and_in_a_folder_are_the_same_to_oras() -> Result<(
         let push = ["push", &name, "--artifact-type", media::MATRIX, "index.yaml", "charts/other.tgz"];
         run(&oras, folder.path(), &[&push[..], &access].concat()).await?;
         let credentials = Credentials::of(&server)?;
-        let library = library(&other, &credentials, None)?;
-        assert_eq!(look(&library).await?, (7, None));
-        library
+        let repository = repository(&other, &credentials, None)?;
+        assert_eq!(look(&repository).await?, (7, None));
+        repository
             .chart(&ChartRef {
                 urls: vec!["charts/other.tgz".into()],
                 digest: Digest::of(&package()?),
@@ -173,10 +173,10 @@ async fn matrix_that_is_damaged_rolled_back_or_none_is_refused_and_the_last_good
         let (registry, at) = (client(&server, login())?, reference(&server, "vdo/matrix:stable")?);
         publish(&registry, &at, &files(7)?).await?;
         let credentials = Credentials::of(&server)?;
-        let library = library(&at, &credentials, None)?;
-        assert_eq!(look(&library).await?, (7, None));
+        let repository = repository(&at, &credentials, None)?;
+        assert_eq!(look(&repository).await?, (7, None));
         let refused = async |reason: &str, said: &str| -> Result<()> {
-            let (version, problem) = look(&library).await?;
+            let (version, problem) = look(&repository).await?;
             let (found, message) = problem.with_context(|| format!("{said}: no problem"))?;
             assert_eq!((version, found.as_str()), (7, reason), "{message}");
             assert!(message.contains(said), "{said}: {message}");
@@ -184,7 +184,7 @@ async fn matrix_that_is_damaged_rolled_back_or_none_is_refused_and_the_last_good
         };
         let restore = async || -> Result<()> {
             publish_over(&registry, &at, &files(7)?).await?;
-            assert_eq!(look(&library).await?, (7, None));
+            assert_eq!(look(&repository).await?, (7, None));
             Ok(())
         };
         publish(&registry, &at, &files(6)?).await?;
@@ -217,7 +217,7 @@ async fn matrix_that_is_damaged_rolled_back_or_none_is_refused_and_the_last_good
         std::fs::remove_file(&blob)?;
         refused("MatrixUnreachable", "404").await?;
         std::fs::write(&blob, &content)?;
-        assert_eq!(look(&library).await?, (8, None));
+        assert_eq!(look(&repository).await?, (8, None));
     }
     Ok(())
 }
@@ -228,26 +228,26 @@ async fn matrix_registry_that_is_gone_or_refuses_is_named_and_comes_back() -> Re
     let (registry, at) = (client(&server, login())?, reference(&server, "vdo/matrix:stable")?);
     publish(&registry, &at, &files(7)?).await?;
     let credentials = Credentials::of(&server)?;
-    let library = library(&at, &credentials, None)?;
-    assert_eq!(look(&library).await?, (7, None));
+    let repository = repository(&at, &credentials, None)?;
+    assert_eq!(look(&repository).await?, (7, None));
     std::fs::write(credentials.path().join("password"), "s3cret")?;
-    let (_, problem) = look(&library).await?;
+    let (_, problem) = look(&repository).await?;
     let (reason, message) = problem.context("it was let in")?;
     assert!(
         reason == "MatrixUnreachable" && message.contains("401") && !message.contains("s3cret"),
         "{message}"
     );
     std::fs::write(credentials.path().join("password"), vdo_testbed::LOGIN.1)?;
-    assert_eq!(look(&library).await?, (7, None));
+    assert_eq!(look(&repository).await?, (7, None));
     server.stop();
-    let (version, problem) = look(&library).await?;
+    let (version, problem) = look(&repository).await?;
     let (reason, message) = problem.context("it answers")?;
     assert!(
         version == 7 && reason == "MatrixUnreachable" && message.contains("cannot be reached"),
         "{message}"
     );
     server.restart().await?;
-    assert_eq!(look(&library).await?, (7, None));
+    assert_eq!(look(&repository).await?, (7, None));
     Ok(())
 }
 
@@ -258,7 +258,7 @@ async fn matrix_registry_that_misbehaves_is_broken_off() -> Result<()> {
     let credentials = Credentials::new(&[("ca.crt", &server.authority().pem())])?;
     let host = server.url("").trim_start_matches("https://").to_owned();
     let at: Reference = format!("{host}/vdo/matrix:stable").parse()?;
-    let library = library(&at, &credentials, None)?;
+    let repository = repository(&at, &credentials, None)?;
     let page = "<html><body>Please log in</body></html>";
     for (answer, reason, said, wait) in [
         (WebAnswer::Status(403, vec![], String::new()), "MatrixUnreachable", "403", None),
@@ -287,7 +287,7 @@ async fn matrix_registry_that_misbehaves_is_broken_off() -> Result<()> {
         (WebAnswer::Silence, "MatrixUnreachable", "too slowly", None),
     ] {
         server.answer(move |_| answer.clone());
-        let polled = library.poll().await;
+        let polled = repository.poll().await;
         let problem = polled.problem.with_context(|| said.to_owned())?;
         assert_eq!(problem.reason.as_str(), reason, "{}", problem.message);
         assert!(problem.message.contains(said), "{said}: {}", problem.message);
@@ -320,14 +320,14 @@ async fn matrix_poll_without_news_asks_once_and_mixed_answers_are_refused() -> R
     };
     server.answer(judge);
     let credentials = Credentials::new(&[("ca.crt", &server.authority().pem())])?;
-    let library = library(&at, &credentials, None)?;
-    assert_eq!(look(&library).await?, (7, None));
+    let repository = repository(&at, &credentials, None)?;
+    assert_eq!(look(&repository).await?, (7, None));
     server.forget();
-    assert_eq!(look(&library).await?, (7, None));
+    assert_eq!(look(&repository).await?, (7, None));
     assert_eq!(server.asked().len(), 1, "{:?}", server.asked());
     // The blob of another publication under the name of this one.
     server.put(&blob, index(8));
-    let again = self::library(&at, &credentials, None)?;
+    let again = self::repository(&at, &credentials, None)?;
     let problem = again.poll().await.problem.context("it was used")?;
     assert!(
         problem.reason.as_str() == "MatrixInvalid" && problem.message.contains("was changed"),

@@ -1,6 +1,6 @@
 //! Signatures of a matrix in a registry: files beside the index, and what `cosign sign` attaches to the manifest.
 
-use super::matrix::{files, library, look, publish};
+use super::matrix::{files, look, publish, repository};
 use super::{Credentials, both, client, login, reference};
 use crate::source::{Publisher, index};
 use anyhow::{Context as _, Result};
@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use vdo::fetch::Library;
+use vdo::fetch::ChartRepository;
 use vdo::oci::{Descriptor, Manifest, media};
 use vdo::registry::{Reference, Registry};
 use vdo::signature::pre_authenticated;
@@ -58,7 +58,7 @@ struct Client {
     at: Reference,
     key: Publisher,
     other: Publisher,
-    library: Library,
+    repository: ChartRepository,
     _files: (tempfile::TempDir, Credentials),
 }
 
@@ -70,7 +70,7 @@ impl Client {
         let path = folder.path().join("keys.pem");
         std::fs::write(&path, key.public())?;
         Ok(Self {
-            library: library(&at, &credentials, Some(path))?,
+            repository: repository(&at, &credentials, Some(path))?,
             registry,
             at,
             key,
@@ -89,13 +89,13 @@ impl Client {
 
     /// Asks, and uses this version.
     async fn uses(&self, version: u64) -> Result<()> {
-        assert_eq!(look(&self.library).await?, (version, None));
+        assert_eq!(look(&self.repository).await?, (version, None));
         Ok(())
     }
 
     /// Asks, and stays with version 7, with these words.
     async fn refuses(&self, said: &str) -> Result<()> {
-        let (version, problem) = look(&self.library).await?;
+        let (version, problem) = look(&self.repository).await?;
         let (reason, message) = problem.with_context(|| format!("{said}: it was used"))?;
         assert_eq!((version, reason.as_str()), (7, "MatrixNotTrusted"), "{message}");
         assert!(message.contains(said), "{said}: {message}");
@@ -183,10 +183,10 @@ async fn signed_manifest_of_cosign_is_trusted() -> Result<()> {
         run(&["generate-key-pair", "--output-key-prefix", "ck"]).await?;
         let digest = publish(&registry, &at, &files(7)?).await?;
         let credentials = Credentials::of(&server)?;
-        let library = library(&at, &credentials, Some(folder.path().join("ck.pub")))?;
-        library.poll().await;
+        let repository = repository(&at, &credentials, Some(folder.path().join("ck.pub")))?;
+        repository.poll().await;
         assert!(
-            library.index(&vdo::fetch::Records::default()).await.is_err(),
+            repository.index(&vdo::fetch::Records::default()).await.is_err(),
             "it is not signed yet"
         );
         let name = at.at_digest(&digest).to_string();
@@ -208,7 +208,7 @@ async fn signed_manifest_of_cosign_is_trusted() -> Result<()> {
             "--use-signing-config=false",
         ];
         run(&[&sign[..], &access, &[&name]].concat()).await?;
-        assert_eq!(look(&library).await?, (7, None));
+        assert_eq!(look(&repository).await?, (7, None));
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ fn trusted(folder: &str, public: &str) -> u64 {
     let source = MatrixSource::Local(folder.into());
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(async {
-        let look = source.look(&Access::default(), None).await.expect("an index").signed;
+        let look = source.fetch(&Access::default(), None).await.expect("an index").signed;
         let keys = PublicKeys::parse(&fs::read(public).expect("a key")).expect("keys");
         keys.verify(&look.index, look.signature.as_deref()).expect("signed");
         let index = Index::parse(&look.index).expect("an index");

@@ -1,6 +1,6 @@
 //! Who keeps a field that another manager sets: own, yield or fail by path, as the specification says.
 
-use crate::bed::PATIENCE;
+use crate::common::PATIENCE;
 use crate::fixture::INSTALLED;
 use anyhow::{Result, ensure};
 use serde_json::json;

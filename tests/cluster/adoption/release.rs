@@ -1,7 +1,7 @@
 //! A release of the real Helm: how it comes, and what Helm may still do with it after its objects were taken over.
 
 use super::{Tool, managed_by_us_alone, running, same, state};
-use crate::bed::{Bed, PATIENCE};
+use crate::common::{Bed, PATIENCE};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::collections::BTreeMap;

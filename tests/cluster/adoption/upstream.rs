@@ -1,7 +1,7 @@
 //! What the documentation of the drivers has people apply, where it differs from what the operator applies.
 
 use super::{Reference, Tool, kubectl, managed_by_us_alone, reference, until_running, workloads};
-use crate::bed::{Bed, name, sample};
+use crate::common::{Bed, name, sample};
 use crate::fixture::OPERATOR;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! The commands of docs/install.md and docs/uninstall.md, as they stand there.
 
 use super::{ensure_nothing_is_left, install, is_there};
-use crate::bed::{Bed, NS};
+use crate::common::{Bed, NS};
 use crate::deploy::operate;
 use crate::fixture::BARE;
 use crate::page::{commands, manifest, run};

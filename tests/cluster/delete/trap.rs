@@ -1,7 +1,7 @@
 //! The wrong uninstall: the operator's manifests are deleted while there is a VDOConfig.
 
 use super::{CRD, CSI_NS, DEFINITIONS, VDO, apply_deploy, delete, deploy, ensure_nothing_is_left, ensure_says, install, is_there};
-use crate::bed::{Bed, NS, PATIENCE};
+use crate::common::{Bed, NS, PATIENCE};
 use crate::fixture::BARE;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;

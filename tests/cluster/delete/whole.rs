@@ -1,7 +1,7 @@
 //! From an installation to nothing, and to drivers without an operator.
 
 use super::{CSI_NS, VDO, delete, ensure_nothing_is_left, ensure_says, install, is_there};
-use crate::bed::{Bed, NS, PATIENCE};
+use crate::common::{Bed, NS, PATIENCE};
 use crate::fixture::BARE;
 use anyhow::{Context, Result, ensure};
 use kube::api::{Api, DynamicObject, ListParams};

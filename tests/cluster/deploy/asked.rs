@@ -1,7 +1,7 @@
 //! On a terminal a person is asked before a cluster gets something that it does not have.
 
 use super::{ADMIN, Deploy, command};
-use crate::bed::{NS, PATIENCE};
+use crate::common::{NS, PATIENCE};
 use crate::fixture::BARE;
 use crate::screen::Screen;
 use anyhow::{Result, ensure};

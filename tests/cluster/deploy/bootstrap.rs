@@ -1,7 +1,7 @@
 //! Nodes without a pod network: the network plugin waits for initialised nodes, and what initialises them comes with the operator.
 
 use super::{Deploy, err, out};
-use crate::bed::{Bed, NODES, NS, PATIENCE};
+use crate::common::{Bed, NODES, NS, PATIENCE};
 use crate::fixture::IMAGES;
 use anyhow::{Result, ensure};
 use kube::api::{Patch, PatchParams};

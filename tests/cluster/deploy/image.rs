@@ -1,7 +1,7 @@
 //! The whole life with the operator's image as its users get it: a pull that fails is shown while it is waited for, and `delete` ends it all.
 
 use super::{Deploy, err, out};
-use crate::bed::{NS, image};
+use crate::common::{NS, image};
 use crate::fixture::IMAGES;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! Killed at any write, or while it waits, the next one completes the installation.
 
 use super::{Deploy, administrator, err, operate, out};
-use crate::bed::{NS, PATIENCE, sample};
+use crate::common::{NS, PATIENCE, sample};
 use crate::fixture::BARE;
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;

@@ -2,7 +2,7 @@
 //! leaves it so, and another source replaces all of it.
 
 use super::{Deploy, err, out};
-use crate::bed::{Bed, NS, PATIENCE, condition};
+use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::IMAGES;
 use crate::matrix_source::{Publisher, embedded_index};
 use crate::matrix_web::{CHART, release};

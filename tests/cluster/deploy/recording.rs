@@ -2,7 +2,7 @@
 //! what it listed before. docs/install.md shows this recording.
 
 use super::{Deploy, administrator, err, out};
-use crate::bed::{Bed, PATIENCE, image};
+use crate::common::{Bed, PATIENCE, image};
 use crate::fixture::IMAGES;
 use crate::screen::{COLUMNS, Screen};
 use anyhow::{Result, ensure};

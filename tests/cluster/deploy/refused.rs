@@ -1,7 +1,7 @@
 //! What is refused, each before anything is written.
 
 use super::{ADMIN, Deploy, command, err, out};
-use crate::bed::{Bed, NS, PATIENCE};
+use crate::common::{Bed, NS, PATIENCE};
 use crate::foreign_driver::workload;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

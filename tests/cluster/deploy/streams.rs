@@ -1,7 +1,7 @@
 //! Output that cannot be written ends no installation, and two installations at once are one.
 
 use super::{ADMIN, Deploy, err, out};
-use crate::bed::{Bed, NS};
+use crate::common::{Bed, NS};
 use crate::fixture::BARE;
 use anyhow::{Result, ensure};
 use serde_json::Value;

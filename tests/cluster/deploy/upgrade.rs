@@ -1,7 +1,7 @@
 //! A newer vdoctl upgrades the operator, with the drivers running; an older one refuses, unless it is allowed to.
 
 use super::{ADMIN, command, err, out};
-use crate::bed::{Bed, NS, PATIENCE, condition, image};
+use crate::common::{Bed, NS, PATIENCE, condition, image};
 use crate::fixture::IMAGES;
 use crate::operator_upgrade::{change_definition, versions};
 use anyhow::{Context, Result, ensure};

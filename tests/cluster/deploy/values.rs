@@ -1,7 +1,7 @@
 //! A whole configuration from a file.
 
 use super::{ADMIN, Deploy, command, err, out};
-use crate::bed::NS;
+use crate::common::NS;
 use crate::fixture::BARE;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! How a wait ends that does not come to its end.
 
 use super::{Deploy, err};
-use crate::bed::NS;
+use crate::common::NS;
 use crate::fixture::BARE;
 use crate::screen::Screen;
 use anyhow::{Result, ensure};

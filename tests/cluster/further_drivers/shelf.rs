@@ -1,6 +1,6 @@
 //! A matrix in a folder: everything of the embedded one, and further drivers beside it.
 
-use crate::bed::Bed;
+use crate::common::Bed;
 use crate::matrix_source::embedded_index;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use super::shelf::Release;
 use super::{Life, live};
-use crate::bed::{Bed, sample};
+use crate::common::{Bed, sample};
 use crate::fixture::INSTALLED;
 use anyhow::{Context, Result};
 use base64::Engine as _;

@@ -2,7 +2,7 @@
 
 use super::secrets::ensure_secrets_are_watched_by_name;
 use super::{ensure_nothing_was_forbidden, until_at_rest};
-use crate::bed::{Bed, NEXT_PASSWORD, PATIENCE, name};
+use crate::common::{Bed, NEXT_PASSWORD, PATIENCE, name};
 use crate::fixture::{INSTALLED, written};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Where secrets go, and where they do not.
 
 use super::{restart, until_at_rest};
-use crate::bed::{Bed, OPERATOR};
+use crate::common::{Bed, OPERATOR};
 use crate::fixture::INSTALLED;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! What people see of installed drivers: status, columns, metrics, vdoctl.
 
 use super::until_at_rest;
-use crate::bed::{Bed, NS, PATIENCE, condition};
+use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::INSTALLED;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

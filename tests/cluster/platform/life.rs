@@ -1,7 +1,7 @@
 //! A cluster with both drivers, whose platform changes step by step.
 
 use super::matrix::Matrix;
-use crate::bed::{Bed, GUEST, NODES, NS, PATIENCE, condition};
+use crate::common::{Bed, GUEST, NODES, NS, PATIENCE, condition};
 use anyhow::{Context, Result, ensure};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};

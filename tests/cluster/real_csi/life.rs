@@ -4,7 +4,7 @@ use super::{
     CLAIM, CLASS, SNAPSHOTS, Trust, VOLUME, claim, delete_claim, install, removal_is_refused, rights, text, until_bound, until_deleted,
     until_is, with_driver,
 };
-use crate::bed::Bed;
+use crate::common::Bed;
 use crate::page::manifest;
 use anyhow::Result;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! The whole installation on real control planes of other minors of Kubernetes, which `make test-minors` builds.
 
 use super::{Trust, VDO, VOLUME, claim, delete_claim, install, storage, text, until_bound, until_deleted, until_is, with_driver_on};
-use crate::bed::{Bed, NODES, NS};
+use crate::common::{Bed, NODES, NS};
 use crate::install::{ensure_nothing_was_forbidden, until_at_rest};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ fn whole_installation(minor: Minor) -> Result<()> {
         ensure!(code == 0, "{code}\n{out}{err}");
         until_is(bed, "at 3.7.0", (VDO, "VDOConfig", NS, "vdo"), |config| {
             let back = driver(config, "vsphere-csi").is_ok_and(|version| version == "3.7.0");
-            (back && crate::bed::condition(config, "Ready")["status"] == "True").then_some(())
+            (back && crate::common::condition(config, "Ready")["status"] == "True").then_some(())
         })
         .await?;
         ensure!(bed.get("v1", VOLUME, "", &volume).await? != Value::Null, "the volume is gone");
@@ -65,7 +65,11 @@ fn whole_installation(minor: Minor) -> Result<()> {
         bed.delete(VDO, "VDOConfig", NS, "vdo").await?;
         until_deleted(bed, VDO, "VDOConfig", NS, "vdo").await?;
         let left = bed.owned().await?;
-        ensure!(left.is_empty(), "left: {:?}", left.iter().map(crate::bed::name).collect::<Vec<_>>());
+        ensure!(
+            left.is_empty(),
+            "left: {:?}",
+            left.iter().map(crate::common::name).collect::<Vec<_>>()
+        );
         Ok(())
     })
 }

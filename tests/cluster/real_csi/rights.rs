@@ -1,7 +1,7 @@
 //! What the chart grants to the driver's controller, and what the driver does with it.
 
 use super::ACCOUNT;
-use crate::bed::Bed;
+use crate::common::Bed;
 use crate::rights::granted::{Right, rights};
 use anyhow::{Result, ensure};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! The syncer's connection to the vCenter, which it opens on two roads at once: each must know whom to trust.
 
 use super::{Trust, install, with_driver};
-use crate::bed::{Bed, PATIENCE};
+use crate::common::{Bed, PATIENCE};
 use anyhow::{Context, Result, ensure};
 use vdo_testbed::{ContainerRun, CsiVersion, Probe, until};
 

@@ -1,7 +1,7 @@
 //! A volume outlives the version of the driver that made it.
 
 use super::{CLAIM, Trust, VDO, VOLUME, claim, is_refused_because_of, storage, until_bound, until_deleted, until_is, with_driver};
-use crate::bed::{Bed, NS, PATIENCE};
+use crate::common::{Bed, NS, PATIENCE};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use vdo_testbed::{CsiVersion, Probe, until};

@@ -1,6 +1,6 @@
 //! What somebody can do who has the operator's token.
 
-use crate::bed::{Bed, NS, OPERATOR as ACCOUNT, PATIENCE};
+use crate::common::{Bed, NS, OPERATOR as ACCOUNT, PATIENCE};
 use crate::fixture::{INSTALLED, OPERATOR};
 use crate::rights::granted::documents;
 use anyhow::{Context, Result, bail, ensure};

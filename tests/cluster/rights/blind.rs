@@ -1,7 +1,7 @@
 //! The rights to see what is there are taken away: exactly the rule that is missing is named, nothing is touched, and all goes on when the
 //! right is back.
 
-use crate::bed::condition;
+use crate::common::condition;
 use crate::fixture::INSTALLED;
 use crate::rights::granted::{Right, Roles};
 use crate::rights::lab::{Lab, TELLING};

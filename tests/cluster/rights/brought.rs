@@ -1,7 +1,7 @@
 //! What the administrator brings: when it is not enough, it is said with the command that helps, and nothing is half-done.
 
 use crate::adoption::kubectl;
-use crate::bed::{NS, PATIENCE, condition, name};
+use crate::common::{NS, PATIENCE, condition, name};
 use crate::dry_run::connect;
 use crate::fixture::{INSTALLED, OPERATOR};
 use crate::install::{ensure_nothing_was_forbidden, until_at_rest};
@@ -15,7 +15,7 @@ const ROLE: &str = "vsphere-csi-controller-role";
 const COMMAND: &str = "vdoctl rights --missing | kubectl apply --server-side --force-conflicts -f -";
 
 /// Waits until Ready says that rights of the storage driver are missing, with these words.
-async fn missing(bed: &crate::bed::Bed, words: &[&str]) -> Result<()> {
+async fn missing(bed: &crate::common::Bed, words: &[&str]) -> Result<()> {
     until(&format!("rights to be missing: {words:?}"), PATIENCE, async || {
         let config = bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?;
         let ready = condition(&config, "Ready");

@@ -1,6 +1,6 @@
 //! What deploy/ grants as single rights, and what no right may be.
 
-use crate::bed::NS;
+use crate::common::NS;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fmt;

@@ -1,6 +1,6 @@
 //! The rights whose loss only the log can report: nothing can be written down about it, or nothing that matters depends on it.
 
-use crate::bed::{NS, PATIENCE, condition, logged};
+use crate::common::{NS, PATIENCE, condition, logged};
 use crate::fixture::INSTALLED;
 use crate::rights::blind::OWN_OBJECTS;
 use crate::rights::granted::{Right, Roles};

@@ -1,6 +1,6 @@
 //! A cluster in which rights of the operator are taken away and given back.
 
-use crate::bed::{Bed, KINDS, NS, OPERATOR, PATIENCE, condition};
+use crate::common::{Bed, KINDS, NS, OPERATOR, PATIENCE, condition};
 use crate::rights::granted::{Right, Roles};
 use crate::rights::rules::{named, rules};
 use anyhow::{Context, Result, ensure};

@@ -1,6 +1,6 @@
 //! A whole life under the audit log: what was granted was used, and nothing was refused.
 
-use crate::bed::{Bed, NS, OPERATOR, PATIENCE};
+use crate::common::{Bed, NS, OPERATOR, PATIENCE};
 use crate::fixture::EMPTY;
 use crate::rights::granted::{Right, Roles};
 use anyhow::{Context, Result, ensure};

@@ -1,7 +1,7 @@
 //! The rights to make, to repair and to remove something are taken away from the real operator on a real API server: exactly the rule that
 //! is missing is named, nothing is half-done or torn down, and all goes on when the right is back.
 
-use crate::bed::{Bed, NS, PATIENCE, condition};
+use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::{INSTALLED, OPERATOR};
 use crate::rights::granted::{Right, Roles};
 use crate::rights::lab::{BEFORE_REMOVAL, Lab, everything, storage};

@@ -1,7 +1,7 @@
 //! Rollbacks that a person asks for, and the policy that leaves them to people.
 
 use super::{NOWHERE, ensure_same, history, objects};
-use crate::bed::{NS, PATIENCE, condition};
+use crate::common::{NS, PATIENCE, condition};
 use crate::fixture::INSTALLED;
 use crate::install::until_at_rest;
 use anyhow::{Context, Result, ensure};
@@ -19,7 +19,7 @@ fn rollback_by_a_person_needs_no_matrix_and_stays_until_lifted() -> Result<()> {
         let good = history(bed)?.last().context("a revision")?.0;
         bed.apply(&bed.config(json!({"cloudProvider": {}, "storageProvider": {"version": "3.6.3"}})))
             .await?;
-        let until_runs = async |bed: &crate::bed::Bed, version: &str| {
+        let until_runs = async |bed: &crate::common::Bed, version: &str| {
             until(&format!("CSI to run {version}"), PATIENCE, async || {
                 let csi = bed.status().await?["drivers"][1].clone();
                 Ok(Probe::when(csi["running"] == version && csi["version"] == version, csi))

@@ -1,7 +1,7 @@
 //! Changes that a policy of the cluster refuses halfway, at any object.
 
 use super::{ensure_same, history, objects, until_rolled_back};
-use crate::bed::{Bed, NS, PATIENCE, condition};
+use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::INSTALLED;
 use crate::install::until_at_rest;
 use anyhow::{Context, Result, ensure};

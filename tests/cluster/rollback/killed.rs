@@ -1,7 +1,7 @@
 //! An operator that is killed at writes of a change that fails and of its rollback, and pods that crash late.
 
 use super::{NOWHERE, ensure_same, history, objects, until_rolled_back};
-use crate::bed::{Bed, NS, PATIENCE, sample};
+use crate::common::{Bed, NS, PATIENCE, sample};
 use crate::fixture::{INSTALLED, alone};
 use crate::install::until_at_rest;
 use anyhow::{Context, Result, ensure};
@@ -72,7 +72,7 @@ fn change_whose_pods_crash_late_is_rolled_back() -> Result<()> {
         }
         let config = until_rolled_back(bed).await?;
         ensure_same(&before, &objects(bed).await?)?;
-        let message = crate::bed::condition(&config, "RolledBack")["message"].clone();
+        let message = crate::common::condition(&config, "RolledBack")["message"].clone();
         let message = message.as_str().unwrap_or_default();
         ensure!(message.contains("CSI 3.6.3") && message.contains("exit code 1"), "{message}");
         bed.apply(&bed.config(json!({}))).await?;

@@ -1,7 +1,7 @@
 //! Revisions that need what is no longer there: kinds that the API server serves, and images.
 
 use super::{CSI, NOWHERE, VDO, ensure_same, history, objects};
-use crate::bed::{Bed, NS, PATIENCE};
+use crate::common::{Bed, NS, PATIENCE};
 use crate::fixture::{INSTALLED, written};
 use crate::install::until_at_rest;
 use anyhow::{Context, Result, ensure};

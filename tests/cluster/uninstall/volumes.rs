@@ -1,7 +1,7 @@
 //! Volumes and snapshots keep the storage driver.
 
 use super::{CSI_NS, DESPITE, VDO, ensure_budget, until_gone, until_uninstalled};
-use crate::bed::{Bed, NS, PATIENCE, condition};
+use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::INSTALLED;
 use crate::install::ensure_nothing_was_forbidden;
 use anyhow::{Context, Result, ensure};

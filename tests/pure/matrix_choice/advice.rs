@@ -174,7 +174,7 @@ fn advice_step_between_leads_from_installed_to_target() {
     assert_eq!(through(&[("5.0.0", json!({}))], true), None);
 }
 
-/// Two drivers, of which one needs a version of the other that is there and does not fit: both are asked for, and one is to blame.
+/// Two drivers, of which one needs a version of the other that is there and does not fit: both are asked for, and one is to attribute.
 #[test]
 fn advice_requirement_is_named_only_where_it_is_all_that_lacks() {
     let needs = json!({"requires": [{"driver": "base"}]});

@@ -215,7 +215,7 @@ fn advice_unmet_requirement_names_other_driver() {
     assert_eq!(
         (error.driver.as_str(), error.others.len()),
         ("toy", 0),
-        "base is not to blame: {error}"
+        "base is not to attribute: {error}"
     );
     assert_eq!(
         error

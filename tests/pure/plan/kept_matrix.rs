@@ -2,7 +2,7 @@
 
 use super::simulation::{Case, Listed, Live, NOTHING, Slot, at, with};
 use std::sync::Arc;
-use vdo::matrix::Kept;
+use vdo::matrix::StoredMatrix;
 use vdo::plan::{Input, Record, Step};
 
 /// The matrix that is used is kept as soon as it is used, and once.
@@ -16,8 +16,14 @@ fn inventory_keeps_matrix_once_it_is_used() {
     };
     let mut case = with(&[(at("ConfigMap", "cpi"), there)]);
     case.world = case.converge(None).0;
-    let kept = |version| Some(Arc::new(Kept::of(("s".into(), version, None), (b"index", None, None), [].into())));
-    let steps = |case: &Case, matrix: Option<Arc<Kept>>| {
+    let kept = |version| {
+        Some(Arc::new(StoredMatrix::of(
+            ("s".into(), version, None),
+            (b"index", None, None),
+            [].into(),
+        )))
+    };
+    let steps = |case: &Case, matrix: Option<Arc<StoredMatrix>>| {
         let (observed, record) = (
             case.world.observed(),
             Record {

@@ -135,7 +135,7 @@ proptest! {
     fn plan_carries_every_write_that_is_made_later(case in case()) {
         let whole = case.world.whole(&case.desired);
         let planned: BTreeSet<ObjectId> = whole.writes().filter_map(Step::id).collect();
-        let terminating = |id: &ObjectId| case.world.live.get(id).is_some_and(Object::is_leaving);
+        let terminating = |id: &ObjectId| case.world.live.get(id).is_some_and(Object::is_terminating);
         let mut world = case.world.clone();
         for _ in 0..12 {
             for step in case.plan(&world).steps {

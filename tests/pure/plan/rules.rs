@@ -203,7 +203,7 @@ fn listed(i: usize, uid: Option<&str>) -> (vdo::types::ObjectId, Entry) {
 #[test]
 fn plan_check_each_reason_alone_is_enough() {
     let (map, node, secret) = (at("ConfigMap", "cpi"), at("DaemonSet", "node"), at("Secret", "config"));
-    let let_go = "would be let go of although it is wanted, or not in the inventory";
+    let let_go = "would be released although it is wanted, or not in the inventory";
     let replaced = "would be replaced although it is not wanted, or not in the inventory";
     let instance = "would be replaced, and it is another instance";
     let unproven = "so its predecessor would be gone unproven";

@@ -264,7 +264,7 @@ impl World {
         Observed {
             live: Arc::new(self.live.clone()),
             at: self.at,
-            patience: Duration::from_secs(300),
+            timeout: Duration::from_secs(300),
             immutable: self.immutable.clone(),
             ..Observed::default()
         }
@@ -388,7 +388,7 @@ impl World {
 
     /// What is marked is gone.
     pub fn tick(&mut self) {
-        self.live.retain(|_, object| !object.is_leaving());
+        self.live.retain(|_, object| !object.is_terminating());
     }
 
     pub fn unaccounted(&self) -> BTreeSet<ObjectId> {

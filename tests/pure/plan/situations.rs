@@ -243,7 +243,7 @@ fn reapply_unhealthy_driver_is_repair_not_update() {
     for (wanted, expected) in [(0, ["repair", "repair"]), (1, ["update", "repair"])] {
         let case = with(&[(map, ours(wanted)), (node, ours(0))]);
         let unhealthy = Observed {
-            suspect: [CPI.to_owned()].into(),
+            force_reapply: [CPI.to_owned()].into(),
             ..case.world.observed()
         };
         let changes: Vec<&str> = case
@@ -280,8 +280,8 @@ fn plan_settled_object_is_known_by_its_name() {
     let changes = |settled: usize, suspect: Option<&str>| {
         let settled = [object(settled, 0, true).id()].into_iter().collect();
         let observed = Observed {
-            settled: std::sync::Arc::new(settled),
-            suspect: suspect.into_iter().map(str::to_owned).collect(),
+            in_sync: std::sync::Arc::new(settled),
+            force_reapply: suspect.into_iter().map(str::to_owned).collect(),
             ..case.world.observed()
         };
         let plan = case.world.plan_for(&case.world.input(&case.desired, &observed), |_| {});

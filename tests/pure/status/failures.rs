@@ -1,6 +1,6 @@
 //! What is said of failures.
 
-use super::{at, cluster, health, healthy, installing, lines, new, settled, trouble, wait};
+use super::{at, cluster, failure, health, healthy, installing, lines, new, settled, wait};
 use std::sync::Arc;
 use vdo::api::{Class, ConditionType, Conditions, Health, Reason, VDOConfigStatus};
 use vdo::drivers::{CPI, CSI};
@@ -47,7 +47,7 @@ fn status_each_failure_class_sets_ready_and_stalled() {
         (Class::Wait, early(), new(), "False", Blocked, "False", false),
     ] {
         let report = Report {
-            troubles: vec![trouble(class, Reason::ApplyFailed, "what happened")],
+            failures: vec![failure(class, Reason::ApplyFailed, "what happened")],
             next_attempt: Some(at(90)),
             ..report
         };
@@ -67,7 +67,7 @@ fn status_each_failure_class_sets_ready_and_stalled() {
 #[test]
 fn status_terminal_failure_with_running_drivers_is_stalled() {
     let report = Report {
-        troubles: vec![trouble(
+        failures: vec![failure(
             Class::Terminal,
             Reason::UnknownVersion,
             "CSI 3.9.9 is not in the matrix; the newest that fits is 3.7.3",
@@ -80,7 +80,7 @@ fn status_terminal_failure_with_running_drivers_is_stalled() {
 #[test]
 fn status_retry_failure_with_running_drivers_is_unknown() {
     let report = Report {
-        troubles: vec![trouble(
+        failures: vec![failure(
             Class::Retry,
             Reason::ApiUnavailable,
             "the API server did not answer the request to list nodes",
@@ -96,7 +96,7 @@ fn status_retry_failure_with_running_drivers_is_unknown() {
 fn status_retry_failure_before_observation_keeps_state() {
     let report = Report {
         generation: Some(4),
-        troubles: vec![trouble(
+        failures: vec![failure(
             Class::Retry,
             Reason::ApiUnavailable,
             "the API server did not answer the request to list nodes",
@@ -134,7 +134,7 @@ fn status_retry_failure_before_observation_keeps_state() {
 #[test]
 fn status_failed_choice_keeps_installed_version_facts() {
     let mut report = Report {
-        troubles: vec![trouble(Class::Terminal, Reason::MatrixInvalid, "the matrix cannot be read")],
+        failures: vec![failure(Class::Terminal, Reason::MatrixInvalid, "the matrix cannot be read")],
         matrix: None,
         ..healthy()
     };
@@ -209,7 +209,7 @@ fn status_without_progress_is_stalled_after_timeout_and_recovers() {
     assert_eq!(well.waiting_since, None);
     // A failure is told as such, and says itself what comes next.
     let failed = Report {
-        troubles: vec![trouble(Class::Retry, Reason::ApiUnavailable, "no answer")],
+        failures: vec![failure(Class::Retry, Reason::ApiUnavailable, "no answer")],
         ..waiting(6)
     };
     assert_eq!(fold(&status, &failed, &at(6000)).waiting_since, None);

@@ -1,6 +1,6 @@
 //! Each part of a status, over what a report may say of it.
 
-use super::{at, cluster, driver, health, healthy, installing, new, node, settled, trouble, wait};
+use super::{at, cluster, driver, failure, health, healthy, installing, new, node, settled, wait};
 use std::sync::Arc;
 use vdo::api::{Class, ConditionType, Conditions, PlanStatus, Reason, VDOConfigStatus};
 use vdo::drivers::{CPI, CSI};
@@ -251,10 +251,10 @@ fn status_driver_condition_follows_what_is_asked_for() {
 fn status_parts_are_kept_until_they_are_known_to_be_gone() {
     let plan = || Some(PlanStatus::default());
     let old = VDOConfigStatus { plan: plan(), ..settled() };
-    let failed = || vec![trouble(Class::Retry, Reason::ApiUnavailable, "no answer")];
+    let failed = || vec![failure(Class::Retry, Reason::ApiUnavailable, "no answer")];
     let of = |report: Report| fold(&old, &report, &at(60));
     let early = of(Report {
-        troubles: failed(),
+        failures: failed(),
         ..Report::default()
     });
     assert_eq!(

@@ -1,11 +1,11 @@
 //! What holds of every status, whatever happened before.
 
-use super::{at, cluster, connection, driver, new, trouble, wait};
+use super::{at, cluster, connection, driver, failure, new, wait};
 use proptest::prelude::*;
 use vdo::api::{Class, ConditionType, Conditions, Health, Reason};
 use vdo::drivers::{CPI, CSI};
 use vdo::health::{DriverHealth, Pods};
-use vdo::status::{Report, Trouble, fold};
+use vdo::status::{Failure, Report, fold};
 
 pub fn any_reason() -> impl Strategy<Value = Reason> {
     prop::sample::select(Reason::ALL)
@@ -21,13 +21,13 @@ pub fn any_health() -> impl Strategy<Value = Option<DriverHealth>> {
             wanted: 1,
             updated: 1,
         },
-        trouble: None,
+        failure: None,
     }))
 }
 
-pub fn any_trouble() -> impl Strategy<Value = Trouble> {
+pub fn any_failure() -> impl Strategy<Value = Failure> {
     (any_reason(), prop::sample::select(vec![Class::Wait, Class::Retry, Class::Terminal]))
-        .prop_map(|(reason, class)| trouble(class, reason, "t"))
+        .prop_map(|(reason, class)| failure(class, reason, "t"))
 }
 
 prop_compose! {
@@ -35,7 +35,7 @@ prop_compose! {
         initialized in prop::option::of(0..5usize),
         connections in prop::collection::vec(prop::option::of(any::<bool>()), 0..3),
         drivers in prop::collection::vec(any_health(), 0..3),
-        troubles in prop::collection::vec(any_trouble(), 0..3),
+        failures in prop::collection::vec(any_failure(), 0..3),
         waiting in prop::collection::vec((prop::sample::select(vec![CPI, CSI]), any_reason()), 0..3),
         deleting in any::<bool>(),
         generation in 1..9i64,
@@ -45,7 +45,7 @@ prop_compose! {
             cluster: initialized.map(cluster),
             connections: connections.into_iter().map(|ready| connection(ready, "")).collect(),
             drivers: [CPI, CSI].iter().zip(drivers).map(|(name, health)| driver(name, health)).collect(),
-            troubles,
+            failures,
             waiting: waiting.into_iter().map(|(driver, reason)| wait(driver, reason, "w")).collect(),
             deleting,
             ..Report::default()
@@ -78,7 +78,7 @@ proptest! {
             let is = |kind| Conditions::is_true(&status.conditions, kind);
             prop_assert!(!(is(ConditionType::Ready) && (is(ConditionType::Reconciling) || is(ConditionType::Stalled))));
             prop_assert!(!(is(ConditionType::Reconciling) && is(ConditionType::Stalled)));
-            prop_assert!(!is(ConditionType::Ready) || (report.troubles.is_empty() && !report.deleting));
+            prop_assert!(!is(ConditionType::Ready) || (report.failures.is_empty() && !report.deleting));
             prop_assert_eq!(is(ConditionType::Ready), status.health == Some(Health::Healthy));
             prop_assert_eq!(fold(&status, report, &at(99)), status.clone(), "the same report once more");
             old = status;

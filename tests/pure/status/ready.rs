@@ -1,7 +1,7 @@
 //! The condition Ready and the one word, over what a report may say.
 
 use super::parts::{condition, with_nodes};
-use super::{at, cluster, connection, driver, health, healthy, new, node, settled, trouble, wait};
+use super::{at, cluster, connection, driver, failure, health, healthy, new, node, settled, wait};
 use std::sync::Arc;
 use vdo::api::{Class, ConditionType, Conditions, Reason, VDOConfigStatus};
 use vdo::drivers::{CPI, CSI};
@@ -128,7 +128,7 @@ fn status_only_work_under_way_has_a_deadline() {
         report
     };
     let approval = || vec![wait("", Reason::ApprovalRequired, "approve it")];
-    let failed = || vec![trouble(Class::Wait, Reason::ApplyFailed, "what happened")];
+    let failed = || vec![failure(Class::Wait, Reason::ApplyFailed, "what happened")];
     for (what, report, health, reconciling, stalled) in [
         ("it is well", healthy(), "Healthy", "False Idle: nothing is under way", "False Idle"),
         (
@@ -166,7 +166,7 @@ fn status_only_work_under_way_has_a_deadline() {
             "something failed, and an approval is missing",
             Report {
                 waiting: approval(),
-                troubles: failed(),
+                failures: failed(),
                 ..pods()
             },
             "Blocked",
@@ -185,9 +185,9 @@ fn status_only_work_under_way_has_a_deadline() {
 
 #[test]
 fn status_failure_degrades_only_what_runs() {
-    let failed = || vec![trouble(Class::Wait, Reason::ApplyFailed, "what happened")];
+    let failed = || vec![failure(Class::Wait, Reason::ApplyFailed, "what happened")];
     let early = || Report {
-        troubles: failed(),
+        failures: failed(),
         ..Report::default()
     };
     let mut half = healthy();
@@ -202,7 +202,7 @@ fn status_failure_degrades_only_what_runs() {
             "all run now",
             half_old,
             Report {
-                troubles: failed(),
+                failures: failed(),
                 ..healthy()
             },
             "Degraded",
@@ -211,7 +211,7 @@ fn status_failure_degrades_only_what_runs() {
             "one runs now",
             settled(),
             Report {
-                troubles: failed(),
+                failures: failed(),
                 ..half
             },
             "Blocked",

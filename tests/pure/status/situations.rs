@@ -1,6 +1,6 @@
 //! What is said while drivers come, run and go.
 
-use super::{at, cluster, connection, driver, health, healthy, installing, lines, new, settled, trouble, wait};
+use super::{at, cluster, connection, driver, failure, health, healthy, installing, lines, new, settled, wait};
 use vdo::api::{Class, ConditionType, Conditions, Health, Reason, VDOConfigStatus};
 use vdo::drivers::{CPI, CSI};
 use vdo::facts::Connection;
@@ -189,7 +189,7 @@ fn status_precondition_not_checked_is_unknown() {
 fn status_without_connections_forgets_earlier_ones() {
     let report = Report {
         generation: Some(4),
-        troubles: vec![trouble(Class::Wait, Reason::NoConnections, "there is no vSphere connection")],
+        failures: vec![failure(Class::Wait, Reason::NoConnections, "there is no vSphere connection")],
         ..Report::default()
     };
     let status = fold(&settled(), &report, &at(60));

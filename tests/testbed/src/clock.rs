@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Stands before the C library: the time of day is that of the machine and as many seconds more as the file says. Time that only passes
+/// Stands before the C repository: the time of day is that of the machine and as many seconds more as the file says. Time that only passes
 /// (deadlines, pauses) is not touched, as on a machine whose clock is set.
 const SOURCE: &str = r#"
 #define _GNU_SOURCE
@@ -40,11 +40,11 @@ pub struct Clock {
 impl Clock {
     /// Makes one in this folder; it needs a C compiler.
     pub fn in_folder(folder: &Path) -> Result<Self> {
-        let (source, library) = (folder.join("clock.c"), folder.join(LIBRARY));
+        let (source, repository) = (folder.join("clock.c"), folder.join(LIBRARY));
         std::fs::write(&source, SOURCE)?;
         let compiler = Command::new("cc")
             .args(["-O1", "-shared", "-fPIC", "-o"])
-            .args([&library, &source])
+            .args([&repository, &source])
             .output()
             .context("cc, the C compiler")?;
         ensure!(compiler.status.success(), "cc: {}", String::from_utf8_lossy(&compiler.stderr));

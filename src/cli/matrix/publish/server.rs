@@ -16,14 +16,14 @@ use std::collections::BTreeMap;
 const ELSEWHERE: &str = "default";
 
 /// Adds what the API server refuses to the problems. A cluster of a minor that the version does not support is not asked.
-pub(super) async fn rehearse(candidate: &Candidate, checked: &mut Checked, global: &Global) -> Result<(), CliError> {
+pub(super) async fn dry_run(candidate: &Candidate, checked: &mut Checked, global: &Global) -> Result<(), CliError> {
     let context = Context::open(global).await?;
     let minor = context.kubernetes.minor();
     if !checked.minors.contains(&minor) {
         checked.tried = Some(format!("not tried in cluster {}, which is Kubernetes {minor}", context.name));
         return Ok(());
     }
-    let writer = Writer::new(context.world.client.clone(), |_, _| {}).named(VDOCTL);
+    let writer = Writer::new(context.ports.client.clone(), |_, _| {}).named(VDOCTL);
     let chart = &candidate.chart;
     let Ok(objects) = publish::rendered(chart, &minor, &chart::everything(chart)) else {
         return Ok(());
@@ -32,7 +32,7 @@ pub(super) async fn rehearse(candidate: &Candidate, checked: &mut Checked, globa
     let mut namespaces = BTreeMap::new();
     for object in objects {
         let object = Object::new(object).map_err(|error| CliError::of(Exit::Refused, &error))?;
-        match writer.rehearse(&at(&context, object, &mut namespaces).await?, true).await {
+        match writer.dry_run(&at(&context, object, &mut namespaces).await?, true).await {
             Ok(_) => tried += 1,
             // Of a kind that the version itself defines, or another driver.
             Err(ClusterError::NotServed { .. }) => later += 1,
@@ -57,7 +57,7 @@ async fn at(context: &Context, object: Object, namespaces: &mut BTreeMap<String,
         Some(there) => *there,
         None => {
             let id = ObjectId::new("", "Namespace", "", name);
-            let there = cluster::get(&context.world.client, "v1", &id).await?.is_some();
+            let there = cluster::get(&context.ports.client, "v1", &id).await?.is_some();
             namespaces.insert(name.to_owned(), there);
             there
         }

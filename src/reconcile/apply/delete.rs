@@ -1,0 +1,110 @@
+//! The last look before something goes (effect).
+
+use crate::api::{API_VERSION, Reason, VDOConfig};
+use crate::cluster::{ApiMessage, ClusterError, Select, Watch, list};
+use crate::manifest::Object;
+use crate::plan::{Wait, may_go};
+use crate::reconcile::Ports;
+use crate::types::ObjectId;
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+/// How often an object may change under our hands before the next run tries again.
+const TRIES: usize = 3;
+
+/// Deletes an object exactly as it was seen last: the API server refuses when it has changed since, and then it is read
+/// again and judged again. So nothing is deleted that is not, at that very moment, the planned instance with our labels,
+/// and it costs no request more than the delete.
+/// With `keep_dependents` what belongs to it stays, for its successor to take over.
+pub(in crate::reconcile) async fn delete(
+    ports: &Ports,
+    apply_set: &str,
+    api_version: &str,
+    id: &ObjectId,
+    uid: &str,
+    keep_dependents: bool,
+) -> Result<(), ClusterError> {
+    let ours = |live: &Object| may_go(live, uid, apply_set);
+    if !delete_if(ports, api_version, id, keep_dependents, ours).await? {
+        tracing::info!(object = %id, "it stays: it was changed before it could be deleted, and is no longer ours to delete");
+    }
+    Ok(())
+}
+
+/// The same with what is asked of the object given; `false` when it is there and does not answer to it.
+pub(in crate::reconcile) async fn delete_if(
+    ports: &Ports,
+    api_version: &str,
+    id: &ObjectId,
+    keep_dependents: bool,
+    may_go: impl Fn(&Object) -> bool,
+) -> Result<bool, ClusterError> {
+    let mut seen = ports.reader.cache().and_then(|cache| cache.get(id));
+    for _ in 0..TRIES {
+        let live = match seen.take() {
+            Some(live) => live,
+            None => match fresh(ports, api_version, id).await? {
+                Some(live) => live,
+                None => return Ok(true),
+            },
+        };
+        if !may_go(&live) {
+            return Ok(false);
+        }
+        if ports.writer.delete_as_seen(api_version, &live, keep_dependents).await? {
+            if let Some(cache) = ports.reader.cache() {
+                cache.deleted(id);
+            }
+            return Ok(true);
+        }
+    }
+    Err(ClusterError::Refused {
+        id: id.clone(),
+        source: ApiMessage {
+            code: 409,
+            message: format!("it changed {TRIES} times while it was to be deleted"),
+        },
+    })
+}
+
+/// Whether the VDOConfig is still what this run was given. A watch may be behind, most of all after a restart; what it shows
+/// may be used to make things, but nothing is removed because of a specification that no one wants any more.
+pub(in crate::reconcile) async fn is_current(config: &VDOConfig, ports: &Ports) -> Result<bool, ClusterError> {
+    let live = fresh(ports, API_VERSION, &crate::reconcile::id(config)).await?;
+    let generation = |live: &Object| live.value().pointer("/metadata/generation").and_then(Value::as_i64);
+    Ok(live.is_some_and(|live| config.uid().as_deref() == Some(live.uid()) && config.metadata.generation == generation(&live)))
+}
+
+/// What is waited for when it is not.
+pub(in crate::reconcile) fn outdated(config: &VDOConfig) -> Wait {
+    Wait {
+        driver: String::new(),
+        reason: Reason::Progressing,
+        message: format!(
+            "VDOConfig {} has changed since it was last seen; nothing is removed until the change has arrived",
+            config.name_any()
+        ),
+    }
+}
+
+async fn fresh(ports: &Ports, api_version: &str, id: &ObjectId) -> Result<Option<Object>, ClusterError> {
+    let watch = Watch::new(api_version, id.kind(), &id.namespace, Select::Name(id.name.clone()));
+    Ok(list(&ports.client, &watch).await?.pop())
+}
+
+/// Takes our marks off an object, so that it is unowned or owned by another manager. The UID in the change makes the API server
+/// refuse it for another instance.
+pub(in crate::reconcile) async fn release(ports: &Ports, api_version: &str, id: &ObjectId, uid: &str) -> Result<(), ClusterError> {
+    use crate::api::{APPLIED_ANNOTATION, DRIVER_LABEL, MANAGED_BY_LABEL, PART_OF_LABEL};
+    let change = json!({"metadata": {
+        "uid": uid,
+        "labels": {MANAGED_BY_LABEL: null, PART_OF_LABEL: null, DRIVER_LABEL: null},
+        "annotations": {APPLIED_ANNOTATION: null},
+    }});
+    let live = ports.writer.merge(api_version, id, &change, false).await?;
+    tracing::info!(object = %id, uid, "released");
+    if let (Some(cache), Some(live)) = (ports.reader.cache(), live) {
+        cache.wrote(&live);
+    }
+    Ok(())
+}

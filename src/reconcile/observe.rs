@@ -1,0 +1,268 @@
+//! observe: the cluster and what of ours is in it (effect).
+
+mod ca_bundle;
+pub(super) mod cluster;
+pub(super) mod connections;
+pub(super) mod crash_logs;
+pub(super) mod definitions;
+pub(super) mod deletion_guards;
+mod node;
+pub(super) mod recover_inventory;
+
+use super::apply::inventory;
+use super::error::ReconcileError;
+use crate::api::VDOConfig;
+use crate::cluster::{Reader, Select, Watch};
+use crate::facts::Cluster;
+use crate::health::{DriverHealth, MissingWorkload, driver_health, is_judged, slices_of, without};
+use crate::manifest::{Object, apply_set_id, is_owned};
+use crate::plan::{Inventory, unpullable};
+use crate::status::{DriverReport, Report};
+use crate::types::{ById, DriverName, DriverVersion, KubernetesVersion, ObjectId};
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What is there.
+pub struct ClusterState {
+    /// The cluster.
+    pub cluster: Cluster,
+    /// What may exist because of us.
+    pub inventory: Arc<Inventory>,
+    /// It was lost and is rebuilt from what bears our labels, and not stored yet: nothing may be removed because of it.
+    pub recovered: bool,
+    /// Where it is kept.
+    pub inventory_name: String,
+    /// The id of our apply set.
+    pub apply_set: String,
+    /// The live objects of the inventory.
+    pub live: Arc<ById<Object>>,
+    /// The drivers of which pods are meant to run, and how they are.
+    pub running: BTreeMap<DriverName, DriverHealth>,
+    /// Their versions.
+    pub installed: BTreeMap<DriverName, String>,
+    /// When the newest of their ready pods was created.
+    pub progress: BTreeMap<DriverName, Timestamp>,
+    /// The images that pods of a driver wait for in vain, each with one of the pods.
+    pub unpullable: BTreeMap<DriverName, BTreeMap<String, ObjectId>>,
+}
+
+/// Looks at the cluster and at everything in the inventory.
+///
+/// # Errors
+/// When something cannot be read.
+pub async fn observe(reader: &Reader, config: &VDOConfig, version: KubernetesVersion) -> Result<ClusterState, ReconcileError> {
+    let cluster = cluster::cluster(reader, version).await?;
+    let inventory_name = cluster::inventory_name(config);
+    let apply_set = apply_set_id(&inventory_name, &config.namespace().unwrap_or_default());
+    let expected = recover_inventory::is_expected(config);
+    let found = inventory::find(reader, config, expected).await?;
+    let (inventory, recovered) = match found {
+        Some(found) => (found, false),
+        None if expected => {
+            let found = recover_inventory::scan(reader, config, &apply_set).await?;
+            let recovered = !found.objects.is_empty();
+            (Arc::new(found), recovered)
+        }
+        None => (Arc::default(), false),
+    };
+    let live = reader
+        .alive(&inventory, &apply_set, || watches(&listed(&inventory), &apply_set))
+        .await?;
+    let mut state = ClusterState {
+        cluster,
+        inventory,
+        recovered,
+        inventory_name,
+        apply_set,
+        live,
+        running: BTreeMap::new(),
+        installed: BTreeMap::new(),
+        progress: BTreeMap::new(),
+        unpullable: BTreeMap::new(),
+    };
+    state.assess(reader).await?;
+    Ok(state)
+}
+
+impl ClusterState {
+    async fn assess(&mut self, reader: &Reader) -> Result<(), ReconcileError> {
+        let mut by_driver: BTreeMap<&str, Vec<&Object>> = BTreeMap::new();
+        let judged = self.live.iter().filter(|(_, object)| is_judged(object));
+        for (id, object) in judged.filter(|(_, object)| is_owned(object, &self.apply_set)) {
+            if let Some(entry) = self.inventory.objects.get(id) {
+                by_driver.entry(&entry.driver).or_default().push(object);
+            }
+        }
+        for (driver, objects) in by_driver {
+            let workloads: Vec<&Object> = objects.iter().copied().filter(|o| o.pod_spec().is_some()).collect();
+            let Some(first) = workloads.first() else { continue };
+            let version = first.label("app.kubernetes.io/version").unwrap_or_default().to_owned();
+            let watches: Vec<Watch> = workloads.iter().filter_map(|o| pods_watch(o)).collect();
+            let view = reader.load(watches.clone()).await?;
+            let pods: Vec<Object> = watches.iter().flat_map(|watch| view.list(watch)).collect();
+            let watches: Vec<Watch> = slices_of(&objects)
+                .into_iter()
+                .map(|(namespace, selector)| Watch::new("discovery.k8s.io/v1", "EndpointSlice", &namespace, Select::Labels(selector)))
+                .collect();
+            let view = reader.load(watches.clone()).await?;
+            let slices: Vec<Object> = watches.iter().flat_map(|watch| view.list(watch)).collect();
+            let (pods, slices): (Vec<&Object>, Vec<&Object>) = (pods.iter().collect(), slices.iter().collect());
+            let newest = pods.iter().filter(|pod| is_ready(pod)).filter_map(created).max();
+            self.progress.extend(newest.map(|newest| (driver.to_owned(), newest)));
+            self.unpullable.insert(driver.to_owned(), unpullable(pods.iter().copied()));
+            let health = driver_health(driver, &objects, &pods, &slices, &self.cluster.nodes);
+            self.running.insert(driver.to_owned(), health);
+            self.installed.insert(driver.to_owned(), version);
+        }
+        Ok(())
+    }
+
+    /// The versions that are installed, as far as they are versions.
+    #[must_use]
+    pub fn versions(&self) -> BTreeMap<DriverName, DriverVersion> {
+        self.installed
+            .iter()
+            .filter_map(|(name, version)| Some((name.clone(), version.parse().ok()?)))
+            .collect()
+    }
+
+    /// What there is to report; what is decided later replaces parts of it.
+    pub(super) fn findings(&self) -> Report {
+        let objects = self.inventory.objects.len();
+        Report {
+            cluster: Some(self.cluster.clone()),
+            cluster_id: self.inventory.cluster_id.clone(),
+            inventory: (objects > 0).then(|| (self.inventory_name.clone(), objects)),
+            drivers: self.present(),
+            ..Report::default()
+        }
+    }
+
+    /// How a driver is. Workloads that were there and are not any more count: they are repaired, and until then their pods are missing.
+    pub(super) fn health(&self, driver: &str) -> Option<DriverHealth> {
+        let is_workload = |id: &ObjectId| matches!(id.kind(), "Deployment" | "DaemonSet" | "StatefulSet");
+        let of_driver = self
+            .inventory
+            .objects
+            .iter()
+            .filter(|(id, entry)| entry.driver == driver && is_workload(id));
+        let gone = of_driver.filter(|(id, entry)| (entry.uid.is_some() || entry.applied.is_some()) && !self.live.contains_key(*id));
+        let mut missing: Vec<MissingWorkload> = gone
+            .map(|(id, _)| MissingWorkload {
+                id: id.clone(),
+                applied: None,
+            })
+            .collect();
+        if !missing.is_empty() {
+            let last = self.inventory.last_applied(driver, |id| self.live.get(id), &[]).unwrap_or_default();
+            for workload in &mut missing {
+                let found = last.iter().find(|desired| *desired.object.identity() == workload.id);
+                workload.applied = found.map(|desired| desired.object.clone());
+            }
+        }
+        without(self.running.get(driver).cloned(), &missing, &self.cluster.nodes)
+    }
+
+    /// Every installed driver as it is, with what is missing of it.
+    pub(super) fn reports(&self) -> Vec<DriverReport> {
+        let mut reports = self.present();
+        for report in &mut reports {
+            report.health = self.health(&report.name);
+        }
+        reports
+    }
+
+    /// Every installed driver, judged by those of its objects that are there.
+    fn present(&self) -> Vec<DriverReport> {
+        let report = |(name, version): (&DriverName, &String)| DriverReport {
+            name: name.clone(),
+            version: version.clone(),
+            installed: Some(version.clone()),
+            revision: self.revision(name),
+            available: String::new(),
+            chart: String::new(),
+            because: "installed".into(),
+            objects: self.count(name),
+            health: self.running.get(name).cloned(),
+        };
+        self.installed.iter().map(report).collect()
+    }
+
+    /// The number of what was applied last of a driver.
+    pub(super) fn revision(&self, driver: &str) -> Option<u64> {
+        Some(self.inventory.history.get(driver)?.last()?.number)
+    }
+
+    /// How many objects of a driver are in the inventory.
+    pub(super) fn count(&self, driver: &str) -> usize {
+        self.inventory.objects.values().filter(|entry| entry.driver == driver).count()
+    }
+
+    /// How long ago a workload of this driver was made, in seconds.
+    pub(super) fn age(&self, driver: &str, now: Timestamp) -> Option<i64> {
+        let of_driver = |id: &ObjectId| self.inventory.objects.get(id).is_some_and(|entry| entry.driver == driver);
+        let created = self
+            .live
+            .iter()
+            .filter(|(id, o)| o.pod_spec().is_some() && of_driver(id))
+            .map(|(_, o)| o.text("/metadata/creationTimestamp"))
+            .min()?;
+        Some(
+            created
+                .parse::<Timestamp>()
+                .map_or(0, |created| (now.as_second() - created.as_second()).max(0)),
+        )
+    }
+}
+
+/// Everything in an inventory, with its API version.
+fn listed(inventory: &Inventory) -> Vec<(&ObjectId, &str)> {
+    let objects = inventory.objects.iter();
+    objects.map(|(id, entry)| (id, entry.api_version.as_str())).collect()
+}
+
+/// The watches that show these objects, each with its API version: by label, but Secrets and namespaces by name.
+pub(super) fn watches(ids: &[(&ObjectId, &str)], apply_set: &str) -> BTreeSet<Watch> {
+    let by_name = |id: &ObjectId| matches!(id.kind(), "Secret" | "Namespace");
+    // Thousands of objects have a few watches in common, and neighbours nearly always.
+    let mut different: Vec<_> = ids
+        .iter()
+        .map(|(id, api_version)| (*api_version, id.kind(), &id.namespace, by_name(id).then_some(&id.name)))
+        .collect();
+    different.dedup();
+    different
+        .into_iter()
+        .map(|(api_version, kind, namespace, name)| {
+            let select = match name {
+                Some(name) => Select::Name(name.clone()),
+                None => Select::Labels(format!("{}={apply_set}", crate::api::PART_OF_LABEL)),
+            };
+            Watch::new(api_version, kind, namespace, select)
+        })
+        .collect()
+}
+
+fn is_ready(pod: &Object) -> bool {
+    let conditions = pod.value().pointer("/status/conditions").and_then(Value::as_array);
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|c| c["type"] == "Ready" && c["status"] == "True")
+}
+
+fn created(object: &&Object) -> Option<Timestamp> {
+    object.text("/metadata/creationTimestamp").parse().ok()
+}
+
+/// The pods of a workload.
+fn pods_watch(workload: &Object) -> Option<Watch> {
+    let labels = workload.value().pointer("/spec/selector/matchLabels")?.as_object()?;
+    let selector: Vec<String> = labels
+        .iter()
+        .filter_map(|(k, v)| Some(format!("{k}={}", Value::as_str(v)?)))
+        .collect();
+    Some(Watch::new("v1", "Pod", workload.namespace(), Select::Labels(selector.join(","))))
+}

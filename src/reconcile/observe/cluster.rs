@@ -1,0 +1,128 @@
+//! The cluster, its nodes and the VDOConfigs, read through one [`Reader`] (effect).
+
+use crate::api::{API_VERSION, VDOConfig};
+use crate::cluster::{ClusterError, Reader, Select, View, Watch};
+use crate::facts::{Cluster, Node};
+use crate::manifest::Object;
+use crate::reconcile::error::ReconcileError;
+use crate::reconcile::observe::node::{node, registers};
+use crate::types::KubernetesVersion;
+use kube::ResourceExt;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+/// Where Secrets of the original operator are.
+const KUBE_SYSTEM: &str = "kube-system";
+
+pub(in crate::reconcile) fn nodes_watch() -> Watch {
+    Watch::new("v1", "Node", "", Select::All)
+}
+
+pub(in crate::reconcile) fn csi_nodes_watch() -> Watch {
+    Watch::new("storage.k8s.io/v1", "CSINode", "", Select::All)
+}
+
+fn kube_system_watch() -> Watch {
+    Watch::new("v1", "Namespace", "", Select::Name(KUBE_SYSTEM.into()))
+}
+
+pub(in crate::reconcile) fn by_name(kind: &str, namespace: &str, name: &str) -> Watch {
+    Watch::new("v1", kind, namespace, Select::Name(name.into()))
+}
+
+/// The name of the ConfigMap with the inventory of a VDOConfig.
+#[must_use]
+pub fn inventory_name(config: &VDOConfig) -> String {
+    format!("{}-inventory", config.name_any())
+}
+
+/// The cluster: version, identity, nodes.
+///
+/// # Errors
+/// When a watch cannot be started, or kube-system is not there.
+pub async fn cluster(reader: &Reader, version: KubernetesVersion) -> Result<Cluster, ReconcileError> {
+    let view = reader.load([nodes_watch(), csi_nodes_watch(), kube_system_watch()]).await?;
+    let uid = uid(&view)?;
+    let csi_nodes = view.facts(&csi_nodes_watch(), always, |o| registers(o).then(|| o.name().to_owned()));
+    let registered: HashSet<&str> = csi_nodes.iter().filter_map(|name| name.as_deref()).collect();
+    let nodes = view.facts(
+        &nodes_watch(),
+        |known: &Node| known.csi_registered == registered.contains(known.name.as_str()),
+        |o| node(o, registered.contains(o.name())),
+    );
+    Ok(Cluster { version, uid, nodes })
+}
+
+/// The identity of the cluster.
+///
+/// # Errors
+/// When kube-system is not there, or cannot be read.
+pub(in crate::reconcile) async fn cluster_uid(reader: &Reader) -> Result<String, ReconcileError> {
+    uid(&reader.load([kube_system_watch()]).await?)
+}
+
+fn uid(view: &View) -> Result<String, ReconcileError> {
+    let found = view.one(&kube_system_watch());
+    found.map(|o| o.uid().to_owned()).ok_or(ReconcileError::NoClusterId)
+}
+
+/// Of what the object alone decides.
+fn always<T>(_: &T) -> bool {
+    true
+}
+
+/// Whether a condition in the status of an object is True.
+pub(in crate::reconcile) fn holds(object: &Object, condition: &str) -> bool {
+    let all = object.value().pointer("/status/conditions").and_then(Value::as_array);
+    all.is_some_and(|all| all.iter().any(|c| c["type"] == condition && c["status"] == "True"))
+}
+
+/// The nodes, for callers that do not ask what the CSI driver says of them.
+///
+/// # Errors
+/// When they cannot be read.
+pub async fn nodes(reader: &Reader) -> Result<Vec<Arc<Node>>, ReconcileError> {
+    let view = reader.load([nodes_watch()]).await?;
+    Ok(view.facts(&nodes_watch(), always, |o| node(o, false)))
+}
+
+/// The ConfigMaps of the operator's namespace: the inventories, what names a source of the matrix, and a matrix in parts.
+pub(in crate::reconcile) fn config_maps_watch(namespace: &str) -> Watch {
+    Watch::new("v1", "ConfigMap", namespace, Select::All)
+}
+
+/// All VDOConfigs of a namespace; one of them acts.
+///
+/// # Errors
+/// When they cannot be read.
+pub async fn configs(reader: &Reader, namespace: &str) -> Result<Vec<Arc<VDOConfig>>, ClusterError> {
+    objects(reader, &Watch::new(API_VERSION, "VDOConfig", namespace, Select::All)).await
+}
+
+/// The objects of a watch that are of this kind.
+///
+/// # Errors
+/// When they cannot be read.
+pub(super) async fn objects<T>(reader: &Reader, watch: &Watch) -> Result<Vec<Arc<T>>, ClusterError>
+where
+    T: DeserializeOwned + Send + Sync + 'static,
+{
+    let view = reader.load([watch.clone()]).await?;
+    // What is not of its kind is left out.
+    let parsed: Vec<Arc<Option<Arc<T>>>> = view.facts(watch, always, |object| {
+        serde_json::from_value(object.clone().into_value()).ok().map(Arc::new)
+    });
+    Ok(parsed.iter().filter_map(|parsed| (**parsed).clone()).collect())
+}
+
+/// A map of texts inside an object.
+pub(in crate::reconcile) fn texts(object: &Object, pointer: &str) -> BTreeMap<String, String> {
+    let value = object.look();
+    let map = value.pointer(pointer).and_then(Value::as_object);
+    map.into_iter()
+        .flatten()
+        .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
+        .collect()
+}

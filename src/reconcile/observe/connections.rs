@@ -1,0 +1,283 @@
+//! vSphere connections with the Secrets and certificate authorities that they name, read through one [`Reader`] (effect).
+
+use super::ca_bundle;
+use super::cluster::{by_name, objects, texts};
+use crate::api::{API_VERSION, CertificateStatus, ConditionType, Conditions, SERVERS, VsphereCloudConfig, VsphereCloudConfigStatus};
+use crate::cluster::{ClusterError, Reader, Select, View, Watch};
+use crate::facts::{Connection, Credentials, StoredCredentials};
+use crate::manifest::Object;
+use crate::reconcile::error::ReconcileError;
+use crate::types::{Secret, Thumbprint, Trust, VcenterVersion, names_server};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kube::ResourceExt;
+use std::sync::Arc;
+
+/// Where Secrets of the original operator are.
+const KUBE_SYSTEM: &str = "kube-system";
+
+/// The connections of a namespace.
+#[must_use]
+pub fn connections_watch(namespace: &str) -> Watch {
+    Watch::new(API_VERSION, "VsphereCloudConfig", namespace, Select::All)
+}
+
+/// All connection objects of a namespace.
+///
+/// # Errors
+/// When they cannot be read.
+pub async fn connection_objects(reader: &Reader, namespace: &str) -> Result<Vec<VsphereCloudConfig>, ReconcileError> {
+    let watch = connections_watch(namespace);
+    let view = reader.load([watch.clone()]).await?;
+    Ok(view
+        .list(&watch)
+        .into_iter()
+        .filter_map(|o| serde_json::from_value(o.into_value()).ok())
+        .collect())
+}
+
+/// The same, as each connection looks at all others: an object is not parsed once for each of them, and a write of ours is seen when
+/// the watch shows it.
+///
+/// # Errors
+/// When they cannot be read.
+pub async fn neighbours(reader: &Reader, namespace: &str) -> Result<Vec<Arc<VsphereCloudConfig>>, ClusterError> {
+    objects(reader, &connections_watch(namespace)).await
+}
+
+/// A connection with everything that it refers to.
+///
+/// # Errors
+/// When its Secret or its certificate authorities are missing or unusable.
+pub async fn connection(reader: &Reader, object: &VsphereCloudConfig) -> Result<Connection, ReconcileError> {
+    let name = object.name_any();
+    let status = object.status.clone().unwrap_or_default();
+    let current = status.observed_generation == object.metadata.generation;
+    let ready = Conditions::find(&status.conditions, ConditionType::Ready);
+    let found = credentials(reader, object).await?;
+    let trust = trust(reader, object).await?;
+    Ok(Connection {
+        server: object.spec.vc_ip.clone(),
+        port: port(object),
+        datacenters: object.spec.datacenters.clone(),
+        sha1: sha1(&trust, status.certificate.as_ref().filter(|_| current)),
+        trust,
+        version: vcenter_version(object),
+        blocked: blocked(&status, current, &found),
+        lacking_privileges: lacking_privileges(&status, current),
+        drivers: vec![],
+        build: status.about.filter(|_| current).map(|about| about.build),
+        ready: ready.filter(|_| current).and_then(|c| match c.status.as_str() {
+            "True" => Some(true),
+            "False" => Some(false),
+            _ => None,
+        }),
+        message: ready
+            .filter(|_| current)
+            .map_or_else(|| "it has not been checked yet".into(), |c| c.message.clone()),
+        credentials: found.credentials,
+        name,
+    })
+}
+
+/// The SHA-1 thumbprint of the certificate that is trusted by its SHA-256 thumbprint, where that certificate was presented last.
+fn sha1(trust: &Trust, presented: Option<&CertificateStatus>) -> Option<Thumbprint> {
+    let Trust::Thumbprint(print) = trust else { return None };
+    let presented = presented.filter(|certificate| certificate.sha256.parse().as_ref() == Ok(print))?;
+    presented.sha1.as_ref()?.parse().ok()
+}
+
+/// Why a connection must not reach a driver as it is now. In an outage, what was found before counts.
+fn blocked(status: &VsphereCloudConfigStatus, current: bool, found: &StoredCredentials) -> Option<String> {
+    let failed = |kind| {
+        let condition = Conditions::find(&status.conditions, kind).filter(|c| current && c.status == "False");
+        condition.map(|c| c.message.clone())
+    };
+    let credential = status.credential.as_ref();
+    if credential.and_then(|c| c.verified.as_ref()) != Some(&found.version) {
+        let judged = credential.is_some_and(|c| c.version == found.version);
+        let message = failed(ConditionType::Authenticated).filter(|_| judged);
+        return Some(message.unwrap_or_else(|| format!("the credentials in Secret {} are being checked", found.secret)));
+    }
+    failed(ConditionType::DatacentersFound)
+}
+
+/// The drivers that a new installation of would not do its work.
+fn lacking_privileges(status: &VsphereCloudConfigStatus, current: bool) -> Vec<String> {
+    let authorized = Conditions::find(&status.conditions, ConditionType::Authorized);
+    match &status.privileges {
+        Some(privileges) if current && authorized.is_some_and(|c| c.status == "False") => privileges.drivers.clone(),
+        _ => vec![],
+    }
+}
+
+/// The version that the vCenter of a connection said last, of the connection as it is specified now.
+#[must_use]
+pub fn vcenter_version(object: &VsphereCloudConfig) -> Option<VcenterVersion> {
+    let status = object
+        .status
+        .as_ref()
+        .filter(|status| status.observed_generation == object.metadata.generation)?;
+    status.about.as_ref()?.version.parse().ok()
+}
+
+/// The port as the network has it.
+#[must_use]
+pub fn port(object: &VsphereCloudConfig) -> u16 {
+    u16::try_from(object.spec.port).unwrap_or(443)
+}
+
+/// The user name and password of a connection, by the name of the Secret only.
+///
+/// # Errors
+/// When the Secret is missing, of another type, or lacks a part.
+pub async fn credentials(reader: &Reader, object: &VsphereCloudConfig) -> Result<StoredCredentials, ReconcileError> {
+    let own = object.namespace().unwrap_or_default();
+    let name = &object.spec.credentials;
+    // A user who may write a connection must not thereby read the Secrets of others.
+    let mut places = match &object.spec.credentials_namespace {
+        Some(namespace) if *namespace != own && namespace != KUBE_SYSTEM => {
+            return Err(ReconcileError::SecretElsewhere {
+                connection: object.name_any(),
+                secret: format!("{namespace}/{name}"),
+                namespace: own,
+            });
+        }
+        Some(namespace) => vec![namespace.clone()],
+        None => vec![own, KUBE_SYSTEM.into()],
+    };
+    places.dedup();
+    let mut refused = None;
+    for (place, namespace) in places.iter().enumerate() {
+        let watch = by_name("Secret", namespace, name);
+        match reader.load([watch.clone()]).await {
+            Ok(view) => {
+                if let Some(secret) = view.one(&watch) {
+                    meant_for(&secret, object)?;
+                    return read(&secret, &object.name_any());
+                }
+            }
+            // No one needs to grant the right to look elsewhere too; but what cannot be seen in the first place may be there.
+            Err(error @ ClusterError::Forbidden { .. }) if place > 0 => refused = Some(error),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(ReconcileError::SecretNotFound {
+        connection: object.name_any(),
+        name: name.clone(),
+        places: places.join(" or "),
+        source: refused,
+    })
+}
+
+/// Whether the Secret may be sent to the server of this connection. One that names no servers may be sent to all.
+fn meant_for(secret: &Object, object: &VsphereCloudConfig) -> Result<(), ReconcileError> {
+    let Some(servers) = texts(secret, "/metadata/annotations").remove(SERVERS) else {
+        return Ok(());
+    };
+    let (host, port) = (&object.spec.vc_ip, port(object));
+    // One that is none proves nothing; `trust` reports it.
+    let proven = thumbprint(object).ok().flatten();
+    if names_server(&servers, host, port, proven.as_ref()) {
+        return Ok(());
+    }
+    Err(ReconcileError::ServerNotNamed {
+        connection: object.name_any(),
+        server: format!("{host}:{port}"),
+        secret: format!("{}/{}", secret.namespace(), secret.name()),
+        servers,
+    })
+}
+
+fn read(secret: &Object, connection: &str) -> Result<StoredCredentials, ReconcileError> {
+    const BASIC_AUTH: &str = "kubernetes.io/basic-auth";
+    let id = format!("{}/{}", secret.namespace(), secret.name());
+    let kind = secret.text("/type");
+    if kind != BASIC_AUTH {
+        return Err(ReconcileError::SecretWrongType {
+            connection: connection.into(),
+            secret: id,
+            found: kind.into(),
+        });
+    }
+    let part = |key: &'static str| {
+        let text = secret.text(&format!("/data/{key}"));
+        let bytes = STANDARD.decode(text).unwrap_or_default();
+        let missing = || ReconcileError::SecretIncomplete {
+            connection: connection.into(),
+            secret: id.clone(),
+            key,
+        };
+        String::from_utf8(bytes).ok().filter(|value| !value.is_empty()).ok_or_else(missing)
+    };
+    let credentials = Credentials {
+        user: part("username")?,
+        password: Secret::new(part("password")?),
+    };
+    Ok(StoredCredentials {
+        credentials,
+        secret: id,
+        version: secret.resource_version().into(),
+    })
+}
+
+/// The thumbprint that the certificate of a connection must have; none where it is not checked, or checked in another way.
+fn thumbprint(object: &VsphereCloudConfig) -> Result<Option<Thumbprint>, ReconcileError> {
+    let text = object.spec.thumbprint.as_deref();
+    let Some(text) = text.filter(|text| !object.spec.insecure && !text.is_empty()) else {
+        return Ok(None);
+    };
+    let parsed = text.parse::<Thumbprint>().map(Some);
+    parsed.map_err(|error| ReconcileError::InvalidSpec {
+        object: format!("vSphere connection {}", object.name_any()),
+        field: "spec.thumbprint".into(),
+        problem: error.to_string(),
+    })
+}
+
+/// How the certificate of a connection is trusted. A missing thumbprint never means insecure.
+///
+/// # Errors
+/// When the certificate authorities cannot be read, or the thumbprint is none.
+pub async fn trust(reader: &Reader, object: &VsphereCloudConfig) -> Result<Trust, ReconcileError> {
+    let spec = &object.spec;
+    if spec.insecure {
+        return Ok(Trust::Insecure);
+    }
+    if let Some(thumbprint) = thumbprint(object)? {
+        return Ok(Trust::Thumbprint(thumbprint));
+    }
+    let Some(bundle) = &spec.ca_bundle else {
+        return Ok(Trust::SystemRoots);
+    };
+    let namespace = object.namespace().unwrap_or_default();
+    let (kind, name) = match (&bundle.config_map, &bundle.secret) {
+        (Some(name), _) => ("ConfigMap", name),
+        (None, Some(name)) => ("Secret", name),
+        (None, None) => return Ok(Trust::SystemRoots),
+    };
+    let watch = by_name(kind, &namespace, name);
+    let view: View = reader.load([watch.clone()]).await?;
+    let text = view
+        .one(&watch)
+        .map(|o| texts(&o, "/data"))
+        .and_then(|mut data| data.remove(&bundle.key));
+    let text = if kind == "Secret" {
+        text.and_then(|t| STANDARD.decode(t).ok()).and_then(|b| String::from_utf8(b).ok())
+    } else {
+        text
+    };
+    let (connection, place, key) = (object.name_any(), format!("{kind} {namespace}/{name}"), bundle.key.clone());
+    let Some(text) = text else {
+        return Err(ReconcileError::CaBundle { connection, place, key });
+    };
+    match ca_bundle::certificates(&text) {
+        Ok(pem) => Ok(Trust::CaBundle(pem)),
+        Err(found) => Err(ReconcileError::CaBundleContent {
+            connection,
+            place,
+            key,
+            found,
+        }),
+    }
+}

@@ -1,0 +1,210 @@
+//! A lost inventory: what bears our labels is found again and recorded, before anything else happens (effect).
+
+use crate::api::{DRIVER_LABEL, FINALIZER, PART_OF_LABEL, Reason, VDOConfig};
+use crate::cluster::{ClusterError, Reader, Select, Watch};
+use crate::drivers;
+use crate::manifest::{Object, is_owned};
+use crate::plan::{Entry, Inventory, Step, Wait, wave};
+use crate::reconcile::Ports;
+use crate::reconcile::apply::delete::{is_current, outdated};
+use crate::reconcile::apply::{Place, apply};
+use crate::reconcile::error::ReconcileError;
+use crate::reconcile::observe::ClusterState;
+use crate::reconcile::phase::Phase;
+use crate::status::{Failure, Report};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use kube::ResourceExt;
+
+/// Requests that are under way at the same time.
+const CONCURRENCY: usize = 4;
+
+/// Whether something says that drivers were installed, so that a missing inventory is a lost one. At a first installation nothing
+/// does, and nothing is looked for.
+pub(in crate::reconcile) fn is_expected(config: &VDOConfig) -> bool {
+    config.finalizers().iter().any(|f| f == FINALIZER) || config.status.as_ref().is_some_and(|status| status.inventory.is_some())
+}
+
+/// Looks for everything that bears the labels of this apply set and was applied by us.
+///
+/// # Errors
+/// When a list fails: half an inventory is none.
+pub(in crate::reconcile) async fn scan(reader: &Reader, config: &VDOConfig, apply_set: &str) -> Result<Inventory, ReconcileError> {
+    let found: Vec<Vec<Object>> = stream::iter(places(apply_set))
+        .map(|watch| async move { reader.applied(&watch).await })
+        .buffered(CONCURRENCY)
+        .try_collect()
+        .await?;
+    let cluster_id = config.status.as_ref().and_then(|status| status.cluster_id.clone());
+    Ok(rebuilt(found.into_iter().flatten(), apply_set, cluster_id))
+}
+
+/// Where something of ours can be. Their lists are a right of the operator, see deploy/rbac.yaml.
+fn places(apply_set: &str) -> Vec<Watch> {
+    let labels = format!("{PART_OF_LABEL}={apply_set}");
+    let mut all = Vec::new();
+    for driver in drivers::KNOWN {
+        for &(version, kind, namespace) in driver.places {
+            all.push(Watch::new(version, kind, namespace, Select::Labels(labels.clone())));
+        }
+        // The operator may read Secrets by their name only.
+        for &(kind, name) in driver.written.iter().filter(|(kind, _)| *kind == "Secret") {
+            all.push(Watch::new("v1", kind, driver.namespace, Select::Name(name.to_owned())));
+        }
+    }
+    all
+}
+
+/// The inventory of these objects, as far as they are ours. Who made a namespace is not known any more, so it stays.
+fn rebuilt(found: impl Iterator<Item = Object>, apply_set: &str, cluster_id: Option<String>) -> Inventory {
+    let entry = |object: &Object| {
+        let driver = object.label(DRIVER_LABEL).unwrap_or_default();
+        Entry {
+            api_version: object.api_version().to_owned(),
+            driver: driver.to_owned(),
+            wave: wave(object.kind(), drivers::role(driver)),
+            uid: Some(object.uid().to_owned()),
+            applied: None,
+        }
+    };
+    Inventory {
+        objects: found
+            .filter(|object| is_owned(object, apply_set))
+            .map(|object| (object.id(), entry(&object)))
+            .collect(),
+        cluster_id,
+        ..Inventory::default()
+    }
+}
+
+/// What became of an inventory that was found again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::reconcile) enum Recorded {
+    /// It is stored, or will be in the next run.
+    Stored,
+    /// Its namespace is being deleted and takes nothing new.
+    Terminating,
+}
+
+/// Stores what was found, and does nothing else in this run.
+pub(in crate::reconcile) async fn record(config: &VDOConfig, ports: &Ports, state: &ClusterState) -> Phase<Recorded> {
+    let mut found = Report::default();
+    if !is_current(config, ports).await? {
+        found.waiting.push(outdated(config));
+        return Ok((Recorded::Stored, found));
+    }
+    let objects = state.inventory.objects.len();
+    let message = format!(
+        "ConfigMap {} was lost; it is rebuilt from {objects} objects that bear the labels of VDOConfig {}, and nothing is removed meanwhile",
+        state.inventory_name,
+        config.name_any()
+    );
+    tracing::warn!(inventory = state.inventory_name, objects, "{message}");
+    let steps = [Step::SetFinalizer, Step::Record(Inventory::clone(&state.inventory))];
+    let finalizer = config.finalizers().iter().any(|f| f == FINALIZER);
+    let steps = if finalizer { &steps[1..] } else { &steps[..] };
+    let outcome = apply(steps, ports, &Place::of(state, config)).await;
+    let recorded = match outcome.failures.iter().any(ClusterError::is_terminating) {
+        true => Recorded::Terminating,
+        false => Recorded::Stored,
+    };
+    found.failures.extend(outcome.failures.iter().map(Failure::from));
+    found.waiting.push(Wait {
+        driver: String::new(),
+        reason: Reason::Progressing,
+        message,
+    });
+    Ok((recorded, found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::{InventoryStatus, VDOConfigStatus};
+    use crate::chart::{self, Context};
+    use crate::drivers::{CPI, CSI};
+    use crate::manifest::{Owner, stamp};
+    use crate::rbac::is_prerequisite;
+    use serde_json::json;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn inventory_recovery_looks_for_every_chart_kind() {
+        let mut kinds = BTreeSet::new();
+        for source in crate::fetch::embedded::sources().into_values() {
+            for version in source.versions() {
+                let opened = chart::open(&chart::package(&source, &version).expect("a package")).expect("a chart");
+                for object in chart::render(&opened, &chart::everything(&opened), &Context::default()).expect("objects") {
+                    let object = Object::new(object).expect("an object");
+                    let [version, kind, namespace] = [object.api_version(), object.kind(), object.namespace()].map(str::to_owned);
+                    if !is_prerequisite(object.identity()) {
+                        kinds.insert((version, kind, namespace));
+                    }
+                }
+            }
+        }
+        let looked = places("set")
+            .into_iter()
+            .map(|watch| (watch.api_version, watch.kind, watch.namespace));
+        let looked: BTreeSet<_> = looked.collect();
+        let missed: Vec<_> = kinds.difference(&looked).collect();
+        assert!(
+            !kinds.is_empty() && missed.is_empty(),
+            "would be forgotten with the inventory: {missed:?}"
+        );
+    }
+
+    #[test]
+    fn inventory_expected_only_with_finalizer_or_status() {
+        let config = |finalizer: bool, listed: bool| {
+            let mut config = VDOConfig::new("vdo", crate::api::VDOConfigSpec::default());
+            config.metadata.finalizers = finalizer.then(|| vec![FINALIZER.to_owned()]);
+            config.status = Some(VDOConfigStatus {
+                inventory: listed.then(InventoryStatus::default),
+                ..VDOConfigStatus::default()
+            });
+            config
+        };
+        let all = [(false, false), (false, true), (true, false), (true, true)];
+        assert_eq!(
+            all.map(|(finalizer, listed)| is_expected(&config(finalizer, listed))),
+            [false, true, true, true]
+        );
+    }
+
+    #[test]
+    fn inventory_rebuilt_lists_only_owned_objects() {
+        let object = |kind: &str, name: &str, driver: &str, set: &str| {
+            let value = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "uid": format!("uid-{name}")}});
+            let mut all = [Object::new(value).expect("an object")];
+            let owner = Owner {
+                apply_set: set.into(),
+                driver: driver.into(),
+                version: "1.0.0".into(),
+                salt: String::new(),
+            };
+            stamp(&mut all, &owner);
+            let [object] = all;
+            object
+        };
+        let mut unmanaged = object("Service", "unmanaged", CSI, "set");
+        unmanaged.set_label(crate::api::MANAGED_BY_LABEL, "somebody");
+        let found = [
+            object("DaemonSet", "cpi", CPI, "set"),
+            object("Deployment", "csi", CSI, "set"),
+            object("Service", "foreign", CSI, "another set"),
+            unmanaged,
+        ];
+        let inventory = rebuilt(found.into_iter(), "set", Some("id".into()));
+        let lines: Vec<String> = inventory
+            .objects
+            .iter()
+            .map(|(id, e)| format!("{} {} {} {:?}", id.name, e.driver, e.wave, e.uid.as_deref()))
+            .collect();
+        let mut expected = [format!("cpi {CPI} 4 Some(\"uid-cpi\")"), format!("csi {CSI} 5 Some(\"uid-csi\")")];
+        expected.sort();
+        let mut lines = lines;
+        lines.sort();
+        assert_eq!(lines, expected);
+        assert_eq!(inventory.cluster_id.as_deref(), Some("id"));
+    }
+}

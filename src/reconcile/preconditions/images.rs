@@ -1,0 +1,74 @@
+//! Whether the images of the drivers come from the mirror that the specification names, and by their digests.
+
+use crate::api::{ConditionType, Reason, VDOConfigSpec};
+use crate::mirror::{Lock, outside};
+use crate::plan::Desired;
+use crate::status::Precondition;
+
+const KIND: ConditionType = ConditionType::ImagesMirrored;
+
+/// What is known of the images of these objects.
+pub(in crate::reconcile) fn mirrored(spec: &VDOConfigSpec, lock: Option<&Lock>, desired: &[Desired]) -> Precondition {
+    let registry = spec.images.as_ref().and_then(|images| images.registry.as_deref());
+    let fails = |message: String| Precondition::fails(KIND, Reason::ImagesOutsideMirror, message);
+    let Some(registry) = registry else {
+        return match lock {
+            None => Precondition {
+                kind: KIND,
+                holds: None,
+                reason: Reason::NotRequested,
+                message: "no mirror is named in spec.images.registry".into(),
+            },
+            Some(_) => {
+                fails("the matrix comes from a mirror, and the images do not: set spec.images.registry to HOST/PREFIX of the mirror".into())
+            }
+        };
+    };
+    let found = outside(desired.iter().map(|desired| desired.object.value()), registry);
+    match found.as_slice() {
+        [] => Precondition::holds(KIND, format!("all images are pulled from {registry}")),
+        images => fails(format!(
+            "these images are not pulled from {registry}: {}. Take their overrides out, or mirror them and override them with what is below {registry}",
+            images.join(", ")
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::Images;
+    use crate::manifest::Object;
+    use crate::types::Digest;
+    use serde_json::json;
+
+    fn told(registry: Option<&str>, lock: bool, image: &str) -> (Option<bool>, Reason, String) {
+        let spec = VDOConfigSpec {
+            images: Some(Images {
+                registry: registry.map(Into::into),
+                pull_secrets: Vec::new(),
+            }),
+            ..VDOConfigSpec::default()
+        };
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "a"}, "spec": {"containers": [{"image": image}]}});
+        let desired = [Desired {
+            wave: 0,
+            driver: "toy".into(),
+            object: Object::new(pod).expect("an object").at_rest(),
+        }];
+        let lock = lock.then(|| Lock::of("embedded".into(), Digest::of(b""), jiff::Timestamp::UNIX_EPOCH));
+        let told = mirrored(&spec, lock.as_ref(), &desired);
+        (told.holds, told.reason, told.message)
+    }
+
+    #[test]
+    fn images_outside_of_the_registry_that_is_named_are_listed() {
+        let (holds, reason, message) = told(Some("r.example/m"), false, "docker.io/a:1");
+        assert_eq!((holds, reason), (Some(false), Reason::ImagesOutsideMirror));
+        assert!(message.contains("docker.io/a:1"), "{message}");
+        assert_eq!(told(Some("r.example/m"), true, "r.example/m/a:1@sha256:0").0, Some(true));
+        assert_eq!(told(None, false, "docker.io/a:1").0, None);
+        let (holds, _, message) = told(None, true, "docker.io/a:1");
+        assert!(holds == Some(false) && message.contains("spec.images.registry"), "{message}");
+    }
+}

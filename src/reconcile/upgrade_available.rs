@@ -1,0 +1,285 @@
+//! Why a newer version that fits is not installed (pure).
+
+use super::choose::{Chosen, Policy};
+use super::requests::{DriverFailure, DriverFailures, DriverRequests};
+use super::rollback::Back;
+use crate::api::{Classify as _, Reason, chain};
+use crate::drivers::{field, short};
+use crate::matrix::{Pick, UpdatePolicy};
+use crate::plan::Held;
+use crate::status::NewVersion;
+use crate::types::{DriverName, DriverVersion};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What keeps drivers from being upgraded.
+pub(super) struct Hindrances<'a> {
+    pub backs: &'a BTreeMap<DriverName, Back>,
+    pub failures: &'a DriverFailures,
+    pub missing: &'a Held,
+    pub paused: &'a BTreeSet<DriverName>,
+}
+
+/// Every installed driver of which a newer version fits and is not installed: first those for which something has to be done. `None`
+/// while that is not known of every driver.
+pub(super) fn newer(chosen: &Chosen, asked: &DriverRequests, hindrances: &Hindrances<'_>) -> Option<Vec<NewVersion>> {
+    let policy = chosen.policy?;
+    let of = |(driver, pick): (&DriverName, &Pick)| {
+        let (version, stays, reason, why) = why(driver, pick, policy, asked, hindrances)?;
+        let message = format!("{} {version} is available, and {stays} stays: {why}", short(driver));
+        Some(NewVersion { reason, message })
+    };
+    let mut all: Vec<NewVersion> = chosen.resolution.picks.iter().filter_map(of).collect();
+    all.sort_by_key(|newer| newer.reason == Reason::UpdatePolicy);
+    Some(all)
+}
+
+/// The newer version, the one that stays, and why.
+type Why<'a> = (&'a DriverVersion, &'a DriverVersion, Reason, String);
+
+fn why<'a>(driver: &str, pick: &'a Pick, policy: Policy, asked: &DriverRequests, hindrances: &Hindrances<'_>) -> Option<Why<'a>> {
+    let installed = pick.from.as_ref()?;
+    let newest = pick.newest.as_ref().filter(|newest| **newest > pick.version);
+    let field = field(driver);
+    if let Some(back) = hindrances.backs.get(driver) {
+        let (reason, advice) = match back.rollback.from {
+            Some(_) => (Reason::RolledBack, "vdoctl upgrade retry tries it again".to_owned()),
+            None => (Reason::VersionPinned, format!("vdoctl rollback {driver} --lift lets it go on")),
+        };
+        return Some((newest?, &pick.version, reason, format!("{}; {advice}", back.because(driver))));
+    }
+    if pick.version > *installed {
+        let of_driver = |failure: &&DriverFailure| failure.drivers.contains(driver);
+        let (reason, why) = if hindrances.paused.contains(driver) {
+            (Reason::Paused, format!("{field}.managementState or spec.managementState is Paused"))
+        } else if let Some(failure) = hindrances.failures.iter().find(of_driver) {
+            (failure.error.reason(), chain(&failure.error))
+        } else {
+            let wait = hindrances.missing.get(driver)?;
+            (wait.reason, wait.message.clone())
+        };
+        return Some((&pick.version, installed, reason, why));
+    }
+    let pinned = asked.drivers.get(driver).is_some_and(|request| request.pin.is_some());
+    let (reason, why) = match (newest, policy.policy) {
+        (Some(_), _) if pinned => (Reason::VersionPinned, format!("{field}.version pins it; change or remove that")),
+        (Some(_), UpdatePolicy::Frozen) => (Reason::MatrixExpired, "the matrix is past its date; bring a newer one".to_owned()),
+        (Some(newest), UpdatePolicy::Compatible | UpdatePolicy::Disabled) => {
+            let by = match policy.by {
+                Some(map) => format!("auto-upgrade is disabled in ConfigMap {map}; remove it there"),
+                None => {
+                    let name = if policy.policy == UpdatePolicy::Compatible {
+                        "Compatible"
+                    } else {
+                        "Disabled"
+                    };
+                    format!("spec.updatePolicy is {name}; set it to Latest")
+                }
+            };
+            (Reason::UpdatePolicy, format!("{by}, or set {field}.version to {newest}"))
+        }
+        (_, UpdatePolicy::Latest) => {
+            let waits = pick.waits.as_ref()?;
+            return Some((&waits.version, &pick.version, Reason::UpgradeWaits, waits.reason.to_string()));
+        }
+        (None, _) => return None,
+    };
+    Some((newest?, &pick.version, reason, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drivers::CSI;
+    use crate::matrix::{DriverRequest, Rejected, Rejection, Resolution};
+    use crate::plan::{Failed, PackedObjects, Revision, RevisionFailure, Rollback, Wait};
+    use crate::reconcile::ReconcileError;
+    use crate::types::{ChartRef, Digest};
+
+    /// What a case begins with: 3.7.3 is installed and stays, 3.7.4 fits, and the policy is Compatible.
+    struct Case {
+        pick: Pick,
+        policy: Policy,
+        request: DriverRequest,
+        backs: BTreeMap<DriverName, Back>,
+        failures: DriverFailures,
+        missing: Held,
+        paused: BTreeSet<DriverName>,
+    }
+
+    fn version(text: &str) -> DriverVersion {
+        text.parse().expect("a version")
+    }
+
+    impl Case {
+        fn new(policy: UpdatePolicy) -> Self {
+            let chart = ChartRef {
+                urls: Vec::new(),
+                digest: Digest::of(b""),
+            };
+            Self {
+                pick: Pick {
+                    version: version("3.7.3"),
+                    target: version("3.7.3"),
+                    from: Some(version("3.7.3")),
+                    leaves: None,
+                    path: Vec::new(),
+                    waits: None,
+                    chart,
+                    because: String::new(),
+                    because_target: String::new(),
+                    newest: Some(version("3.7.4")),
+                    overridden: None,
+                    deprecated: None,
+                },
+                policy: Policy { policy, by: None },
+                request: DriverRequest::default(),
+                backs: BTreeMap::new(),
+                failures: DriverFailures::default(),
+                missing: Held::new(),
+                paused: BTreeSet::new(),
+            }
+        }
+
+        /// The same under Latest, on the way to 3.7.4.
+        fn upgrading() -> Self {
+            let mut case = Self::new(UpdatePolicy::Latest);
+            case.pick.version = version("3.7.4");
+            case
+        }
+
+        fn kept(failed: Option<&str>) -> Self {
+            let mut case = Self::new(UpdatePolicy::Latest);
+            let from = failed.map(|version| Failed {
+                revision: 2,
+                version: version.into(),
+                failure: RevisionFailure {
+                    reason: "DeadlineExceeded".into(),
+                    message: "not healthy".into(),
+                    basis: "b".into(),
+                },
+            });
+            let back = Back {
+                revision: Revision::of(1, PackedObjects::of([].iter())),
+                rollback: Rollback { to: 1, from },
+            };
+            case.backs.insert(CSI.into(), back);
+            case
+        }
+
+        fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+            change(&mut self);
+            self
+        }
+
+        fn sentence(self) -> Option<String> {
+            let resolution = Resolution {
+                picks: BTreeMap::from([(CSI.to_owned(), self.pick)]),
+            };
+            let chosen = Chosen {
+                resolution,
+                policy: Some(self.policy),
+                ..Chosen::default()
+            };
+            let asked = DriverRequests {
+                drivers: BTreeMap::from([(CSI.to_owned(), self.request)]),
+                ..DriverRequests::default()
+            };
+            let hindrances = Hindrances {
+                backs: &self.backs,
+                failures: &self.failures,
+                missing: &self.missing,
+                paused: &self.paused,
+            };
+            let mut all = newer(&chosen, &asked, &hindrances).expect("it is known");
+            let newer = all.pop()?;
+            assert!(all.is_empty());
+            Some(format!("{}: {}", newer.reason, newer.message))
+        }
+    }
+
+    #[test]
+    fn newer_version_that_stays_away_is_named_with_reason_and_remedy() {
+        use UpdatePolicy::{Compatible, Disabled, Frozen, Latest};
+        let lacks = || ReconcileError::RightsMissing {
+            driver: CSI.into(),
+            version: "3.7.4".into(),
+            lacking: "delete configmaps".into(),
+            matrix: "https://a.test/index.yaml".into(),
+        };
+        let role = || Wait {
+            driver: CSI.into(),
+            reason: Reason::RightsMissing,
+            message: "Role n/r is missing".into(),
+        };
+        let unmet = || Rejected {
+            version: version("3.7.4"),
+            reason: Rejection::Unmet {
+                name: "VolumeLimit".into(),
+                what: "it is 60".into(),
+            },
+        };
+        let or = "or set spec.storageProvider.version to 3.7.4";
+        for (case, expected) in [
+            (
+                Case::new(Compatible),
+                Some(format!("UpdatePolicy: spec.updatePolicy is Compatible; set it to Latest, {or}")),
+            ),
+            (
+                Case::new(Disabled),
+                Some(format!("UpdatePolicy: spec.updatePolicy is Disabled; set it to Latest, {or}")),
+            ),
+            (
+                Case::new(Disabled).with(|case| case.policy.by = Some("comp-matrix-config")),
+                Some(format!(
+                    "UpdatePolicy: auto-upgrade is disabled in ConfigMap comp-matrix-config; remove it there, {or}"
+                )),
+            ),
+            (
+                Case::new(Frozen),
+                Some("MatrixExpired: the matrix is past its date; bring a newer one".into()),
+            ),
+            (
+                Case::new(Latest).with(|case| case.request.pin = Some(version("3.7.3"))),
+                Some("VersionPinned: spec.storageProvider.version pins it; change or remove that".into()),
+            ),
+            (
+                Case::new(Latest).with(|case| case.pick.waits = Some(unmet())),
+                Some("UpgradeWaits: cannot be upgraded to yet: VolumeLimit: it is 60".into()),
+            ),
+            (
+                Case::upgrading().with(|case| case.missing = Held::from([(CSI.into(), role())])),
+                Some("RightsMissing: Role n/r is missing".into()),
+            ),
+            (
+                Case::upgrading().with(|case| case.paused = BTreeSet::from([CSI.into()])),
+                Some("Paused: spec.storageProvider.managementState or spec.managementState is Paused".into()),
+            ),
+            (
+                Case::kept(Some("3.7.4")),
+                Some("RolledBack: revision 1 is back, because CSI 3.7.4 failed; vdoctl upgrade retry tries it again".into()),
+            ),
+            (
+                Case::kept(None),
+                Some("VersionPinned: kept at revision 1 by the annotation revision.vdo.vmware.com/vsphere-csi; vdoctl rollback vsphere-csi --lift lets it go on".into()),
+            ),
+            // Nothing newer fits, it is under way, it is installed for the first time, or only going together with another driver is in its way.
+            (Case::new(Compatible).with(|case| case.pick.newest = Some(version("3.7.3"))), None),
+            (Case::new(Compatible).with(|case| case.pick.newest = None), None),
+            (Case::upgrading(), None),
+            (Case::new(Compatible).with(|case| case.pick.from = None), None),
+            (Case::new(Latest), None),
+        ] {
+            let expected = expected.map(|expected| expected.replacen(": ", ": CSI 3.7.4 is available, and 3.7.3 stays: ", 1));
+            assert_eq!(case.sentence(), expected);
+        }
+        let sentence = Case::upgrading()
+            .with(|case| case.failures.of([CSI.into()], lacks()))
+            .sentence()
+            .expect("a sentence");
+        assert!(
+            sentence.starts_with("RightsMissing: CSI 3.7.4 is available, and 3.7.3 stays: ")
+                && sentence.contains("vdoctl rights --missing --matrix"),
+            "{sentence}"
+        );
+    }
+}
