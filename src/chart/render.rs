@@ -116,7 +116,7 @@ pub fn accepted(chart: &Chart, user_values: &Value) -> Result<Value, RenderError
     })
 }
 
-/// RenderCache a chart: the user's values over the defaults, checked, then every template.
+/// Renders a chart: the user's values over the defaults, checked, then every template.
 ///
 /// The objects come in the order of the template files' names and of the documents in them. The same arguments give the same
 /// objects; `render` reads nothing else.

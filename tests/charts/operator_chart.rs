@@ -29,7 +29,7 @@ fn helm(args: &[&str]) -> Output {
     command.current_dir(root().join("deploy/chart")).args(args).output().unwrap()
 }
 
-/// RenderCache the chart for this namespace with further arguments; the error is what Helm says.
+/// Renders the chart for this namespace with further arguments; the error is what Helm says.
 fn render(namespace: &str, more: &[&str]) -> Result<Vec<Value>, String> {
     let usual = ["template", "vdo", ".", "--kube-version", "1.34.0", "--namespace", namespace];
     let output = helm(&[&usual, more].concat());

@@ -30,10 +30,10 @@ struct Seen {
 pub(in crate::cli) async fn until_ready(
     context: &Context,
     deployed: bool,
-    timeout: Duration,
+    deadline: Duration,
     progress: &mut Progress,
 ) -> Result<String, CliError> {
-    let end = Instant::now() + timeout;
+    let end = Instant::now() + deadline;
     let mut last = vec!["the operator to start".to_owned()];
     loop {
         match timeout(LOOK, look(context, deployed)).await {

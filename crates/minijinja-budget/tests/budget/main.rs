@@ -16,7 +16,7 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// RenderCache a template called `own`, with `helpers` beside it, or says why not: the error with its sources.
+/// Renders a template called `own`, with `helpers` beside it, or says why not: the error with its sources.
 fn outcome_within(template: &str, helpers: &str, budget: &Budget) -> Result<String, String> {
     let chain = |error: Error| {
         let mut text = error.to_string();
