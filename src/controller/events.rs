@@ -84,7 +84,7 @@ impl EventRecorder {
             Err(error) => {
                 let id = ObjectId::new("events.k8s.io", "Event", reference.namespace.clone().unwrap_or_default(), "");
                 let error = ClusterError::of("create", "events.k8s.io/v1", &id, error);
-                // Recorded once: nothing depends on events, and they may be many.
+                // Logged once: nothing depends on events, and they may be many.
                 if self.failing.swap(true, Ordering::Relaxed) {
                     tracing::debug!(error = %chain(&error), "an event could not be recorded");
                 } else {

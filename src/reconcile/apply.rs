@@ -42,7 +42,7 @@ pub struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Where a state found it, or would have.
+    /// Where it was found, or would be.
     pub(super) fn of(state: &'a ClusterState, config: &'a VDOConfig) -> Self {
         Self {
             namespace: config.metadata.namespace.as_deref().unwrap_or_default(),
