@@ -56,6 +56,19 @@ whole() { # name, more arguments
     step_done
 }
 
+declare -A background
+beside() { # name, more arguments
+    run "$@" >"$logs/$1.log" 2>&1 &
+    background[$1]=$!
+}
+
+ended() { # name
+    step "$1, beside others"
+    wait "${background[$1]}" || failed+=("$1")
+    cat "$logs/$1.log"
+    step_done
+}
+
 whole unit
 whole pure
 whole budget
@@ -63,16 +76,14 @@ step "example in the documentation of minijinja-budget"
 "$CARGO" test --quiet --doc --package minijinja-budget 2>&1 | tee "$logs/doc.log" || failed+=(doc)
 step_done
 if [[ ${1:-} != check ]]; then
-    for name in unit-testbed unit-release release charts cli vcenter; do whole "$name"; done
-    # Both wait more than they work, so they run side by side; what faults says is shown when cluster is done. In cluster every test has a
-    # thread, in which most wait for a control plane, so that none is idle while there is a test for it.
-    run faults --test-threads=1 >"$logs/faults.log" 2>&1 &
-    faults=$!
+    # `vcenter` and `faults` wait more than they work, so they run beside others; what they say is shown when these are done.
+    beside vcenter
+    for name in unit-testbed unit-release release charts cli; do whole "$name"; done
+    ended vcenter
+    # In cluster every test has a thread, in which most wait for a control plane, so that none is idle while there is a test for it.
+    beside faults --test-threads=1
     whole cluster --test-threads=1000
-    step "faults, beside cluster"
-    wait "$faults" || failed+=(faults)
-    cat "$logs/faults.log"
-    step_done
+    ended faults
     # What is skipped otherwise, where the machine or the environment has what it needs.
     programs=$({ PATH=$PATH:/usr/sbin type -P nginx squid htpasswd || true; } | wc -l)
     [[ $programs -lt 3 ]] || also cluster --ignored matrix_behind

@@ -79,7 +79,7 @@ fn rollback_of_a_change_to_kind_that_is_not_served_is_reported_and_not_made() ->
         let words = [
             &format!("revision {good}"),
             "does not serve CSIDriver of storage.k8s.io/v1beta1",
-            "what runs failed",
+            "the installed version failed",
             NOWHERE,
         ];
         // The pods say what is wrong with them later than the deadline, where the machine is busy.
