@@ -110,10 +110,10 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     crate::common::prepare();
     Runtime::new().expect("a runtime")
 });
-/// Two kinds, so that the drivers are not installed and uninstalled from one test to the next. Most tests want the drivers. A test waits
-/// more than it works, so there are more clusters than cores.
-static WITH_DRIVERS: Pool = Pool::of(3);
-static WITHOUT_DRIVERS: Pool = Pool::of(2);
+/// Two kinds, so that the drivers are not installed and uninstalled from one test to the next. Most tests want the drivers. With
+/// two cores more clusters only make each test slower.
+static WITH_DRIVERS: Pool = Pool::of(2);
+static WITHOUT_DRIVERS: Pool = Pool::of(1);
 /// They wait more than they work, so a few of them run at once.
 static ALONE: Semaphore = Semaphore::const_new(2);
 
