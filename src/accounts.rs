@@ -30,7 +30,7 @@ pub use authorization::{Authorization, OwnRole, Permission, Role, role_name};
 pub use commands::{Language, commands};
 pub use consent::Consent;
 pub use error::ChangeError;
-pub use grants::{Grant, GrantError, grants, is_covered};
+pub use grants::{Grant, GrantError, grants, is_covered, is_of_every_role};
 pub use password::{PasswordPolicy, PolicyError, password};
 pub use plan::{Conflict, plan_create, plan_delete, plan_shrink};
 pub use principal::{ParsePrincipalError, Person, Principal};

@@ -30,8 +30,8 @@ impl Remedy for GrantError {
     }
 }
 
-/// What every role has.
-pub(super) fn is_of_every_role(privilege: &str) -> bool {
+/// Whether every role has a privilege.
+pub fn is_of_every_role(privilege: &str) -> bool {
     matches!(privilege, "System.Anonymous" | "System.Read" | "System.View")
 }
 

@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_secs(300);
 /// More than a message needs, less than the API server takes.
 const LONGEST: usize = 1000;
 
-/// Object, reason and action, whether somebody should look, and the related object.
+/// Object, reason and action, whether it is a warning, and the related object.
 type Series = (
     String,
     (String, String),

@@ -51,7 +51,7 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
     let asking = asking(&context, &object, &inputs, around.as_ref(), &uid);
     let before = object.status.clone().unwrap_or_default();
     // Not after a restart, when nothing is known of what it was asked with.
-    let asked_anew = !memory.asked_with.is_empty() && memory.asked_with != asking.with;
+    let asked_differently = !memory.asked_with.is_empty() && memory.asked_with != asking.with;
     let inspection = if memory.due_in(&asking).is_zero() {
         let span = tracing::info_span!("inspection", connection = %object.name_any(), server = object.spec.vc_ip);
         let name = pulse::name(&object);
@@ -67,7 +67,7 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
         // When it is asked every few seconds, or once more after a restart, that alone is no news: each write wakes everybody.
         let told = status.probes.as_ref().and_then(|probes| probes.next.as_ref());
         let over = told.is_none_or(|next| next.0 <= now());
-        if ((over || asked_anew) && pause >= WORTH_WRITING) || object.status.as_ref() != Some(&status) {
+        if ((over || asked_differently) && pause >= WORTH_WRITING) || object.status.as_ref() != Some(&status) {
             let next = now().checked_add(SignedDuration::try_from(pause).unwrap_or_default()).ok();
             status = with_probe_times(status, Time(second(now())), next.map(second).map(Time));
         }

@@ -13,7 +13,9 @@ use super::session::Session;
 use super::sso::{Users, domain_of};
 use super::xml::{Element, Tree};
 use super::{plain, privileges};
-use crate::accounts::{Authorization, ChangeError, Consent, OwnRole, PasswordPolicy, Permission, Person, Principal, Role, Step};
+use crate::accounts::{
+    Authorization, ChangeError, Consent, OwnRole, PasswordPolicy, Permission, Person, Principal, Role, Step, is_of_every_role,
+};
 use crate::facts::Credentials;
 use crate::types::Secret;
 use crate::vsphere::{Inventory, ManagedObject, SessionError};
@@ -363,13 +365,12 @@ fn of_object(object: &ManagedObject, property: &str) -> String {
 
 fn role(one: &Element) -> Result<Role, Unread> {
     let id = one.text_of("roleId").parse().map_err(|_| "it gives a role no number".to_owned())?;
-    let of_every = |privilege: &str| matches!(privilege, "System.Anonymous" | "System.Read" | "System.View");
     let privileges = one.all("privilege").map(|privilege| plain(privilege.text.trim()));
     Ok(Role {
         id,
         name: plain(&one.text_of("name")),
         system: one.text_of("system") == "true",
-        privileges: privileges.filter(|privilege| !of_every(privilege)).collect(),
+        privileges: privileges.filter(|privilege| !is_of_every_role(privilege)).collect(),
     })
 }
 

@@ -224,7 +224,7 @@ fn lifetime(now: Timestamp) -> (String, String) {
     (written(now), written(until))
 }
 
-/// Asks the token service for a token that whoever holds it may use for a few minutes.
+/// Asks the token service for a bearer token that is valid for a few minutes.
 async fn token(session: &Session, domain: &str, now: Timestamp) -> Result<String, ChangeError> {
     let (from, until) = lifetime(now);
     let credentials = &session.credentials;

@@ -150,7 +150,7 @@ fn definitions_deleted_and_made_anew_are_watched_again() -> Result<()> {
         again("vspherecloudconfigs").await?;
         bed.apply(&bed.connection("vc1")).await?;
         bed.until_ready().await?;
-        ensure!(uid(bed).await? == before, "the controller was made anew");
+        ensure!(uid(bed).await? == before, "the controller was recreated");
 
         gone("vdoconfigs.vdo.vmware.com").await?;
         ensure!(bed.owned().await?.is_empty(), "with its VDOConfig the drivers go");
