@@ -29,7 +29,7 @@ const MEMORY: f64 = 128.0;
 /// Seconds that a sound vCenter may wait.
 const DELAY: f64 = 30.0;
 
-#[expect(clippy::disallowed_methods, reason = "the bench starts itself once more and says so by a variable")]
+#[expect(clippy::disallowed_methods, reason = "the bench starts itself once more, marked by a variable")]
 fn main() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     match std::env::var(INPUT) {

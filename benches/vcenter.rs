@@ -15,7 +15,7 @@ const DATACENTERS: usize = 50;
 const EACH: usize = 100;
 const LOOK: &str = "VDO_BENCH_LOOK";
 
-#[expect(clippy::disallowed_methods, reason = "the bench starts itself once more and says so by a variable")]
+#[expect(clippy::disallowed_methods, reason = "the bench starts itself once more, marked by a variable")]
 fn main() -> Result<()> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     match std::env::var(LOOK) {

@@ -129,13 +129,13 @@ fn complete(words: &[String]) -> ExitCode {
     exit.into()
 }
 
-/// Runs the verb until it ends or the process is told to stop. The verb has a thread of its own, so that a signal is heard
+/// Runs the verb until it ends or the process receives a signal to stop. The verb has a thread of its own, so that a signal is heard
 /// whatever the verb is at: what computes, or waits for a file, does not let go.
 async fn to_the_end(cli: Cli, mut printer: Printer) -> io::Result<Exit> {
     // The signals are caught before anything is begun.
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let quiet = printer.clone();
-    let (tell, told) = oneshot::channel();
+    let (tell, reported) = oneshot::channel();
     let here = Handle::current();
     let work = move || {
         let _ = tell.send(here.block_on(run(&cli, &mut printer)));
@@ -145,9 +145,9 @@ async fn to_the_end(cli: Cli, mut printer: Printer) -> io::Result<Exit> {
         biased;
         _ = interrupt.recv() => Exit::Interrupted,
         _ = terminate.recv() => Exit::Terminated,
-        exit = told => return match exit {
+        exit = reported => return match exit {
             Ok(exit) => Ok(exit),
-            // It has said nothing: a defect, which has been told where it happened.
+            // It has said nothing: a defect, which was reported where it happened.
             Err(_) => verb.join().map_or_else(|defect| std::panic::resume_unwind(defect), |()| Ok(Exit::Refused)),
         },
     };

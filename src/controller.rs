@@ -166,14 +166,14 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
                 |_, error, _| match *error {},
                 context.clone(),
             )
-            .for_each(told_of::<VDOConfig, _>(&args.namespace)),
+            .for_each(log_errors::<VDOConfig, _>(&args.namespace)),
         connections
             .run(
                 |object, context| pulse::within(object, context, vsphere_cloud_config::reconcile),
                 |_, error, _| match *error {},
                 context.clone(),
             )
-            .for_each(told_of::<VsphereCloudConfig, _>(&args.namespace)),
+            .for_each(log_errors::<VsphereCloudConfig, _>(&args.namespace)),
     );
     let ready = async {
         let synced = futures::future::join(config_store.wait_until_ready(), connection_store.wait_until_ready()).await;
@@ -206,7 +206,7 @@ pub async fn run(args: &Args) -> Result<(), StartError> {
 async fn finish(mut work: std::pin::Pin<&mut impl Future<Output = ()>>, fence: &Fence) -> bool {
     tokio::select! {
         () = &mut work => return true,
-        signal = told_to_stop() => tracing::info!(signal, "stopping"),
+        signal = stop_signal() => tracing::info!(signal, "stopping"),
     }
     fence.stop();
     let finished = tokio::select! {
@@ -242,7 +242,7 @@ async fn say_goodbye(election: Option<&mut Election>, sessions: &Sessions) {
 }
 
 /// Waits for the signal to stop, and says which it was.
-async fn told_to_stop() -> &'static str {
+async fn stop_signal() -> &'static str {
     use tokio::signal::unix::{SignalKind, signal};
     let wait = async |kind| match signal(kind) {
         Ok(mut signal) => drop(signal.recv().await),
@@ -281,8 +281,8 @@ where
         .reconcile_all_on(wakes(changes.clone()))
 }
 
-/// That our own objects cannot be seen can be told nowhere but in the log.
-fn told_of<K: kube::Resource<DynamicType = ()>, T>(
+/// That our own objects cannot be seen can be reported nowhere but in the log.
+fn log_errors<K: kube::Resource<DynamicType = ()>, T>(
     namespace: &str,
 ) -> impl Fn(Result<T, controller::Error<std::convert::Infallible, watcher::Error>>) -> std::future::Ready<()> {
     let id = ObjectId::new(K::group(&()), K::kind(&()), namespace, "");

@@ -100,7 +100,7 @@ pub struct Ports {
     pub permitted: Permitted,
     /// What containers that fail said last.
     pub evidence: CrashLogs,
-    /// What the server has said in rehearsals; `None` when nothing is rehearsed.
+    /// What the server answered in dry runs; `None` without dry runs.
     pub dry_runs: Option<DryRunCache>,
 }
 

@@ -25,7 +25,7 @@ use std::time::Duration;
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// Bytes that are read of what a server says beside a refusal.
-const TOLD: usize = 64 << 10;
+const ERROR_BODY: usize = 64 << 10;
 
 /// Where a client may be led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,10 +87,10 @@ pub async fn refused(mut clock: Clock, response: Response, said: impl FnOnce(&[u
         }
         .into();
     }
-    let body = clock.read(response, TOLD).await.unwrap_or_default();
+    let body = clock.read(response, ERROR_BODY).await.unwrap_or_default();
     WebError::Status {
         code,
-        told: error::quoted(&said(&body).unwrap_or_else(|| error::first_words(&body))),
+        reported: error::quoted(&said(&body).unwrap_or_else(|| error::first_words(&body))),
         wait,
     }
 }

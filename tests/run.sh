@@ -35,7 +35,7 @@ while read -r name file; do program[$name]=$file; done < <(
     sed -nE 's|^ *Executable (unittests )?(.*) \((.*)\)$|\2 \3|p' "$logs/compile" |
         sed -E 's|^tests/([a-z]+)/main\.rs |\1 |; s|^src/lib\.rs (.*/vdo_testbed-)|unit-testbed \1|; s|^src/main\.rs (.*/vdo_release-)|unit-release \1|; /minijinja_budget-/d; s|^src/lib\.rs |unit |; s|^src/.* |main-\0|')
 
-# Time per test is shown by an unstable flag of the test harness; only the harness is told that it may be used.
+# Time per test is shown by an unstable flag of the test harness; only the harness gets leave to use it.
 run() { # name, more arguments
     local name=$1
     shift

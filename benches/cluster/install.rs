@@ -218,7 +218,7 @@ pub async fn objects(bed: &Bed) -> Result<Vec<Value>> {
     Ok(objects)
 }
 
-/// What is missing until both drivers work; the same look whoever installed them.
+/// What is missing until both drivers work; the same check for every installer.
 async fn missing(bed: &Bed) -> Result<Option<String>> {
     for (kind, ready, wanted) in [
         ("Deployment", "/status/readyReplicas", "/spec/replicas"),

@@ -1,4 +1,4 @@
-//! Far more VDOConfigs than anybody has, and nothing to do.
+//! Far more VDOConfigs than anyone has, and nothing to do.
 
 use crate::common::{Bed, NS, OPERATOR, PATIENCE, condition};
 use crate::report::Report;

@@ -103,18 +103,18 @@ async fn one(bed: &mut Bed, size: usize, base: usize, matrix: &Path, plan: &Plan
     let helm4 = others::install(bed, &objects, Hand::Helm(&helm)).await?;
     eprintln!("{size} objects: with a dry run of everything first");
     start(bed, matrix, true).await?;
-    let rehearsed = by_operator(bed, size).await?;
-    compare(size, &ours, &rehearsed, &bare, [kubectl, helm3, helm4], report);
+    let dry_run = by_operator(bed, size).await?;
+    compare(size, &ours, &dry_run, &bare, [kubectl, helm3, helm4], report);
     Ok(())
 }
 
-fn compare(size: usize, ours: &[Ours], rehearsed: &Ours, bare: &[Taken], [kubectl, helm3, helm4]: [Taken; 3], report: &mut Report) {
+fn compare(size: usize, ours: &[Ours], dry_run: &Ours, bare: &[Taken], [kubectl, helm3, helm4]: [Taken; 3], report: &mut Report) {
     let asked = ours.iter().map(|o| o.requests).max().unwrap_or_default();
     let beside = format!("kubectl {}, helm 3 {}, helm 4 {}", kubectl.requests, helm3.requests, helm4.requests);
     report.row("requests of the installation", asked, &beside, format!("aim {}", size + 10));
     report.row(
         "  with a dry run of everything first",
-        rehearsed.requests,
+        dry_run.requests,
         "",
         format!("aim {}", install::bound(size)),
     );
@@ -132,7 +132,7 @@ fn compare(size: usize, ours: &[Ours], rehearsed: &Ours, bare: &[Taken], [kubect
         format!(
             "{:.0} % of the bare client's rate, aim 90; dry run first {}",
             100.0 * limit / us,
-            seconds(rehearsed.writing)
+            seconds(dry_run.writing)
         ),
     );
     report.row(
@@ -144,7 +144,7 @@ fn compare(size: usize, ours: &[Ours], rehearsed: &Ours, bare: &[Taken], [kubect
             seconds(helm3.whole),
             seconds(helm4.whole)
         ),
-        format!("dry run first {}", seconds(rehearsed.ready)),
+        format!("dry run first {}", seconds(dry_run.ready)),
     );
     let server = median(ours.iter().map(|o| o.server));
     report.row(
@@ -157,20 +157,16 @@ fn compare(size: usize, ours: &[Ours], rehearsed: &Ours, bare: &[Taken], [kubect
             seconds(helm3.server),
             seconds(helm4.server)
         ),
-        format!(
-            "vdo/helm 4 {:.2}; dry run first {}",
-            server / helm4.server,
-            seconds(rehearsed.server)
-        ),
+        format!("vdo/helm 4 {:.2}; dry run first {}", server / helm4.server, seconds(dry_run.server)),
     );
 }
 
 /// Starts the operator with this matrix.
-async fn start(bed: &mut Bed, matrix: &Path, rehearses: bool) -> Result<()> {
+async fn start(bed: &mut Bed, matrix: &Path, dry_run: bool) -> Result<()> {
     bed.kill_operator();
     // Flags live as long as the program.
     let path: &'static str = Box::leak(matrix.display().to_string().into_boxed_str());
-    bed.flags = vec![("matrix", path), ("server-dry-run", if rehearses { "true" } else { "false" })];
+    bed.flags = vec![("matrix", path), ("server-dry-run", if dry_run { "true" } else { "false" })];
     install::start(bed).await.map(drop)
 }
 
@@ -301,10 +297,14 @@ async fn drift(bed: &Bed, bulk: usize, report: &mut Report) -> Result<()> {
                 .iter()
                 .find(|e| e.writes() && e.resource == "configmaps" && e.name == name && e.user == by)
         };
-        let (broken, mended) = patched(vdo_testbed::Cluster::ADMIN)
+        let (broken, repaired) = patched(vdo_testbed::Cluster::ADMIN)
             .zip(patched(OPERATOR))
             .context("a change and its repair")?;
-        times.push(install::received(mended)?.duration_since(install::received(broken)?).as_secs_f64());
+        times.push(
+            install::received(repaired)?
+                .duration_since(install::received(broken)?)
+                .as_secs_f64(),
+        );
     }
     let own = asked.of(OPERATOR).writes();
     let objects = own.clone().only(|e| e.resource == "configmaps").len();
@@ -320,7 +320,7 @@ async fn drift(bed: &Bed, bulk: usize, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The same with many nodes, which are objects and nothing else: nobody runs on them.
+/// The same with many nodes, which are objects and nothing else: no one runs on them.
 async fn many_nodes(bed: &mut Bed, nodes: usize, size: usize, report: &mut Report) -> Result<()> {
     if nodes == 0 {
         return Ok(());

@@ -68,7 +68,7 @@ programs() {
             continue
         fi
         echo "== linux/$arch: vdo-operator and vdoctl, optimised and static"
-        # No path of this machine in the programs; separated by 0x1f, as a path may have spaces. And no time: C compilers are told of it.
+        # No path of this machine in the programs; separated by 0x1f, as a path may have spaces. And no time: C compilers get an option for it.
         flags=$(printf '%s\x1f' "--remap-path-prefix=$PWD=/vdo" "--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo")
         SOURCE_DATE_EPOCH=0 CARGO_ENCODED_RUSTFLAGS=${flags%$'\x1f'} "${build[@]}" --locked --release --target "$(triple "$arch")" \
             --bin vdo-operator --bin vdoctl

@@ -75,7 +75,7 @@ impl fmt::Display for Via {
     }
 }
 
-/// An object and what it lies in, nearest first. Of a datastore only its path says so.
+/// An object and what it lies in, nearest first. Of a datastore only its path shows that.
 fn way<'a>(inventory: &'a Inventory, object: &'a ManagedObject) -> Vec<&'a str> {
     let above = |from: &'a str| inventory.ancestry(from);
     match object.kind.as_str() {

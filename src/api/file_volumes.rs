@@ -20,12 +20,12 @@ pub struct FileVolumes {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct NetPermission {
-    /// An address, a range or a subnet; * for everybody.
+    /// An address, a range or a subnet; * for everyone.
     pub ips: String,
     /// What they may do; default: READ_WRITE.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions: Option<Permission>,
-    /// Whether root of the client is treated as nobody.
+    /// Whether root of the client is treated as an anonymous user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_squash: Option<bool>,
 }

@@ -111,7 +111,7 @@ reasons! {
     PasswordExpired,
     /// The vCenter knows the user but lets it not log in, because it has no permission there.
     LoginRefused,
-    /// The vCenter lets the user in, but its service for tags refuses the same login.
+    /// The vCenter accepts the login, but its service for tags refuses the same login.
     TagLoginRefused,
     /// The vCenter has ended the session and did not give another.
     SessionLost,

@@ -86,7 +86,7 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
         ),
     );
     if let Some(network) = &host_network {
-        progress.step(Mark::Note, &network::told(network, args.host_network));
+        progress.step(Mark::Note, &network::reported(network, args.host_network));
     }
     let change = installed.permits(&context, &operator, args.allow_downgrade)?;
     progress.step(Mark::Note, &planned(change, installed.version.as_deref()));
@@ -303,7 +303,7 @@ pub(super) fn judged(checked: &checks::Checked, judge: Judge, progress: &mut Pro
                 count(failed.len(), "check"),
                 failed.join(", ")
             ),
-            "Put it right and run the same command again; --ignore-checks writes all the same.",
+            "Put it right and run the same command again; --ignore-checks writes anyway.",
         ));
     }
     if checked.failures().next().is_none() {

@@ -44,12 +44,12 @@ struct Findings {
 
 impl Findings {
     /// What the look at a connection has shown. A node is shown once: where it was found, or where it was not if it is nowhere.
-    fn take(&mut self, name: &str, subject: Subject, told: ConnectionReport) {
+    fn take(&mut self, name: &str, subject: Subject, reported: ConnectionReport) {
         self.subjects.push(subject);
-        self.privileges.push((name.to_owned(), told.privileges));
+        self.privileges.push((name.to_owned(), reported.privileges));
         self.datastores
-            .extend(told.shared.into_iter().map(|shared| (name.to_owned(), shared)));
-        for node in told.nodes {
+            .extend(reported.shared.into_iter().map(|shared| (name.to_owned(), shared)));
+        for node in reported.nodes {
             match self
                 .nodes
                 .iter_mut()
@@ -72,16 +72,16 @@ async fn open(global: &Global) -> Result<Context, CliError> {
 }
 
 /// A connection with its stages.
-pub(super) fn connection_subject(name: &str, told: &ConnectionReport) -> Subject {
+pub(super) fn connection_subject(name: &str, reported: &ConnectionReport) -> Subject {
     Subject {
         subject: "connection",
         name: name.to_owned(),
-        about: told
+        about: reported
             .about
             .iter()
             .map(|about| format!("vCenter {} build {}", about.version, about.build))
             .collect(),
-        checks: told.checks.iter().map(Check::of_connection).collect(),
+        checks: reported.checks.iter().map(Check::of_connection).collect(),
     }
 }
 

@@ -76,11 +76,11 @@ pub(super) async fn repository(named: &MatrixFile, global: &Global) -> Result<(C
     let place = repository.to_string();
     let loaded = index(&repository).await.map_err(|error| match &error {
         RepositoryError::Index(wrong) => {
-            let told = CliError::of(Exit::Refused, wrong);
+            let reported = CliError::of(Exit::Refused, wrong);
             CliError {
-                what: format!("{place}: {}", told.what),
+                what: format!("{place}: {}", reported.what),
                 remedy: format!("All mistakes: vdoctl matrix lint {}", shell_word(&place)),
-                ..told
+                ..reported
             }
         }
         RepositoryError::Fetch(wrong) => match &**wrong {

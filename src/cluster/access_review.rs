@@ -11,7 +11,7 @@ use kube::api::{Api, PostParams};
 #[derive(Debug)]
 pub struct Permissions {
     rules: Vec<ResourceRule>,
-    /// The API server could not list everything, so that what is missing may be there all the same.
+    /// The API server could not list everything, so that what is missing may exist.
     incomplete: bool,
 }
 
@@ -41,7 +41,7 @@ pub async fn rights(client: &Client, namespace: &str) -> Result<Permissions, Clu
     let status = answer.status.unwrap_or_default();
     Ok(Permissions {
         rules: status.resource_rules,
-        // Before Kubernetes 1.34 the node authorizer said so to everyone, and it grants only nodes anything.
+        // Before Kubernetes 1.34 the node authorizer answered that to everyone, and it grants only nodes anything.
         incomplete: status.incomplete
             && status.evaluation_error.as_deref() != Some("node authorizer does not support user rule resolution"),
     })

@@ -83,7 +83,7 @@ pub enum ClusterError {
     NotOurs {
         /// The object.
         id: ObjectId,
-        /// Who, with the mark that says so.
+        /// Who, with the mark that shows it.
         who: String,
     },
     /// The cluster does not know this kind at this version.

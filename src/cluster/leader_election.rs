@@ -16,17 +16,17 @@ pub const LEASE_NAME: &str = "vdo-operator";
 
 /// How long a Lease is respected after its last change.
 const DURATION: Duration = Duration::from_secs(15);
-/// How much earlier the holder stops writing: what was sent must have arrived before anybody else writes.
+/// How much earlier the holder stops writing: what was sent must have arrived before anyone else writes.
 const MARGIN: Duration = Duration::from_secs(3);
 /// How often the holder renews it.
 const RENEW: Duration = Duration::from_secs(5);
-/// How often everybody else looks at it, and the holder when a renewal failed.
+/// How often the others look at it, and the holder when a renewal failed.
 const RETRY: Duration = Duration::from_secs(2);
 
 /// Campaigns for the Lease and holds it.
 ///
 /// # Guarantees
-/// * The fence is open only while the Lease is held, and shuts by itself [`MARGIN`] before anybody else may take it.
+/// * The fence is open only while the Lease is held, and shuts by itself [`MARGIN`] before anyone else may take it.
 /// * Time is measured by this machine's steady clock from before each request; no wall clock matters.
 pub struct Election {
     api: Api<Lease>,

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long the same is not told again. Less than the six minutes after which another series would begin.
+/// How long the same event is not published again. Less than the six minutes after which another series would begin.
 const PAUSE: Duration = Duration::from_secs(300);
 
 /// More than a message needs, less than the API server takes.
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn event_of_recovery_is_told_again_after_a_warning() {
+    async fn event_of_recovery_is_published_again_after_a_warning() {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let config = kube::Config::new("http://127.0.0.1:1".parse().expect("an address"));
         let recorder = EventRecorder::new(Client::try_from(config).expect("a client"));

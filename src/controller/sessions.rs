@@ -111,7 +111,7 @@ pub(super) async fn inspect(
         Some(open) => open,
         None => match log_in(context, object, inputs, facts, memory, others, &key, &entry, budget).await {
             Ok(open) => open,
-            Err(told) => return told,
+            Err(reported) => return reported,
         },
     };
     let asks = !request.requirements.all_categories().is_empty();

@@ -64,9 +64,9 @@ pub(super) async fn reconcile(object: Arc<VsphereCloudConfig>, context: Arc<Cont
     let mut status = fold_status(&object, inputs.credentials.as_ref(), inspection.as_ref(), among, &Time(now()));
     if inspection.is_some() {
         let pause = memory.due_in(&asking);
-        // When it is asked every few seconds, or once more after a restart, that alone is no news: each write wakes everybody.
-        let told = status.probes.as_ref().and_then(|probes| probes.next.as_ref());
-        let over = told.is_none_or(|next| next.0 <= now());
+        // When it is asked every few seconds, or once more after a restart, that alone is no news: each write wakes everyone.
+        let reported = status.probes.as_ref().and_then(|probes| probes.next.as_ref());
+        let over = reported.is_none_or(|next| next.0 <= now());
         if ((over || asked_differently) && pause >= WORTH_WRITING) || object.status.as_ref() != Some(&status) {
             let next = now().checked_add(SignedDuration::try_from(pause).unwrap_or_default()).ok();
             status = with_probe_times(status, Time(second(now())), next.map(second).map(Time));

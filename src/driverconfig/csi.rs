@@ -87,7 +87,7 @@ pub struct NetPermission {
     pub ips: String,
     /// What they may do.
     pub access: Access,
-    /// Whether the root of a client is mapped to nobody.
+    /// Whether root of a client is treated as an anonymous user.
     pub root_squash: bool,
 }
 

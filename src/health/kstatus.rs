@@ -27,7 +27,7 @@ pub fn assess(object: &Object) -> (Verdict, Pods) {
             Pods::default(),
         );
     }
-    let told = match object.kind() {
+    let reported = match object.kind() {
         "Namespace" if object.text("/status/phase") == "Terminating" => Some(format!("{object} is being deleted")),
         "CustomResourceDefinition" => definition(object),
         "PersistentVolumeClaim" if object.text("/status/phase") != "Bound" => Some(format!("{object} is not bound")),
@@ -41,7 +41,7 @@ pub fn assess(object: &Object) -> (Verdict, Pods) {
         _ if !object.has_status() => None,
         _ => shared(object),
     };
-    let verdict = told.map_or(Verdict::Current, |message| Verdict::Waiting(Reason::Progressing, message));
+    let verdict = reported.map_or(Verdict::Current, |message| Verdict::Waiting(Reason::Progressing, message));
     (verdict, Pods::default())
 }
 
@@ -96,12 +96,12 @@ fn definition(object: &Object) -> Option<String> {
 
 /// The conditions that kstatus reads of any kind.
 fn shared(object: &Object) -> Option<String> {
-    let told = |why: String| format!("{object} is not ready: {why}");
+    let reported = |why: String| format!("{object} is not ready: {why}");
     condition(object, "Stalled", "True")
         .or_else(|| condition(object, "Reconciling", "True"))
         .or_else(|| condition(object, "Ready", "False"))
         .or_else(|| condition(object, "Ready", "Unknown"))
-        .map(told)
+        .map(reported)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Workloads that were there and are not any more: their pods are wanted all the same.
+//! Workloads that were there and are not any more: their pods are still expected.
 
 use super::scheduling::refusal;
 use super::{DriverHealth, Pods};

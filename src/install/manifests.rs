@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operator_in_host_network_is_told_where_the_api_server_is() {
+    fn operator_in_host_network_gets_the_address_of_the_api_server() {
         let env = |api_server: Option<(String, u16)>| {
             let settings = Settings {
                 host_network: Some(HostNetwork { api_server }),

@@ -2,7 +2,7 @@ use super::manifests::{Settings, objects};
 use crate::manifest::Object;
 use serde_json::Value;
 
-/// The first field of one of our objects that its definition does not know, as a path. The API server says so only once the definition
+/// The first field of one of our objects that its definition does not know, as a path. The API server reports it only once the definition
 /// is there.
 #[must_use]
 pub fn unknown_field(object: &Object) -> Option<String> {

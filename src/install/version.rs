@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn change_each_pair_of_versions_is_told_apart() {
+    fn change_each_pair_of_versions_is_recognised() {
         for (installed, own, expected) in [
             (None, "0.1.0", Change::Install),
             (Some("latest"), "0.1.0", Change::Install),

@@ -58,7 +58,7 @@ impl Place {
 /// What an entry says about its chart, for a caller that can read files to compare with the package.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Promise {
-    /// Where it says so.
+    /// The place in the index.
     pub place: Place,
     /// The driver.
     pub driver: DriverName,

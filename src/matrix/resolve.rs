@@ -79,7 +79,7 @@ pub struct Pick {
     pub because_target: String,
     /// The best version that fits, whether or not it is the chosen one. `None` only beside an overridden pin.
     pub newest: Option<DriverVersion>,
-    /// Why the version does not fit, when it is taken all the same: pinned with force, or kept because nothing is updated.
+    /// Why the version does not fit, when it is taken anyway: pinned with force, or kept because nothing is updated.
     pub overridden: Option<String>,
     /// Why the version is deprecated, when it is.
     pub deprecated: Option<String>,
@@ -122,7 +122,7 @@ pub fn candidates(index: &Index, query: &Query<'_>) -> Candidates {
 
 /// Chooses a version for every driver together: each fits the cluster, every vCenter, and the other drivers.
 ///
-/// What is installed stays, as far as the policy says so; otherwise the newest goes before older ones, and what is not deprecated
+/// What is installed stays, as far as the policy allows; otherwise the newest goes before older ones, and what is not deprecated
 /// before what is. Where drivers need certain versions of each other, the first driver by name has the first choice. The order of
 /// the index and of the vCenters does not matter.
 ///

@@ -400,6 +400,6 @@ mod tests {
             !held("d", Change::Update(vec![difference("spec.replicas")])),
             "something else is wanted"
         );
-        assert!(!held("d", Change::Restore), "nobody has deleted it again and again");
+        assert!(!held("d", Change::Restore), "it was not deleted repeatedly");
     }
 }

@@ -17,7 +17,7 @@ pub enum Ownership {
     },
     /// A live manager that would undo our changes, or remove the object, owns it.
     Foreign {
-        /// Who, with the mark that says so.
+        /// Who, with the mark that shows it.
         who: String,
     },
 }

@@ -265,12 +265,12 @@ mod tests {
         }
         let times: Vec<i64> = revisions.iter().map(|revision| revision.time.as_second()).collect();
         assert_eq!(times, [0, 1, 2, 3, 4, 5, 6]);
-        let told: Vec<String> = revisions
+        let reported: Vec<String> = revisions
             .iter()
             .map(|r| format!("{} {}: {}", r.number, r.outcome, r.cause))
             .collect();
         assert_eq!(
-            told,
+            reported,
             [
                 "1 Superseded: installation",
                 "2 Superseded: values changed",

@@ -213,8 +213,8 @@ mod tests {
                 now: at(now),
                 deadline: Duration::from_secs(30),
             };
-            let told = verdict(&revisions, &sight).map(|(reason, _)| reason);
-            assert_eq!(told, expected, "{revisions:?} {sight:?}");
+            let reported = verdict(&revisions, &sight).map(|(reason, _)| reason);
+            assert_eq!(reported, expected, "{revisions:?} {sight:?}");
         }
     }
 

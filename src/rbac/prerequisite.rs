@@ -174,7 +174,7 @@ mod tests {
         let nodes = |verbs: &[&str]| json!({"apiGroups": [""], "resources": ["nodes"], "verbs": verbs});
         let leases = json!({"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]});
         let home = |metadata: Value| object(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}));
-        for (wanted, live, told) in [
+        for (wanted, live, reported) in [
             (role(json!([nodes(&["get"])])), None, Some("ClusterRole r is missing")),
             (role(json!([nodes(&["get"])])), Some(role(json!([nodes(&["get", "list"])]))), None),
             (
@@ -219,7 +219,7 @@ mod tests {
                 Some("Namespace n is being deleted"),
             ),
         ] {
-            assert_eq!(lacking(&wanted, live.as_ref()).as_deref(), told);
+            assert_eq!(lacking(&wanted, live.as_ref()).as_deref(), reported);
         }
     }
 

@@ -221,9 +221,9 @@ mod tests {
             {"apiGroups": [""], "resources": ["pods", "nodes"], "verbs": ["get", "list"]},
             {"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": ["a", "b"], "verbs": ["get"]},
         ]));
-        let told = all.single().map(|rule| (rule.group, rule.resource, rule.name, rule.verbs));
+        let reported = all.single().map(|rule| (rule.group, rule.resource, rule.name, rule.verbs));
         assert_eq!(
-            told.collect::<Vec<_>>(),
+            reported.collect::<Vec<_>>(),
             [
                 ("", "nodes", None, vec!["get", "list"]),
                 ("", "pods", None, vec!["get", "list"]),

@@ -146,7 +146,7 @@ pub(super) async fn choose(
         report.preconditions.extend(preconditions::supported(index, &query, None));
         return Ok((Chosen::default(), report));
     }
-    let mut told = false;
+    let mut reported = false;
     loop {
         let query = Query {
             kubernetes: &state.cluster.version,
@@ -157,7 +157,7 @@ pub(super) async fn choose(
         };
         let (shared, resolution) = shared_volumes::choose(&ports.reader, index, &query).await;
         // The first answer is about everything that is asked for.
-        if !std::mem::replace(&mut told, true) {
+        if !std::mem::replace(&mut reported, true) {
             report.upgradeable = (!basis.narrowed).then(|| upgradeable::upgradeable(index, &query));
             report.preconditions.push(shared);
             report

@@ -182,8 +182,8 @@ pub async fn decide(input: &ReconcileInput<'_>, ports: &Ports, state: &ClusterSt
     let mut store = None;
     let webhook = match webhook::wanted(input, charts.get(STORAGE.name).map(AsRef::as_ref), backs.get(STORAGE.name)) {
         Some(place) => match webhook::material(input, ports, state, &place).await {
-            Ok((material, write, told)) => {
-                found.preconditions.push(told);
+            Ok((material, write, reported)) => {
+                found.preconditions.push(reported);
                 store = write;
                 Some(material)
             }

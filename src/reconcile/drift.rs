@@ -34,7 +34,7 @@ pub(super) async fn found(ports: &Ports, steps: &mut Vec<Step>) -> Vec<Drift> {
         let Some(fields) = fields else {
             return Ok(Found::Changed(vec![Drift::deleted(id)]));
         };
-        // Without the record the change is repaired all the same, and no one is named.
+        // Without the record the change is still repaired, and no one is named.
         let live = with_managers(&ports.client, wanted.api_version(), &id).await?;
         if let Some(live) = live.as_ref().filter(|live| is_own_spelling(&fields, live)) {
             if let Some(cache) = ports.reader.cache() {

@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// Requests that are under way at the same time.
 const CONCURRENCY: usize = 8;
 
-/// Which steps are rehearsed.
+/// Which steps have a dry run.
 #[derive(Clone, Copy)]
 pub enum Scope<'a> {
     /// Those that lead to another state than the one that was reached before, on this input. A driver of which something was
@@ -129,7 +129,7 @@ pub async fn dry_run(ports: &Ports, state: &ClusterState, decision: &mut Decisio
 /// What the server is asked about each driver: the same question has the same answer for a while.
 fn questions(plan: &Plan, ports: &Ports, input: &ReconcileInput<'_>) -> BTreeMap<DriverName, Digest> {
     let config = input.config;
-    // A person who has put something right says so by an annotation, see `api::RECONCILE_AT`.
+    // A person who has fixed something sets an annotation, see `api::RECONCILE_AT`.
     let asked = format!("{:?} {:?}", config.metadata.generation, config.annotations());
     let mut texts: BTreeMap<&str, String> = BTreeMap::new();
     for step in plan.writes().filter(|step| step.is_transition()) {
@@ -202,7 +202,7 @@ fn in_order(plan: &Plan, mut refusals: Vec<Refusal>) -> Vec<Refusal> {
     refusals
 }
 
-/// Sorts the answers; whether the plan has to be made again.
+/// Sorts the answers; whether planning has to be repeated.
 async fn take_in(
     ports: &Ports,
     observed: &mut Observed,

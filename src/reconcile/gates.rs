@@ -243,12 +243,12 @@ mod tests {
             let running = running.iter().map(|driver: &&str| ((*driver).to_owned(), health.clone())).collect();
             let connections = [connection("vc1", vc1), connection("vc2", vc2)];
             let hold = hold_lacking_privileges(&desired, &asked, &connections, &running);
-            let told = hold.first().map(|(from, wait)| (*from, wait.reason, wait.message.as_str()));
+            let reported = hold.first().map(|(from, wait)| (*from, wait.reason, wait.message.as_str()));
             assert_eq!(
-                told.map(|t| (t.0, t.1)),
+                reported.map(|t| (t.0, t.1)),
                 expected.map(|(from, _)| (from, Reason::PrivilegesMissing))
             );
-            if let (Some((_, _, message)), Some((_, name))) = (told, expected) {
+            if let (Some((_, _, message)), Some((_, name))) = (reported, expected) {
                 assert!(message.contains(&format!("connection {name} lacks")), "{message}");
             }
         }

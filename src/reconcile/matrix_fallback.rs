@@ -37,10 +37,10 @@ pub(super) async fn basis(
         }
         Err(error) => error,
     };
-    let told = config.status.as_ref().map(|status| status.drivers.as_slice()).unwrap_or_default();
+    let reported = config.status.as_ref().map(|status| status.drivers.as_slice()).unwrap_or_default();
     match what_runs(
         Index::parse(embedded::index()).map_err(RepositoryError::from)?,
-        told,
+        reported,
         installed,
         asked,
     ) {
@@ -66,8 +66,8 @@ pub(super) async fn basis(
 
 /// What is known of earlier looks at the source: by the inventory, and by the status should that be lost.
 fn records(config: &VDOConfig, inventory: &Inventory) -> Records {
-    let told = config.status.as_ref().and_then(|status| status.matrix.as_ref());
-    let told = told.map(|matrix| Floor {
+    let reported = config.status.as_ref().and_then(|status| status.matrix.as_ref());
+    let reported = reported.map(|matrix| Floor {
         source: matrix.source.clone(),
         version: u64::try_from(matrix.version).unwrap_or_default(),
         signer: matrix.signer.clone(),
@@ -79,7 +79,7 @@ fn records(config: &VDOConfig, inventory: &Inventory) -> Records {
         signer: kept.signer.clone(),
     });
     Records {
-        floors: told.into_iter().chain(stored).collect(),
+        floors: reported.into_iter().chain(stored).collect(),
         kept: kept.cloned(),
         pardoned: config
             .annotations()
@@ -92,12 +92,15 @@ fn records(config: &VDOConfig, inventory: &Inventory) -> Records {
 /// that is asked for is missing.
 fn what_runs(
     mut index: Index,
-    told: &[DriverStatus],
+    reported: &[DriverStatus],
     installed: &BTreeMap<DriverName, DriverVersion>,
     asked: &DriverRequests,
 ) -> Option<Index> {
     for (name, driver) in &mut index.drivers {
-        let chart = told.iter().find(|driver| driver.name == *name).map(|driver| driver.chart.as_str());
+        let chart = reported
+            .iter()
+            .find(|driver| driver.name == *name)
+            .map(|driver| driver.chart.as_str());
         driver
             .versions
             .retain(|entry| installed.get(name) == Some(&entry.version) && chart == Some(entry.chart.digest.to_string().as_str()));
@@ -119,7 +122,7 @@ mod tests {
             index.drivers[driver].entry(&version).expect("in the matrix").clone()
         };
         let (cpi, csi, other) = (entry(CPI, "1.34.0"), entry(CSI, "3.7.3"), entry(CSI, "3.6.3"));
-        let told = |name: &str, chart: String| DriverStatus {
+        let reported = |name: &str, chart: String| DriverStatus {
             name: name.into(),
             chart,
             ..DriverStatus::default()
@@ -151,7 +154,7 @@ mod tests {
                 ..DriverRequests::default()
             };
             let [one, two] = charts;
-            let status = [told(CPI, one), told(CSI, two)];
+            let status = [reported(CPI, one), reported(CSI, two)];
             let found = what_runs(index.clone(), &status, &installed, &asked);
             assert_eq!(
                 found.as_ref().map(|index| index.drivers.len()),

@@ -157,13 +157,13 @@ fn judge(
                 None => !matches!(entry.state, State::Withdrawn(_)) && !entry.version.is_prerelease(),
             })
             .collect();
-        let told = version.map_or_else(|| short(name).to_owned(), |version| format!("{} {version}", short(name)));
+        let reported = version.map_or_else(|| short(name).to_owned(), |version| format!("{} {version}", short(name)));
         match entries
             .iter()
             .map(|entry| (entry, misfit(entry)))
             .find(|(_, misfit)| misfit.is_none())
         {
-            Some(_) => names.push(told),
+            Some(_) => names.push(reported),
             // The closest is the newest, unless the platform is older than everything.
             None => match entries.first().and_then(|entry| Some((entry, misfit(entry)?))) {
                 Some((entry, why)) if version.is_some() => {
@@ -173,7 +173,7 @@ fn judge(
                     let message = format!("no version of {} fits; the newest, {}, {why}", short(name), entry.version);
                     return Err(Misfit::Known(message));
                 }
-                None => return Err(Misfit::NotListed(format!("{told} is not in the matrix"))),
+                None => return Err(Misfit::NotListed(format!("{reported} is not in the matrix"))),
             },
         }
     }
@@ -226,12 +226,12 @@ pub(super) fn control_plane(desired: &[Desired], nodes: &[Arc<Node>]) -> Precond
             Precondition::fails(kind, Reason::NoEligibleNode, message)
         }
         None => {
-            let told: Vec<String> = found
+            let reported: Vec<String> = found
                 .iter()
                 .map(|(d, place)| format!("{} may run on {} of {} nodes", d.object, place.eligible, nodes.len()))
                 .collect();
             let nothing = || "no driver has a controller that must be placed".to_owned();
-            Precondition::holds(kind, if told.is_empty() { nothing() } else { told.join(", ") })
+            Precondition::holds(kind, if reported.is_empty() { nothing() } else { reported.join(", ") })
         }
     }
 }
@@ -249,7 +249,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::Arc;
 
-    fn told(found: &[Precondition]) -> Vec<String> {
+    fn reported(found: &[Precondition]) -> Vec<String> {
         found
             .iter()
             .map(|p| format!("{} {:?} {}: {}", p.kind, p.holds, p.reason, p.message))
@@ -323,7 +323,7 @@ mod tests {
                 policy: UpdatePolicy::Compatible,
             };
             let choice = vcenter.map(|_| matrix::resolve(&index, &query));
-            told(&supported(&index, &query, choice.as_ref().and_then(|choice| choice.as_ref().ok())))
+            reported(&supported(&index, &query, choice.as_ref().and_then(|choice| choice.as_ref().ok())))
         };
         insta::assert_yaml_snapshot!(BTreeMap::from([
             ("all fits", say("v1.34.4", Some("8.0.3"), None)),
@@ -449,7 +449,7 @@ mod tests {
         };
         let nodes = [node("cp-1", "cp"), node("w-1", "worker")];
         assert_eq!(
-            told(&[
+            reported(&[
                 control_plane(&[deployment(1)], &nodes),
                 control_plane(&[deployment(2)], &nodes),
                 control_plane(&[deployment(1)], &[]),

@@ -39,7 +39,7 @@ pub struct Wanted<'a> {
     pub lock: Option<&'a Arc<Lock>>,
 }
 
-/// The objects that were made last for each driver, with what they were made from: the same is not made again in every reconcile.
+/// The objects that were made last for each driver, with what they were made from: the same is not rendered in every reconcile.
 /// It may be lost at any instant without harm.
 #[derive(Default)]
 pub struct RenderCache(Mutex<BTreeMap<DriverName, (RenderKey, Vec<Desired>)>>);

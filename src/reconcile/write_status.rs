@@ -91,7 +91,7 @@ mod tests {
         let kind = ConditionType::SnapshotsSupported;
         for (found, next) in [
             (Precondition::unknown(kind, Reason::NotChecked, "a right is missing"), Requeue::Soon),
-            (Precondition::unknown(kind, Reason::NotRequested, "nobody asks"), Requeue::Steady),
+            (Precondition::unknown(kind, Reason::NotRequested, "no one asks"), Requeue::Steady),
             (
                 Precondition::fails(kind, Reason::SnapshotDefinitionsMissing, "not served"),
                 Requeue::Steady,

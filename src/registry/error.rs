@@ -186,11 +186,11 @@ pub(super) fn may_pass(fault: &Fault) -> bool {
 
 #[derive(Deserialize)]
 struct Errors {
-    errors: Vec<Told>,
+    errors: Vec<Reported>,
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct Reported {
     code: String,
     #[serde(default)]
     message: String,
@@ -198,10 +198,10 @@ struct Told {
 
 /// What a registry says in the form of the specification.
 pub(super) fn said(body: &[u8]) -> Option<String> {
-    let told: Errors = serde_json::from_slice(body).ok()?;
-    let told = told.errors.into_iter().next()?;
-    Some(match told.message.is_empty() {
-        true => told.code,
-        false => format!("{}: {}", told.code, told.message),
+    let reported: Errors = serde_json::from_slice(body).ok()?;
+    let reported = reported.errors.into_iter().next()?;
+    Some(match reported.message.is_empty() {
+        true => reported.code,
+        false => format!("{}: {}", reported.code, reported.message),
     })
 }

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn metrics_access_without_bearer_token_asks_nobody() {
+    async fn metrics_access_without_bearer_token_asks_no_one() {
         let (reviewer, asked) = reviewer(true);
         let access = MetricsAccess::Reviewed(reviewer);
         for wrong in ["Basic cmVhZGVy", "Bearer", "Bearer ", "reader"] {

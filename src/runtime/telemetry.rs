@@ -23,7 +23,7 @@ pub enum TelemetryError {
     Level {
         /// What was given.
         level: String,
-        /// What is wrong with it, where the filter's parser said so.
+        /// What is wrong with it, where the filter's parser names it.
         #[source]
         source: Option<ParseError>,
     },

@@ -69,10 +69,10 @@ const ACTION: &str = "Reconcile";
 #[must_use]
 pub fn notes(old: &[Condition], new: &[Condition]) -> Vec<Note> {
     let drivers = [ConditionType::CloudProviderReady, ConditionType::StorageReady].into_iter();
-    let told = [Reason::NotRequested, Reason::Deleting, Reason::Removed].map(Reason::as_str);
+    let reported = [Reason::NotRequested, Reason::Deleting, Reason::Removed].map(Reason::as_str);
     let apart = drivers.filter_map(|kind| {
         let (before, after) = (Conditions::find(old, kind)?, Conditions::find(new, kind)?);
-        let news = before.reason != after.reason && told.contains(&after.reason.as_str()) && before.status != "Unknown";
+        let news = before.reason != after.reason && reported.contains(&after.reason.as_str()) && before.status != "Unknown";
         news.then(|| Note {
             warning: after.reason != Reason::Removed.as_str(),
             reason: after.reason.clone(),
@@ -224,7 +224,7 @@ mod tests {
                 PACE_OF_REMOVAL,
             ),
             ("volumes keep it", going("a goes", both), stopped(VolumesInUse), at_once),
-            ("somebody holds an object", going("a goes", both), stopped(DeletionBlocked), at_once),
+            ("someone holds an object", going("a goes", both), stopped(DeletionBlocked), at_once),
             ("a right is missing", going("a goes", both), stopped(Forbidden), at_once),
             (
                 "nothing moves on",
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn notes_of_ready_tell_transitions_and_no_progress() {
         use Reason::{ApplyFailed, Healthy, PodsFailing, WaitingForNodes, WaitingForPods};
-        let of = |told: Option<(&str, Reason)>| told.map(|(status, reason)| condition(ConditionType::Ready, status, reason));
+        let of = |reported: Option<(&str, Reason)>| reported.map(|(status, reason)| condition(ConditionType::Ready, status, reason));
         for (old, new, reconciling, expected) in [
             (None, None, false, None),
             (None, Some(("True", Healthy)), false, Some("Normal Healthy: Ready is True")),

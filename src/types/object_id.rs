@@ -30,8 +30,8 @@ impl fmt::Display for GroupKind {
 
 /// What an object is called in the cluster: group, kind, namespace (empty when cluster-scoped) and name.
 ///
-/// Thousands of them are compared and looked up in every reconcile, so a copy shares its texts, all of one kind share that, and two are told
-/// apart by a digest of their texts. Their order is that of the texts.
+/// Thousands of them are compared and looked up in every reconcile, so a copy shares its texts, all of one kind share that, and a digest of
+/// their texts distinguishes two of them. Their order is that of the texts.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(from = "Written", into = "Written")]
 pub struct ObjectId {

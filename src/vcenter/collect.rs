@@ -391,8 +391,8 @@ mod tests {
             (also(item("VirtualMachine", "vm-1", "m", ""), "parentVApp", "a b"), "vApp"),
         ] {
             let work = Work::with(Budget::default());
-            let told = Gathered::new(root(), work.hold()).take(bad);
-            assert!(matches!(told, Err(Unread::Malformed(_))), "{path}: {told:?}");
+            let reported = Gathered::new(root(), work.hold()).take(bad);
+            assert!(matches!(reported, Err(Unread::Malformed(_))), "{path}: {reported:?}");
         }
     }
 }

@@ -89,9 +89,9 @@ mod tests {
             ("\u{202e}vm-1", None),
             (&long, None),
         ] {
-            let told = identifier(text);
-            assert_eq!(told.as_deref().ok(), expected, "{text:?}");
-            let error = told.err().unwrap_or_default();
+            let reported = identifier(text);
+            assert_eq!(reported.as_deref().ok(), expected, "{text:?}");
+            let error = reported.err().unwrap_or_default();
             assert!(error.len() < 400 && !error.contains('\n'), "{error}");
         }
         assert_eq!(identifier_or_none(" "), Ok(String::new()));
@@ -156,9 +156,9 @@ mod tests {
             (b"a\xffb", false),
             (&long, false),
         ] {
-            let told = proof(value);
-            assert_eq!(told.is_some(), good, "{value:?}");
-            assert!(told.is_none_or(|value| value.is_sensitive()));
+            let reported = proof(value);
+            assert_eq!(reported.is_some(), good, "{value:?}");
+            assert!(reported.is_none_or(|value| value.is_sensitive()));
         }
     }
 

@@ -49,7 +49,7 @@ impl From<Excess> for Unread {
     }
 }
 
-/// What the work may take, and whether anybody still waits for it.
+/// What the work may take, and whether anyone still waits for it.
 #[derive(Debug, Clone)]
 pub(super) struct Work {
     pub(super) budget: Budget,
@@ -111,13 +111,13 @@ mod tests {
     use std::time::Duration;
 
     #[tokio::test]
-    async fn offload_nobody_waits_ends_work() {
+    async fn offload_no_one_waits_ends_work() {
         let endpoint = Endpoint {
             server: "vc".into(),
             port: 443,
             trust: crate::types::Trust::Insecure,
         };
-        let (told, hear) = mpsc::channel();
+        let (reported, hear) = mpsc::channel();
         let budget = Budget::default();
         let endless = offload(&endpoint, &budget, move |work| {
             let end = loop {
@@ -126,7 +126,7 @@ mod tests {
                 }
                 std::thread::sleep(Duration::from_millis(1));
             };
-            told.send(end).map_err(|_| "the test is gone")?;
+            reported.send(end).map_err(|_| "the test is gone")?;
             Ok(())
         });
         assert!(tokio::time::timeout(Duration::from_millis(20), endless).await.is_err());

@@ -125,8 +125,8 @@ pub(super) async fn read(caller: &mut Caller<'_>, categories: &BTreeSet<&str>, o
     Ok(tagging)
 }
 
-fn checked<T>(caller: &Caller<'_>, told: Result<T, String>) -> Result<T, ProbeError> {
-    told.map_err(|because| caller.session.malformed(because))
+fn checked<T>(caller: &Caller<'_>, reported: Result<T, String>) -> Result<T, ProbeError> {
+    reported.map_err(|because| caller.session.malformed(because))
 }
 
 /// The strings of a list, as many as are asked about; there may be null in its place.
@@ -226,34 +226,34 @@ mod tests {
                 "POST /api/cis/tagging/tag-association?action=list-attached-tags-on-objects",
             ),
         ] {
-            let told = |modern| format!("{} {}", call.method(), call.path(modern));
-            assert_eq!((told(false).as_str(), told(true).as_str()), (old, new));
+            let reported = |modern| format!("{} {}", call.method(), call.path(modern));
+            assert_eq!((reported(false).as_str(), reported(true).as_str()), (old, new));
         }
     }
 
     #[test]
     fn tag_answer_bomb_is_refused_before_it_is_read() {
         let pool = Pool::new(4 << 20);
-        let told = |text: &str| {
+        let reported = |text: &str| {
             let budget = Budget::new(Limits::default(), &pool);
             json(text.as_bytes(), &Work::with(budget)).map(|json| json.value)
         };
-        assert_eq!(told(r#"{"value": ["a,b"]}"#), Ok(json!({"value": ["a,b"]})));
+        assert_eq!(reported(r#"{"value": ["a,b"]}"#), Ok(json!({"value": ["a,b"]})));
         for bomb in [
             format!("[{}0]", "0,".repeat(500_000)),
             format!("[{}0]", "[],".repeat(300_000)),
             format!("[{}{{}}]", "{\"a\":{}},".repeat(100_000)),
         ] {
-            assert_eq!((told(&bomb), pool.used()), (Err(Excess::Memory.into()), 0));
+            assert_eq!((reported(&bomb), pool.used()), (Err(Excess::Memory.into()), 0));
         }
-        assert_eq!(told(&"[".repeat(1000)), Err("it is not JSON".into()));
+        assert_eq!(reported(&"[".repeat(1000)), Err("it is not JSON".into()));
         let few = Limits {
             elements: 100,
             ..Limits::default()
         };
         let many = format!("[{}0]", "0,".repeat(100));
-        let told = json(many.as_bytes(), &Work::with(Budget::new(few, &pool))).map(|json| json.value);
-        assert_eq!(told, Err(Excess::Elements(100).into()));
+        let reported = json(many.as_bytes(), &Work::with(Budget::new(few, &pool))).map(|json| json.value);
+        assert_eq!(reported, Err(Excess::Elements(100).into()));
     }
 
     #[test]

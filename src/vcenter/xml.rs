@@ -363,8 +363,8 @@ mod tests {
         let list = format!("<r>{}</r>", "<o/>".repeat(40_000));
         let long = format!("<r>{}</r>", "x".repeat(3 << 20));
         for text in [&many, &long] {
-            let told = super::parse(text, &work(Limits::default())).map(|tree| tree.root.children.len());
-            assert_eq!((told, pool.used()), (Err(Excess::Memory.into()), 0));
+            let reported = super::parse(text, &work(Limits::default())).map(|tree| tree.root.children.len());
+            assert_eq!((reported, pool.used()), (Err(Excess::Memory.into()), 0));
         }
         let (_, tree) = parse_each(&list, &work(Limits::default())).expect("a long list");
         assert!((1..200_000).contains(&pool.used()), "{} bytes", pool.used());
@@ -374,13 +374,13 @@ mod tests {
             elements: 30_000,
             ..Limits::default()
         };
-        let told = parse_each(&list, &work(few)).map(|(seen, _)| seen.len());
-        assert_eq!(told, Err(Excess::Elements(30_000).into()));
+        let reported = parse_each(&list, &work(few)).map(|(seen, _)| seen.len());
+        assert_eq!(reported, Err(Excess::Elements(30_000).into()));
         let short = Limits {
             whole: std::time::Duration::ZERO,
             ..Limits::default()
         };
-        let told = parse_each(&list, &work(short)).map(|(seen, _)| seen.len());
-        assert_eq!(told, Err(Excess::Time(std::time::Duration::ZERO).into()));
+        let reported = parse_each(&list, &work(short)).map(|(seen, _)| seen.len());
+        assert_eq!(reported, Err(Excess::Time(std::time::Duration::ZERO).into()));
     }
 }

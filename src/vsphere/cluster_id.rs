@@ -242,7 +242,7 @@ mod tests {
         assert!(check.message.ends_with("pvc-09  and 15 more"), "{}", check.message);
     }
 
-    /// What will never be answered keeps nothing back, and says so; what may be answered next time is asked again.
+    /// What will never be answered keeps nothing back, with a note; what may be answered next time is asked again.
     #[test]
     fn cluster_id_check_failed_query_waits_only_where_waiting_helps() {
         let (address, user) = ("vc1:443".to_owned(), "k8s".to_owned());
@@ -277,12 +277,12 @@ mod tests {
             (fault("SystemError"), false),
             (lost, false),
         ] {
-            let told = error.to_string();
+            let reported = error.to_string();
             let (check, status) = cluster_id_check("vc1", DEMO, &Err(error));
-            assert_eq!(check.status, None, "{told}");
+            assert_eq!(check.status, None, "{reported}");
             assert!(check.is_informational() && check.message.contains("demo"), "{}", check.message);
-            assert_eq!(status.is_some(), is_answer, "{told}");
-            assert!(status.is_none_or(|status| status.not_checked.is_some()), "{told}");
+            assert_eq!(status.is_some(), is_answer, "{reported}");
+            assert!(status.is_none_or(|status| status.not_checked.is_some()), "{reported}");
         }
     }
 

@@ -38,30 +38,30 @@ pub fn fold_status(
         ..old.clone()
     };
     let same_spec = old.observed_generation == object.metadata.generation;
-    let told = inspection.map(|inspection| report(inspection, same_spec && old.about.is_some(), now.0));
+    let reported = inspection.map(|inspection| report(inspection, same_spec && old.about.is_some(), now.0));
     if let Some(inspection) = inspection {
         remember(&mut status, inspection, same_spec);
     }
     credential(&mut status, credentials.ok());
-    if let (Some(inspection), Some(told)) = (inspection, &told) {
+    if let (Some(inspection), Some(reported)) = (inspection, &reported) {
         judged(&mut status, &inspection.login);
-        if told.certificate.is_some() {
-            status.certificate.clone_from(&told.certificate);
+        if reported.certificate.is_some() {
+            status.certificate.clone_from(&reported.certificate);
         }
         if matches!(inspection.login, LoginOutcome::Succeeded(_)) {
-            status.machines = Some(machines_status(&told.nodes));
-            status.volumes.clone_from(&told.volumes);
-            status.privileges = Some(privileges_status(&told.privileges, &inspection.request.requirements));
+            status.machines = Some(machines_status(&reported.nodes));
+            status.volumes.clone_from(&reported.volumes);
+            status.privileges = Some(privileges_status(&reported.privileges, &inspection.request.requirements));
         }
     }
 
     let mut conditions = Conditions::new(old.conditions.clone(), object.metadata.generation, now.clone());
     let mut verdict: Option<Check> = None;
     for kind in ORDER {
-        let check = match (&told, kind) {
+        let check = match (&reported, kind) {
             (_, ConditionType::CredentialsFound) => Some(credentials_check(credentials)),
             (_, ConditionType::Distinct) if among.is_some() => among.as_ref().map(|among| among.distinct.clone()),
-            (Some(told), kind) => told.check(kind).cloned(),
+            (Some(reported), kind) => reported.check(kind).cloned(),
             (None, kind) => Conditions::find(&old.conditions, kind).map(|found| kept(kind, found)),
         };
         let check = check.map(|own| among.as_ref().map_or(own.clone(), |among| among.replace(own)));
@@ -69,7 +69,7 @@ pub fn fold_status(
         conditions.set(kind, check.status, check.reason, check.text());
         // The first failure is the one that is reported. What could only not be checked is no failure of its own.
         let follows = |check: &Check| check.reason == Reason::NotChecked;
-        let first = verdict.as_ref().is_none_or(|told| follows(told) && !follows(&check));
+        let first = verdict.as_ref().is_none_or(|reported| follows(reported) && !follows(&check));
         if check.status != Some(true) && !check.is_informational() && first {
             verdict = Some(check);
         }

@@ -101,8 +101,8 @@ mod tests {
             ),
         ] {
             let wanted: Vec<String> = wanted.iter().map(|name| (*name).to_owned()).collect();
-            let told = find_datacenters(&wanted, &paths).map_or_else(|(reason, text)| format!("{reason} {text}"), |()| String::new());
-            assert_eq!(told, expected);
+            let reported = find_datacenters(&wanted, &paths).map_or_else(|(reason, text)| format!("{reason} {text}"), |()| String::new());
+            assert_eq!(reported, expected);
         }
     }
 

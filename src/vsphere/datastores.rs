@@ -229,7 +229,7 @@ mod tests {
         }
     }
 
-    fn told(url: &str, vsan: bool, datastore: Datastore) -> String {
+    fn reported(url: &str, vsan: bool, datastore: Datastore) -> String {
         let requirements = Requirements {
             datastores: vec![WantedDatastore {
                 url: url.into(),
@@ -260,14 +260,14 @@ mod tests {
     fn datastore_check_unknown_url_suggests_existing() {
         let good = || datastore("vsan:52c1", "vsan", &["h1"]);
         let url = "ds:///vmfs/volumes/vsan:52c1/";
-        assert_eq!(told(url, true, good()), "");
-        assert_eq!(told(url.trim_end_matches('/'), false, good()), "");
+        assert_eq!(reported(url, true, good()), "");
+        assert_eq!(reported(url.trim_end_matches('/'), false, good()), "");
         assert_eq!(
-            told("ds:///vmfs/volumes/vsan:52c2/", false, good()),
+            reported("ds:///vmfs/volumes/vsan:52c2/", false, good()),
             "DatastoreNotFound there is no datastore \"ds:///vmfs/volumes/vsan:52c2/\", as StorageClass fast says; did you mean ds:///vmfs/volumes/vsan:52c1/?"
         );
         assert_eq!(
-            told("ds:///x", false, good()),
+            reported("ds:///x", false, good()),
             "DatastoreNotFound there is no datastore \"ds:///x\", as StorageClass fast says; there are: ds:///vmfs/volumes/vsan:52c1/"
         );
     }
@@ -304,7 +304,7 @@ mod tests {
                 "DatastoreUnusable datastore /DC0/datastore/vsan:52c1, which StorageClass fast names, is in maintenance (enteringMaintenance)",
             ),
         ] {
-            assert_eq!(told(url, vsan, datastore), expected);
+            assert_eq!(reported(url, vsan, datastore), expected);
         }
     }
 
@@ -317,7 +317,7 @@ mod tests {
             }],
             ..Requirements::default()
         };
-        let told = |policies: Option<&[&str]>| {
+        let reported = |policies: Option<&[&str]>| {
             let policies: Option<Vec<Policy>> = policies.map(|names| {
                 let policy = |name: &&str| Policy {
                     name: (*name).into(),
@@ -328,12 +328,12 @@ mod tests {
             let findings = storage_findings(&requirements, &Inventory::default(), policies.as_deref());
             findings.first().map(|f| format!("{} {}", f.reason, f.message)).unwrap_or_default()
         };
-        assert_eq!(told(Some(&["Silver", "Gold"])), "");
-        assert_eq!(told(None), "", "what could not be read is not missing");
+        assert_eq!(reported(Some(&["Silver", "Gold"])), "");
+        assert_eq!(reported(None), "", "what could not be read is not missing");
         let start = "StoragePolicyNotFound there is no storage policy \"Gold\", as StorageClass fast says; ";
-        assert_eq!(told(Some(&["gold", "Silver"])), format!("{start}did you mean gold?"));
-        assert_eq!(told(Some(&["Silver"])), format!("{start}there are: Silver"));
-        assert_eq!(told(Some(&[])), format!("{start}the user sees none at all"));
+        assert_eq!(reported(Some(&["gold", "Silver"])), format!("{start}did you mean gold?"));
+        assert_eq!(reported(Some(&["Silver"])), format!("{start}there are: Silver"));
+        assert_eq!(reported(Some(&[])), format!("{start}the user sees none at all"));
     }
 
     fn shared(datastores: Vec<Datastore>, hosts: &[&str], segments: &[(&str, &str)]) -> Vec<SharedDatastores> {

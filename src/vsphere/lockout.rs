@@ -125,19 +125,19 @@ impl TagRefusals {
     /// As these connections say it in their conditions. When it was is not known to the minute: it counts as now.
     #[must_use]
     pub fn recorded(key: &Key, connections: &[impl Borrow<VsphereCloudConfig>], now: Timestamp) -> Self {
-        let told = connections
+        let reported = connections
             .iter()
             .filter_map(|connection| connection.borrow().status.as_ref())
             .any(|status| {
                 let credential = status.credential.as_ref();
-                // The version that was let in is the one that the conditions speak of; the newest may not have been tried yet.
+                // The version whose login succeeded is the one that the conditions speak of; the newest may not have been tried yet.
                 let same = credential
                     .is_some_and(|c| (&c.secret, &c.user, c.verified.as_ref()) == (&key.secret, &key.user, Some(&key.version)))
                     && status.about.as_ref().is_some_and(|about| about.instance_uuid == key.vcenter);
                 let topology = Conditions::find(&status.conditions, ConditionType::TopologyConsistent);
                 same && topology.is_some_and(|topology| topology.reason == Reason::TagLoginRefused.as_str())
             });
-        if told { Self::default().and_one(now) } else { Self::default() }
+        if reported { Self::default().and_one(now) } else { Self::default() }
     }
 
     /// One more.
@@ -245,12 +245,12 @@ mod tests {
             // Any connection counts.
             (vec![record(0, None, None), refused(1), record(0, None, Some("7"))], 10, "wait 900"),
         ] {
-            let told = match decide(&key(), &records, at(seconds)) {
+            let reported = match decide(&key(), &records, at(seconds)) {
                 Decision::Proceed => "again".into(),
                 Decision::RecordFirst(c) => format!("claim {}", c.attempts),
                 Decision::Wait(c) => format!("wait {}", until(&c).expect("a time").as_second() - at(0).as_second()),
             };
-            assert_eq!(told, expected, "{records:?} after {seconds} s");
+            assert_eq!(reported, expected, "{records:?} after {seconds} s");
         }
     }
 
@@ -308,7 +308,7 @@ mod tests {
     fn tag_login_refusal_in_status_applies_to_same_secret_version() {
         let connection = |reason: Reason, credential: CredentialStatus, vcenter: &str| {
             let mut conditions = Conditions::new(vec![], None, Time(at(0)));
-            conditions.set(ConditionType::TopologyConsistent, None, reason, "told");
+            conditions.set(ConditionType::TopologyConsistent, None, reason, "reported");
             let status = crate::api::VsphereCloudConfigStatus {
                 about: Some(crate::api::AboutStatus {
                     instance_uuid: vcenter.into(),

@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    fn told(nodes: &[Arc<Node>], machines: &[Machine], datacenters: &[&str]) -> Vec<String> {
+    fn reported(nodes: &[Arc<Node>], machines: &[Machine], datacenters: &[&str]) -> Vec<String> {
         let datacenters: Vec<String> = datacenters.iter().map(|d| (*d).to_owned()).collect();
         let inventory = Inventory {
             machines: machines.to_vec(),
@@ -227,7 +227,7 @@ mod tests {
             (of("", UUID), "n1 /DC0/vm/m by instance UUID: "),
             (of("", ""), "n1 /DC0/vm/decoy by name: "),
         ] {
-            assert_eq!(told(&one, &machines, &[]), [expected]);
+            assert_eq!(reported(&one, &machines, &[]), [expected]);
         }
     }
 
@@ -235,20 +235,20 @@ mod tests {
     fn machine_match_by_address_only_in_listed_datacenters() {
         let one = [node("n1", &UUID.to_uppercase(), "10.0.0.1")];
         let machines = [machine("m", "", "", "other", "10.0.0.1")];
-        assert_eq!(told(&one, &machines, &[]), ["n1 /DC0/vm/m by address: "]);
-        assert_eq!(told(&one, &machines, &["DC0"]), ["n1 /DC0/vm/m by address: "]);
+        assert_eq!(reported(&one, &machines, &[]), ["n1 /DC0/vm/m by address: "]);
+        assert_eq!(reported(&one, &machines, &["DC0"]), ["n1 /DC0/vm/m by address: "]);
         let none = ["n1  by : NodeNotFound node n1: no virtual machine that can be seen has its UUID, name or address"];
-        assert_eq!(told(&one, &machines, &["/Europe/DC0"]), none);
-        assert_eq!(told(&one, &[], &[]), none);
+        assert_eq!(reported(&one, &machines, &["/Europe/DC0"]), none);
+        assert_eq!(reported(&one, &[], &[]), none);
         // What is not known matches no machine: an empty UUID, name or address is no key.
-        assert_eq!(told(&[node("n1", "", "")], &[machine("m", "", "", "", "")], &[]), none);
+        assert_eq!(reported(&[node("n1", "", "")], &[machine("m", "", "", "", "")], &[]), none);
     }
 
     #[test]
     fn machine_match_several_machines_for_node_is_ambiguous() {
         let clones: Vec<Machine> = (0..7).map(|i| machine(&format!("c{i}"), UUID, OTHER, "n1", "10.0.0.1")).collect();
         assert_eq!(
-            told(&[node("n1", UUID, "10.0.0.1")], &clones, &[]),
+            reported(&[node("n1", UUID, "10.0.0.1")], &clones, &[]),
             [
                 "n1  by BIOS UUID: NodeAmbiguous node n1: several virtual machines fit by BIOS UUID: /DC0/vm/c0, /DC0/vm/c1, /DC0/vm/c2, /DC0/vm/c3, /DC0/vm/c4 and 2 more"
             ]
@@ -259,7 +259,7 @@ mod tests {
     fn machine_match_one_machine_for_two_nodes_is_ambiguous() {
         let clones = [machine("c0", UUID, OTHER, "n1", "10.0.0.1")];
         assert_eq!(
-            told(&[node("n1", UUID, ""), node("n2", UUID, "")], &clones[..1], &[]),
+            reported(&[node("n1", UUID, ""), node("n2", UUID, "")], &clones[..1], &[]),
             [
                 "n1 /DC0/vm/c0 by BIOS UUID: NodeAmbiguous node n1: its machine /DC0/vm/c0 fits other nodes too: n2",
                 "n2 /DC0/vm/c0 by BIOS UUID: NodeAmbiguous node n2: its machine /DC0/vm/c0 fits other nodes too: n1"

@@ -94,11 +94,11 @@ pub fn nodes_check(reports: &[NodeReport], alone: bool) -> Check {
     let found = reports.iter().filter(|report| report.is_found()).count();
     let count = format!("{found} of {} nodes are virtual machines here", reports.len());
     let mut groups: BTreeMap<Reason, (Finding, Vec<&str>)> = BTreeMap::new();
-    let told = reports
+    let reported = reports
         .iter()
         .flat_map(|report| report.findings.iter().map(|finding| (report.node.as_str(), finding)))
         .filter(|(_, finding)| alone || finding.reason != Reason::NodeNotFound);
-    for (node, finding) in told {
+    for (node, finding) in reported {
         groups
             .entry(finding.reason)
             .or_insert_with(|| (finding.clone(), vec![]))

@@ -262,12 +262,12 @@ mod tests {
         ] {
             let others: Vec<std::sync::Arc<Coverage>> = others.into_iter().map(std::sync::Arc::new).collect();
             let check = distinct_check(&own, &others);
-            let told = if check.status == Some(true) {
+            let reported = if check.status == Some(true) {
                 String::new()
             } else {
                 format!("{} {}", check.reason, check.message)
             };
-            assert_eq!(told, expected);
+            assert_eq!(reported, expected);
         }
     }
 }

@@ -273,7 +273,7 @@ pub(super) mod tests {
         }
     }
 
-    fn told(requirements: &Requirements, encrypted: bool) -> Vec<String> {
+    fn reported(requirements: &Requirements, encrypted: bool) -> Vec<String> {
         let required_privileges = required_privileges(requirements, encrypted, &inventory(), &nodes());
         let mut all: Vec<String> = required_privileges
             .iter()
@@ -299,13 +299,13 @@ pub(super) mod tests {
     #[test]
     fn privilege_demands_each_feature_needs_its_own() {
         let read = |ids: &[&str]| ids.iter().map(|id| format!("{id} System.Read")).collect::<Vec<_>>();
-        assert_eq!(told(&requirements(&[]), false), [] as [String; 0]);
+        assert_eq!(reported(&requirements(&[]), false), [] as [String; 0]);
         assert_eq!(
-            told(&requirements(&[Feature::CloudProvider]), false),
+            reported(&requirements(&[Feature::CloudProvider]), false),
             read(&["dc", "host-1", "root", "vm-1", "vms"])
         );
         assert_eq!(
-            told(&requirements(&[Feature::Block]), false),
+            reported(&requirements(&[Feature::Block]), false),
             [
                 "dc System.Read",
                 "host-1 System.Read",
@@ -322,15 +322,15 @@ pub(super) mod tests {
             ]
         );
         let only = |features: &[Feature], privilege: &str| {
-            let all = told(&requirements(features), false);
+            let all = reported(&requirements(features), false);
             all.into_iter().filter(|line| line.ends_with(privilege)).collect::<Vec<_>>()
         };
         assert_eq!(only(&[Feature::File], "Host.Config.Storage"), ["cluster Host.Config.Storage"]);
         assert_eq!(only(&[Feature::File], "AddExistingDisk"), [] as [String; 0]);
         assert_eq!(
-            told(&requirements(&[Feature::Topology]), false),
+            reported(&requirements(&[Feature::Topology]), false),
             read(&["cluster", "dc", "host-1", "hosts", "root"])
         );
-        assert!(told(&requirements(&[Feature::Block]), true).contains(&"vm-1 Cryptographer.AddDisk".to_owned()));
+        assert!(reported(&requirements(&[Feature::Block]), true).contains(&"vm-1 Cryptographer.AddDisk".to_owned()));
     }
 }

@@ -130,8 +130,8 @@ fn says(way: &[&str], categories: &[&str], inventory: &Inventory, tagging: &Tagg
                 }
                 (many, _) => {
                     let which = name_list(many);
-                    let told = format!("{} has several tags of category {category}: {which}", inventory.name_of(id));
-                    ambiguous = ambiguous.or(Some(told));
+                    let reported = format!("{} has several tags of category {category}: {which}", inventory.name_of(id));
+                    ambiguous = ambiguous.or(Some(reported));
                     found = found.or(Some((id, many[0])));
                 }
             }
@@ -139,12 +139,12 @@ fn says(way: &[&str], categories: &[&str], inventory: &Inventory, tagging: &Tagg
         if let Some((_, tag)) = found {
             says.tags.insert((*category).to_owned(), tag.to_owned());
         }
-        if let Some(told) = ambiguous {
+        if let Some(reported) = ambiguous {
             let remedy = Advice::run(
                 "Leave one tag of the category between host and root:",
                 "govc tags.detach -c CATEGORY TAG PATH",
             );
-            says.findings.push(Finding::new(Reason::TopologyTagAmbiguous, told, remedy));
+            says.findings.push(Finding::new(Reason::TopologyTagAmbiguous, reported, remedy));
         } else if found.is_none() {
             let host = way.first().map_or("", |id| inventory.name_of(id));
             says.findings.push(Finding::new(
@@ -210,7 +210,7 @@ mod tests {
         tagging
     }
 
-    fn told(tagging: &Tagging, labels: &[(&str, &str)]) -> (String, String) {
+    fn reported(tagging: &Tagging, labels: &[(&str, &str)]) -> (String, String) {
         let node = Node {
             name: "n1".into(),
             place: crate::facts::Place {
@@ -229,16 +229,16 @@ mod tests {
     fn topology_tags_equal_to_labels_passes() {
         let good = [("cluster", "zone", "a"), ("dc", "region", "eu")];
         let ok = (String::new(), "zone=a".to_owned());
-        assert_eq!(told(&tagging(&good), &[]), ok);
+        assert_eq!(reported(&tagging(&good), &[]), ok);
         let labels = [
             ("topology.csi.vmware.com/zone", "a"),
             ("topology.kubernetes.io/zone", "a"),
             ("topology.kubernetes.io/region", "eu"),
         ];
-        assert_eq!(told(&tagging(&good), &labels), ok);
+        assert_eq!(reported(&tagging(&good), &labels), ok);
         // The same tag twice on the way, and tags of other categories, do no harm.
         assert_eq!(
-            told(&tagging(&[good[0], good[1], ("host-1", "zone", "a"), ("host-1", "rack", "7")]), &[]),
+            reported(&tagging(&[good[0], good[1], ("host-1", "zone", "a"), ("host-1", "rack", "7")]), &[]),
             ok
         );
     }
@@ -269,7 +269,7 @@ mod tests {
                 "TopologyTagAmbiguous /DC0/host/C0 has tag \"a\" of category zone, and /DC0 above it has \"b\" (nodes n1)",
             ),
         ] {
-            assert_eq!(told(&tagging(attached), labels).0, expected);
+            assert_eq!(reported(&tagging(attached), labels).0, expected);
         }
     }
 
@@ -279,7 +279,7 @@ mod tests {
         let mut none = tagging(&good);
         none.categories.remove("region");
         assert_eq!(
-            told(&none, &[]).0,
+            reported(&none, &[]).0,
             "TopologyCategoryNotFound there is no tag category \"region\" in the vCenter"
         );
     }

@@ -224,15 +224,15 @@ mod tests {
         }
     }
 
-    fn told(node: &Node, machine: Machine, host: Host) -> Vec<(Reason, String)> {
+    fn reported(node: &Node, machine: Machine, host: Host) -> Vec<(Reason, String)> {
         let requirements = Requirements {
             features: [Feature::CloudProvider].into(),
             ..Requirements::default()
         };
-        told_with(&requirements, node, machine, host)
+        reported_with(&requirements, node, machine, host)
     }
 
-    fn told_with(requirements: &Requirements, node: &Node, machine: Machine, host: Host) -> Vec<(Reason, String)> {
+    fn reported_with(requirements: &Requirements, node: &Node, machine: Machine, host: Host) -> Vec<(Reason, String)> {
         let inventory = Inventory {
             machines: vec![machine],
             hosts: [("host-1".to_owned(), host)].into(),
@@ -288,11 +288,11 @@ mod tests {
         for (change, expected) in rows {
             let mut changed = machine();
             change(&mut changed);
-            let told: Vec<Reason> = told(&node(""), changed.clone(), host("8.0.3", "connected"))
+            let reported: Vec<Reason> = reported(&node(""), changed.clone(), host("8.0.3", "connected"))
                 .into_iter()
                 .map(|(r, _)| r)
                 .collect();
-            assert_eq!(told, expected, "{changed:?}");
+            assert_eq!(reported, expected, "{changed:?}");
         }
     }
 
@@ -301,7 +301,10 @@ mod tests {
         // Without the cloud provider, the family does not matter.
         let mut six = machine();
         six.addresses = vec!["2001:db8::1".into()];
-        assert_eq!(told_with(&Requirements::default(), &node(""), six, host("8.0.3", "connected")), []);
+        assert_eq!(
+            reported_with(&Requirements::default(), &node(""), six, host("8.0.3", "connected")),
+            []
+        );
     }
 
     #[test]
@@ -313,11 +316,11 @@ mod tests {
             ("", "disconnected", &[Reason::HostDisconnected]),
             ("8.0.3", "notResponding", &[Reason::HostDisconnected]),
         ] {
-            let told: Vec<Reason> = told(&node(""), machine(), host(version, state))
+            let reported: Vec<Reason> = reported(&node(""), machine(), host(version, state))
                 .into_iter()
                 .map(|(r, _)| r)
                 .collect();
-            assert_eq!(told, expected, "{version} {state}");
+            assert_eq!(reported, expected, "{version} {state}");
         }
     }
 
@@ -335,11 +338,11 @@ mod tests {
                 host_name: host_name.into(),
                 ..machine()
             };
-            let told: Vec<Reason> = told(&node(provider_id), machine, host("8.0.3", "connected"))
+            let reported: Vec<Reason> = reported(&node(provider_id), machine, host("8.0.3", "connected"))
                 .into_iter()
                 .map(|(r, _)| r)
                 .collect();
-            assert_eq!(told, reasons, "{provider_id}");
+            assert_eq!(reported, reasons, "{provider_id}");
         }
     }
 }

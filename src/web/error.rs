@@ -19,12 +19,12 @@ pub enum WebError {
     #[error("{0}")]
     Asked(String),
     /// It refuses.
-    #[error("the server answers with HTTP status {code}{told}")]
+    #[error("the server answers with HTTP status {code}{reported}")]
     Status {
         /// What it answered.
         code: StatusCode,
         /// The beginning of what it said.
-        told: String,
+        reported: String,
         /// How long it asks to wait.
         wait: Option<Duration>,
     },

@@ -129,7 +129,7 @@ fn add_release_keeps_comments_and_order_of_the_file() {
     );
 }
 
-/// What the templates cannot render stays as a difference, and everything else is written all the same.
+/// What the templates cannot render stays as a difference, and everything else is written anyway.
 #[test]
 fn add_release_unknown_change_remains_as_difference() {
     let source = source("vsphere-csi");
@@ -254,7 +254,7 @@ fn add_release_of_upstream_manifest_equals_the_written_release() {
         );
         let mut found = with(cut, &added).release(&version(new)).unwrap();
         for image in found["images"].as_object_mut().unwrap().keys().cloned().collect::<Vec<_>>() {
-            // nobody but the registry knows the digest of an image
+            // no one but the registry knows the digest of an image
             if let Some(digest) = expected["images"][&image].get("digest") {
                 found["images"][&image]["digest"] = digest.clone();
             }

@@ -1,4 +1,4 @@
-//! A package is the same bytes whoever builds it, and Helm reads it.
+//! A package is the same bytes, no matter who builds it, and Helm reads it.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -108,7 +108,7 @@ impl Site {
 }
 
 /// Everything that a person reads of an error.
-fn told(error: &RepositoryError) -> String {
+fn reported(error: &RepositoryError) -> String {
     format!(
         "{} {} {}",
         error.reason(),
@@ -161,7 +161,7 @@ async fn web_index_is_not_asked_for_by_a_look_at_it() -> Result<()> {
     let site = Site::start().await?;
     let repository = site.repository(None);
     let error = repository.index(&Records::default()).await.err().context("nothing was asked yet")?;
-    assert!(told(&error).starts_with("MatrixUnreachable"), "{}", told(&error));
+    assert!(reported(&error).starts_with("MatrixUnreachable"), "{}", reported(&error));
     assert!(site.server.asked().is_empty(), "a reconcile does not wait for a server");
     Ok(())
 }
@@ -262,18 +262,18 @@ async fn web_answer_that_is_no_index_is_invalid_and_last_good_index_stays() -> R
 #[tokio::test]
 async fn web_server_without_trusted_certificate_is_refused() -> Result<()> {
     let expired = Site::with(WebServer::start_with(Validity::Expired, false).await?)?;
-    let error = told(&expired.refusal().await?);
+    let error = reported(&expired.refusal().await?);
     assert!(error.contains("expired") && error.contains("ca.crt"), "{error}");
     let site = Site::start().await?;
     site.credential("ca.crt", &expired.server.authority().pem())?;
-    let error = told(&site.refusal().await?);
+    let error = reported(&site.refusal().await?);
     assert!(error.contains("UnknownIssuer"), "{error}");
     assert!(site.server.asked().is_empty());
     // The file is read again before the next request.
     site.credential("ca.crt", &site.server.authority().pem())?;
     site.look(&site.repository(None)).await.1?;
     site.credential("ca.crt", "no certificate")?;
-    let error = told(&site.refusal().await?);
+    let error = reported(&site.refusal().await?);
     assert!(
         error.contains("ca.crt holds no certificate") && error.contains("--matrix-credentials"),
         "{error}"
@@ -298,7 +298,7 @@ async fn web_credentials_reach_their_server_and_no_other() -> Result<()> {
         digest: Digest::of(b"none"),
     };
     let error = repository.chart(&chart).await.err().context("there is no chart")?;
-    assert!(told(&error).contains("404"), "{}", told(&error));
+    assert!(reported(&error).contains("404"), "{}", reported(&error));
     let asked = other.server.asked();
     assert!(asked.len() == 1 && asked[0].authorization.is_none(), "{asked:?}");
     // Nor is it led elsewhere with them.
@@ -314,7 +314,7 @@ async fn web_credentials_reach_their_server_and_no_other() -> Result<()> {
     );
 
     site.server.answer(|_| WebAnswer::Status(401, vec![], "no".into()));
-    let error = told(&site.refusal().await?);
+    let error = reported(&site.refusal().await?);
     assert!(error.contains("--matrix-credentials") && !error.contains("s3cret"), "{error}");
     Ok(())
 }
@@ -378,13 +378,13 @@ async fn web_proxy_of_the_credentials_is_used_and_never_shown() -> Result<()> {
     assert!(through.load(Ordering::SeqCst) > 0, "the proxy was passed by");
 
     site.credential("proxy", &format!("http://u:wr0ng@127.0.0.1:{port}"))?;
-    let refused = told(&site.refusal().await?);
+    let refused = reported(&site.refusal().await?);
     assert!(
         refused.starts_with("MatrixUnreachable") && refused.contains("proxy") && !refused.contains("wr0ng"),
         "{refused}"
     );
     site.credential("proxy", "pr0xy of ours")?;
-    let refused = told(&site.refusal().await?);
+    let refused = reported(&site.refusal().await?);
     assert!(
         refused.contains("proxy is no address of a proxy") && !refused.contains("pr0xy"),
         "{refused}"

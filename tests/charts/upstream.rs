@@ -1,4 +1,4 @@
-//! Every release of every chart against the driver's own manifest of that version: equal, except where the chart says so.
+//! Every release of every chart against the driver's own manifest of that version: equal, except for the chart's listed deviations.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -117,7 +117,7 @@ fn without_deviations(chart: &Chart, values: &Value) -> Vec<Value> {
     objects
 }
 
-/// Field by field, where the driver's manifests are at hand.
+/// Field by field, where the driver's manifests are available.
 fn differences(chart: &Chart, folder: &str, files: &[&str], values: &Value) -> String {
     let Some(manifests) = upstream() else {
         return "set VDO_UPSTREAM_DIR to a folder with the drivers' own manifests to see it field by field".into();
@@ -136,7 +136,7 @@ fn differences(chart: &Chart, folder: &str, files: &[&str], values: &Value) -> S
 }
 
 /// Upstream's manifests of one minor differ in image tags alone, except that CSI 3.7.1 changes the volume limit and CPI 1.25.1
-/// moves the affinity, which the chart has in its place from 1.25.0 on. So a release whose manifest nobody has here is held by its
+/// moves the affinity, which the chart has in its place from 1.25.0 on. So a release whose manifest no one has here is held by its
 /// neighbour that was compared.
 #[test]
 fn chart_patch_releases_differ_only_in_images() {

@@ -62,7 +62,7 @@ fn explain_without_argument_lists_every_reason() {
 #[test]
 fn explain_every_exit_code_of_cli_page_is_known() {
     let page = std::fs::read_to_string("docs/cli.md").expect("docs/cli.md");
-    let told: String = page
+    let reported: String = page
         .split("## Exit codes")
         .nth(1)
         .expect("a section")
@@ -70,20 +70,20 @@ fn explain_every_exit_code_of_cli_page_is_known() {
         .next()
         .unwrap_or_default()
         .into();
-    let told: Vec<&str> = told
+    let reported: Vec<&str> = reported
         .lines()
         .filter_map(|line| line.strip_prefix("| ")?.split_once(" |"))
         .flat_map(|(codes, _)| codes.split(", "))
         .filter(|code| code.parse::<u8>().is_ok())
         .collect();
-    assert!(told.len() > 8, "{told:?}");
-    for code in &told {
+    assert!(reported.len() > 8, "{reported:?}");
+    for code in &reported {
         let (exit, text, _) = vdoctl(&[code]);
         assert!(exit == 0 && text.starts_with(&format!("exit code {code} ")), "{code}: {text}");
     }
     let (_, json, _) = vdoctl(&["-o", "json"]);
     let json: Value = serde_json::from_str(&json).expect("JSON");
-    assert_eq!(json["exitCodes"].as_array().map(Vec::len), Some(told.len()));
+    assert_eq!(json["exitCodes"].as_array().map(Vec::len), Some(reported.len()));
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn plugin_that_hangs_is_named_when_the_time_is_over() {
         let mut command = vdoctl(&[verb, &["--timeout", "2s", "--kubeconfig", &config]].concat());
         command.env("PATH", "/usr/bin:/bin");
         let begin = Instant::now();
-        // Ends only once nobody holds stderr any more, so that a hanging plugin is not left behind either.
+        // Ends only once no one holds stderr any more, so that a hanging plugin is not left behind either.
         let said = seen(command);
         println!("{verb:?}: ended after {:?}", begin.elapsed());
         assert!(begin.elapsed() < Duration::from_secs(300), "it was waited for");

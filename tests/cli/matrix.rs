@@ -106,7 +106,7 @@ fn matrix_list_wide_matches_snapshot() {
     snap("matrix_list", &["matrix", "list", "--matrix", FROZEN, "-o", "wide"]);
 }
 
-/// A matrix with upgrade edges, and one that is past its date and has fields that nobody knows.
+/// A matrix with upgrade edges, and one that is past its date and has fields that no one knows.
 pub const EDGES: &str = "tests/fixtures/matrix-edges.yaml";
 
 pub const EXPIRED: &str = "tests/fixtures/matrix-expired.yaml";
@@ -368,11 +368,14 @@ fn matrix_on_a_server_is_asked_for_through_the_proxy_of_the_environment() {
         seen(command)
     };
     // Nothing listens at either port.
-    let told = run("https://matrix.invalid/index.yaml", "http://user:p4ss-W0rd@127.0.0.1:9");
-    assert!(told.starts_with("exit 4\n") && told.contains("cannot be reached"), "{told}");
+    let reported = run("https://matrix.invalid/index.yaml", "http://user:p4ss-W0rd@127.0.0.1:9");
     assert!(
-        told.contains("Connection refused") && !told.contains("dns") && !told.contains("p4ss"),
-        "{told}"
+        reported.starts_with("exit 4\n") && reported.contains("cannot be reached"),
+        "{reported}"
+    );
+    assert!(
+        reported.contains("Connection refused") && !reported.contains("dns") && !reported.contains("p4ss"),
+        "{reported}"
     );
     // As curl reads it: names with everything below them, addresses and networks, and all.
     for (address, passed_by, direct) in [
@@ -386,12 +389,12 @@ fn matrix_on_a_server_is_asked_for_through_the_proxy_of_the_environment() {
     ] {
         let mut command = vdoctl(&["matrix", "list", "--matrix", address]);
         command.env("HTTPS_PROXY", "http://127.0.0.1:9").env("NO_PROXY", passed_by);
-        let told = seen(command);
-        assert_eq!(!told.contains("Connection refused"), direct, "{passed_by}: {told}");
+        let reported = seen(command);
+        assert_eq!(!reported.contains("Connection refused"), direct, "{passed_by}: {reported}");
     }
     for host in ["localhost", "127.0.0.1", "[::1]"] {
-        let told = run(&format!("https://{host}:9/index.yaml"), "http://proxy.invalid:3128");
-        assert!(told.starts_with("exit 4\n") && !told.contains("dns"), "{told}");
+        let reported = run(&format!("https://{host}:9/index.yaml"), "http://proxy.invalid:3128");
+        assert!(reported.starts_with("exit 4\n") && !reported.contains("dns"), "{reported}");
     }
 }
 

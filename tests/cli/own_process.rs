@@ -1,6 +1,6 @@
 //! What both programs ask of the kernel for themselves: no core dumps. And an operator that has used up its file descriptors.
 
-use crate::process::NOBODY_THERE;
+use crate::process::CLOSED_PORT;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs::File;
@@ -30,7 +30,7 @@ impl Silent {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let folder = tempfile::tempdir().expect("a folder");
         let address = listener.local_addr().expect("an address").to_string();
-        let text = NOBODY_THERE.replace("127.0.0.1:1", &address);
+        let text = CLOSED_PORT.replace("127.0.0.1:1", &address);
         std::fs::write(folder.path().join("config"), text).expect("written");
         Self { listener, folder }
     }
@@ -81,7 +81,7 @@ fn programs_that_abort_leave_no_core_dump() {
     for (program, arguments) in [(OPERATOR, &["--listen=127.0.0.1:0"][..]), (VDOCTL, &["status", "--timeout=600s"])] {
         let silent = Silent::new();
         let started = silent.start("ulimit -c unlimited", program, arguments);
-        // Whoever has connected has long begun.
+        // The client that has connected has long begun.
         let connection = silent.listener.accept().expect("a connection");
         let status = started.abort();
         assert_eq!(status.signal(), Some(Signal::SIGABRT as i32), "{program}");

@@ -5,7 +5,7 @@ use insta::{assert_snapshot, with_settings};
 use std::net::TcpListener;
 use tempfile::TempDir;
 
-pub const NOBODY_THERE: &str = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "gone",
+pub const CLOSED_PORT: &str = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "gone",
     "contexts": [{"name": "gone", "context": {"cluster": "c", "user": "u"}}], "users": [{"name": "u", "user": {}}],
     "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}]}"#;
 
@@ -14,7 +14,7 @@ fn silent_cluster() -> (TcpListener, TempDir) {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let folder = tempfile::tempdir().expect("a folder");
     let address = silent.local_addr().expect("an address");
-    let text = NOBODY_THERE.replace("127.0.0.1:1", &address.to_string());
+    let text = CLOSED_PORT.replace("127.0.0.1:1", &address.to_string());
     std::fs::write(folder.path().join("config"), text).expect("written");
     (silent, folder)
 }
@@ -23,7 +23,7 @@ fn silent_cluster() -> (TcpListener, TempDir) {
 fn cli_unreachable_cluster_exits_5_with_address() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("config");
-    std::fs::write(&path, NOBODY_THERE).expect("written");
+    std::fs::write(&path, CLOSED_PORT).expect("written");
     for verb in [
         &["status"][..],
         &["diff"],
@@ -52,7 +52,7 @@ fn cli_unreachable_cluster_exits_5_with_address() {
 fn cli_unknown_context_exits_5() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("config");
-    std::fs::write(&path, NOBODY_THERE).expect("written");
+    std::fs::write(&path, CLOSED_PORT).expect("written");
     let mut elsewhere = vdoctl(&["status", "--context", "other"]);
     elsewhere.env("KUBECONFIG", &path);
     assert!(seen(elsewhere).starts_with("exit 5"));

@@ -93,7 +93,7 @@ fn signal_while_a_file_does_not_end_ends_the_verb() {
 }
 
 #[test]
-fn signal_while_nobody_reads_the_output_ends_the_verb() {
+fn signal_while_no_one_reads_the_output_ends_the_verb() {
     let index = large_index(3_000);
     for (signal, code) in SIGNALS {
         let folder = tempfile::tempdir().expect("a folder");
@@ -129,9 +129,9 @@ fn signal_while_a_plugin_hangs_ends_the_verb_and_the_plugin() {
         verb.stop(signal, code);
         if cfg!(target_os = "linux") {
             let (mut said, begin) = (String::new(), Instant::now());
-            stderr.read_to_string(&mut said).expect("nobody holds it any more");
+            stderr.read_to_string(&mut said).expect("no one holds it any more");
             assert!(begin.elapsed() < Duration::from_secs(300), "the plugin went on");
-            assert_eq!(said, "", "who is told to stop does not complain");
+            assert_eq!(said, "", "a verb that is stopped does not complain");
         }
     }
 }

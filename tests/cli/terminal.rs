@@ -265,7 +265,7 @@ fn cluster_and_vcenter_text_commands_no_terminal() {
 }
 
 #[test]
-fn watch_draws_anew_and_ends_at_once_when_told_to() {
+fn watch_redraws_and_ends_at_once_on_a_signal() {
     let cluster = poisoned_cluster();
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("config");

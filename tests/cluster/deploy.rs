@@ -27,7 +27,7 @@ use vdo_testbed::{Probe, Proxy, until};
 
 const ADMIN: &str = vdo_testbed::Cluster::ADMIN;
 
-/// A proxy before the API server, and the kubeconfig of an administrator who comes through it.
+/// A proxy before the API server, and the kubeconfig of an administrator who uses it.
 async fn administrator(bed: &Bed) -> Result<(Proxy, String)> {
     let proxy = Proxy::start(&bed.cluster).await?;
     // The proxy passes tokens on, not certificates.
@@ -41,7 +41,7 @@ async fn administrator(bed: &Bed) -> Result<(Proxy, String)> {
     Ok((proxy, through))
 }
 
-/// The command, with the vCenter of a bed and a password that nobody else can read.
+/// The command, with the vCenter of a bed and a password that no one else can read.
 struct Deploy {
     folder: tempfile::TempDir,
     args: Vec<String>,

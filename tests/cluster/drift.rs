@@ -293,7 +293,7 @@ fn drift_server_spelling_of_any_kind_is_ignored() -> Result<()> {
                 "{object} would be repaired for ever: {found:#?}\n{:#}",
                 live.value()["metadata"]["managedFields"]
             );
-            // Somebody who changes one of them is still seen.
+            // Someone who changes one of them is still seen.
             let Some(field) = found.iter().find(|d| d.path.ends_with("limits.cpu")) else {
                 continue;
             };

@@ -34,7 +34,7 @@ fn dry_run_disabled_installation_sends_half_the_requests() -> Result<()> {
     })
 }
 
-/// A policy is against configuration of the CSI driver: the cloud provider is installed all the same, and of the CSI driver nothing that
+/// A policy is against configuration of the CSI driver: the cloud provider is installed anyway, and of the CSI driver nothing that
 /// needs what was refused.
 #[test]
 fn dry_run_disabled_refused_configuration_stops_its_workloads_only() -> Result<()> {

@@ -3,7 +3,7 @@
 //! A test says what it needs: [`EMPTY`], [`OPERATOR`], [`INSTALLED`], or [`BARE`] and [`IMAGES`] where it installs VDO itself. The fixture
 //! brings the shared cluster there from wherever the last test left it, which takes a second or a few, where a new control plane takes ten
 //! seconds of processor time. After a test that failed the cluster is not
-//! used again: it is kept for whoever looks for the cause, and the next test gets a new one.
+//! used again: it is kept for those who look for the cause, and the next test gets a new one.
 //!
 //! What a test creates is deleted afterwards by its UID, whatever its kind in [`SWEPT`]. What a test changes in objects that were there
 //! before (labels of nodes, what the vCenter says), it changes back itself. Evidence from before a test (events, drift entries, audit
@@ -248,14 +248,14 @@ impl Shared {
             renew_nodes(&self.bed).await?;
         }
         let bed = &mut self.bed;
-        // Three repairs of one object in ten minutes are a conflict with somebody; those of two tests are none.
+        // Three repairs of one object in ten minutes are a conflict with someone; those of two tests are none.
         let drift = bed.status().await?["drift"].clone();
         let repaired = std::mem::replace(&mut self.drift, drift) != self.drift;
-        let as_wanted =
+        let in_sync =
             !repaired && bed.operator_runs() && bed.flags == wanted.flags && bed.environment.is_empty() && !bed.is_led_through_a_proxy();
         if !wanted.operator {
             stop(bed);
-        } else if !as_wanted {
+        } else if !in_sync {
             restart(bed, wanted.flags).await?;
         }
         if wanted.installed && !keep {

@@ -111,7 +111,7 @@ fn foreign_driver_in_another_namespace_blocks_until_it_has_no_replicas() -> Resu
     })
 }
 
-/// What is installed goes on, and is kept as wanted.
+/// What is installed goes on, and is kept in sync.
 #[test]
 fn foreign_driver_beside_installed_one_is_reported_and_changes_nothing() -> Result<()> {
     INSTALLED.run(async |bed| {

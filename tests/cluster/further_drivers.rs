@@ -56,7 +56,7 @@ async fn request(bed: &Bed, drivers: Value) -> Result<()> {
     bed.apply(&bed.config(json!({"drivers": drivers}))).await
 }
 
-/// What matters of the two drivers that everybody has.
+/// What matters of the two drivers that everyone has.
 async fn others(bed: &Bed) -> Result<Vec<Value>> {
     let mut all = bed.owned().await?;
     all.retain(|object| {
@@ -128,7 +128,7 @@ async fn live(bed: &mut Bed, life: &Life<'_>, each: impl AsyncFn(&Bed) -> Result
         ensure!(exists(bed, new).await?, "{name} {} lacks an object", second.version);
     }
 
-    // Nobody names it any more: it stays, is repaired, and status says both ways out.
+    // No one names it any more: it stays, is repaired, and status says both ways out.
     request(bed, json!([])).await?;
     let driver = until(&format!("{name} to be no longer requested"), PATIENCE, async || {
         each(bed).await?;

@@ -14,7 +14,7 @@ async fn config(bed: &Bed) -> Result<Value> {
     bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await
 }
 
-/// Waits until a condition is as `wanted` says.
+/// Waits until a condition is as `wanted` asks.
 async fn until_condition(bed: &Bed, kind: &str, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
     until(&format!("the condition {kind}"), PATIENCE, async || {
         let found = condition(&config(bed).await?, kind);
@@ -31,7 +31,7 @@ fn says(condition: &Value, status: &str, reason: &str) -> bool {
     condition["status"] == status && condition["reason"] == reason
 }
 
-/// Wherever a reconcile ends, its status is written: for this generation, with the reason, and with what runs all the same.
+/// Wherever a reconcile ends, its status is written: for this generation, with the reason, and with what still runs.
 #[test]
 fn status_of_a_wrong_spec_names_reason_and_what_runs() -> Result<()> {
     INSTALLED.run(async |bed| {

@@ -245,7 +245,7 @@ fn doctor_of_user_with_few_rights_asks_for_them_and_judges_nothing() -> Result<(
     })
 }
 
-/// What follows from another fault is not told as one of its own.
+/// What follows from another fault is not reported as one of its own.
 #[test]
 fn status_of_unknown_pin_has_one_cross() -> Result<()> {
     INSTALLED.run(async |bed| {
@@ -273,7 +273,7 @@ fn status_of_unknown_pin_has_one_cross() -> Result<()> {
 }
 
 #[test]
-fn doctor_with_plan_that_waits_for_approval_says_so() -> Result<()> {
+fn doctor_with_plan_that_waits_for_approval_reports_it() -> Result<()> {
     INSTALLED.run(async |bed| {
         let change = json!({"approval": "Manual", "cloudProvider": {}, "storageProvider": {"clusterDistribution": "Upstream"}});
         bed.apply(&bed.config(change)).await?;

@@ -286,8 +286,8 @@ fn driver_no_longer_named_stays_and_is_removed_by_its_management_state() -> Resu
         bed.until_ready().await?;
         let events = bed.list("v1", "Event", "").await?;
         for reason in ["NotRequested", "Removed"] {
-            let told = |event: &Value| event["reason"] == reason;
-            ensure!(events.iter().any(told), "no event says {reason}");
+            let reported = |event: &Value| event["reason"] == reason;
+            ensure!(events.iter().any(reported), "no event says {reason}");
         }
         back_to_the_newest(bed).await?;
         ensure_nothing_was_forbidden(bed, mark).await

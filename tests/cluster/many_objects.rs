@@ -1,4 +1,4 @@
-//! Far more VDOConfigs and connections than anybody has: all are answered, one that comes last does not wait for the others to end, and
+//! Far more VDOConfigs and connections than anyone has: all are answered, one that comes last does not wait for the others to end, and
 //! memory stays bounded.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
@@ -68,7 +68,7 @@ fn hundreds_of_configs_and_connections_are_answered_in_bounded_memory() -> Resul
             config
         };
         create(bed, "VDOConfig", (0..CONFIGS).map(config).collect()).await?;
-        // Nobody listens there.
+        // No one listens there.
         let closed = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let connection = |number| {
             let mut connection = bed.connection(&format!("connection-{number}"));

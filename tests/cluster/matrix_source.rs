@@ -132,8 +132,8 @@ async fn until_refused(bed: &Bed, token: &str, said: &str) -> Result<()> {
     until(&format!("a matrix to be refused: {said}"), PATIENCE, async || {
         let config = bed.get(VDO, "VDOConfig", NS, "vdo").await?;
         let found = condition(&config, "MatrixFresh");
-        let told = found["message"].as_str().is_some_and(|message| message.contains(said));
-        Ok(Probe::when(told && found["reason"] == "MatrixNotTrusted", found))
+        let reported = found["message"].as_str().is_some_and(|message| message.contains(said));
+        Ok(Probe::when(reported && found["reason"] == "MatrixNotTrusted", found))
     })
     .await
 }
@@ -240,9 +240,9 @@ fn operator_started_with_broken_matrix_keeps_what_runs() -> Result<()> {
 }
 
 /// With the operator's matrix vdoctl wants what the operator wants. With another one, in which the version that runs has another chart,
-/// it wants something else, and says so.
+/// it wants something else, and reports that.
 #[test]
-fn vdoctl_with_another_matrix_than_the_operator_says_so() -> Result<()> {
+fn vdoctl_with_another_matrix_than_the_operator_reports_it() -> Result<()> {
     INSTALLED.run(async |bed| {
         let matrix = Matrix::start(bed, 7002).await?;
         let operator = matrix.path;

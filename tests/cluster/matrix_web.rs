@@ -169,8 +169,8 @@ pub async fn until_driver(bed: &Bed, version: &str) -> Result<()> {
 pub async fn until_refused(bed: &Bed, reason: &str, said: &str) -> Result<()> {
     until(&format!("the matrix to be refused as {reason}"), PATIENCE, async || {
         let found = condition(&bed.get(VDO, "VDOConfig", NS, "vdo").await?, "MatrixFresh");
-        let told = found["message"].as_str().is_some_and(|message| message.contains(said));
-        Ok(Probe::when(told && found["reason"] == reason, found))
+        let reported = found["message"].as_str().is_some_and(|message| message.contains(said));
+        Ok(Probe::when(reported && found["reason"] == reason, found))
     })
     .await
 }

@@ -26,7 +26,7 @@ async fn namespace(bed: &Bed, name: &str) -> Result<()> {
         .await
 }
 
-/// A connection to a vCenter that writes down what it is sent, trusting it as whoever wants to steal would.
+/// A connection to a vCenter that writes down what it is sent, trusting it as an attacker would.
 fn to(bed: &Bed, thief: &SoapProxy, name: &str, namespace: &str) -> Value {
     let mut connection = moved(bed.connection(name), name, namespace);
     connection["spec"]["port"] = thief.port().into();
@@ -82,9 +82,9 @@ fn connection_naming_secret_of_another_namespace_is_refused_unread() -> Result<(
             connection["spec"]["credentials"] = name.into();
             connection["spec"]["credentialsNamespace"] = PAYMENTS.into();
             bed.apply(&connection).await?;
-            let told = until_reason(bed, name, "CredentialsFound", "SecretElsewhere").await?["message"].to_string();
+            let reported = until_reason(bed, name, "CredentialsFound", "SecretElsewhere").await?["message"].to_string();
             for word in [&*format!("payments/{name}"), NS, "kube-system", "Create the Secret there"] {
-                ensure!(told.contains(word), "{told} does not say {word}");
+                ensure!(reported.contains(word), "{reported} does not say {word}");
             }
             let status = bed.get(VDO, "VsphereCloudConfig", NS, name).await?["status"].clone();
             ensure!(status["credential"].is_null(), "{}", status["credential"]);
@@ -108,9 +108,9 @@ fn secret_in_kube_system_is_read_when_that_one_is_allowed() -> Result<()> {
             bed.apply(&connection).await?;
         }
         for (name, reason) in [("named", "Forbidden"), ("fallback", "SecretNotFound")] {
-            let told = until_reason(bed, name, "CredentialsFound", reason).await?["message"].to_string();
+            let reported = until_reason(bed, name, "CredentialsFound", reason).await?["message"].to_string();
             for word in ["kube-system", "vc-creds", "Add this rule to its role", "secrets"] {
-                ensure!(told.contains(word), "{told} does not say {word}");
+                ensure!(reported.contains(word), "{reported} does not say {word}");
             }
         }
         let rule = json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["vc-creds"], "verbs": ["list", "watch"]});
@@ -141,10 +141,10 @@ fn secret_that_names_its_servers_is_sent_to_no_other() -> Result<()> {
         bed.apply(&bed.connection("vc1")).await?;
         bed.apply(&to(bed, &thief, "steal", NS)).await?;
         until_reason(bed, "vc1", "Ready", "Healthy").await?;
-        let told = until_reason(bed, "steal", "Ready", "ServerNotNamed").await?["message"].to_string();
+        let reported = until_reason(bed, "steal", "Ready", "ServerNotNamed").await?["message"].to_string();
         let leads = format!("{}:{}", thief.host(), thief.port());
         for word in [&*leads, "vc1-credentials", "vdo.vmware.com/servers", "Nothing was sent"] {
-            ensure!(told.contains(word), "{told} does not say {word}");
+            ensure!(reported.contains(word), "{reported} does not say {word}");
         }
         ensure!(thief.logins().is_empty(), "{:?}", thief.logins());
         let list = format!("{}:{}, {leads}", bed.vcenter.host(), bed.vcenter.port());

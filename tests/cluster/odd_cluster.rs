@@ -15,7 +15,7 @@ const ADMISSION: &str = "admissionregistration.k8s.io/v1";
 const CSI_NS: &str = "vmware-system-csi";
 const DAY: i64 = 24 * 60 * 60;
 
-/// A webhook for every write of the operator. Nobody answers at the port, or somebody takes the connection and says nothing.
+/// A webhook for every write of the operator. No one answers at the port, or someone takes the connection and says nothing.
 fn webhook(port: u16) -> Value {
     json!({"apiVersion": ADMISSION, "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "against-all"}, "webhooks": [{
         "name": "against.all.example.com",
@@ -109,7 +109,7 @@ fn webhook_hanging_on_every_write_stops_no_driver_and_repair_follows() -> Result
 /// The definition of connections goes and comes again, and so does that of VDOConfigs, with which the drivers are uninstalled. The
 /// operator is not restarted.
 #[test]
-fn definitions_deleted_and_made_anew_are_watched_again() -> Result<()> {
+fn definitions_deleted_and_recreated_are_watched_again() -> Result<()> {
     const CRD: &str = "apiextensions.k8s.io/v1";
     BARE.run(async |bed| {
         bed.apply_deploy().await?;
@@ -176,7 +176,7 @@ fn clock_of(bed: &Bed) -> Result<Timestamp> {
     Ok(line["timestamp"].as_str().context("no time")?.parse()?)
 }
 
-/// A day later and a day earlier than it was: nothing is made anew, and what is broken is mended as soon as ever.
+/// A day later and a day earlier than it was: nothing is recreated, and what is broken is repaired as soon as ever.
 #[test]
 fn clock_jumping_by_a_day_delays_no_repair() -> Result<()> {
     INSTALLED.run(async |bed| {
@@ -220,7 +220,7 @@ fn clock_jumping_by_a_day_delays_no_repair() -> Result<()> {
         let right = json!({"spec": {"storageProvider": {"values": null}}});
         bed.merge(VDO, "VDOConfig", NS, "vdo", right).await?;
         bed.until_ready().await?;
-        ensure!(uids(bed).await? == before, "a workload was made anew");
+        ensure!(uids(bed).await? == before, "a workload was recreated");
         Ok(())
     })
 }

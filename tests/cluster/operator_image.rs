@@ -142,7 +142,7 @@ fn operator_image_that_cannot_be_pulled_is_reported_until_it_can() -> Result<()>
     })
 }
 
-/// A pod is ready when the operator says so, and restarted when it does not answer.
+/// A pod is ready when the operator reports readiness, and restarted when it does not answer.
 #[test]
 fn operator_image_probes_decide_about_readiness_and_restarts() -> Result<()> {
     IMAGES.run(async |bed| {

@@ -159,7 +159,7 @@ fn snapshots_requested_condition_names_what_is_missing() -> Result<()> {
         .await?;
         let found = bed.until_reason("SnapshotsSupported", "SnapshotDefinitionsMissing").await?;
         assert!(!found["message"].as_str().unwrap_or_default().contains("contents"), "{found}");
-        // It informs: what runs is ready all the same.
+        // It informs: what runs is still ready.
         bed.until_ready().await?;
 
         let without = json!({"cloudProvider": {}, "storageProvider": {"values": {"snapshots": {"enabled": false}}}});

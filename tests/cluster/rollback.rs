@@ -106,13 +106,13 @@ fn change_that_never_becomes_healthy_is_rolled_back_once_and_retried_when_asked(
         bed.apply(&bed.config(broken)).await?;
         let config = until_rolled_back(bed).await?;
         let all = history(bed)?;
-        let told: Vec<(&str, &str)> = all
+        let reported: Vec<(&str, &str)> = all
             .iter()
             .rev()
             .take(3)
             .map(|(_, version, outcome)| (version.as_str(), outcome.as_str()))
             .collect();
-        assert_eq!(told, [("3.7.3", "Deployed"), ("3.6.3", "Failed"), ("3.7.3", "Deployed")]);
+        assert_eq!(reported, [("3.7.3", "Deployed"), ("3.6.3", "Failed"), ("3.7.3", "Deployed")]);
         ensure_same(&before, &objects(bed).await?)?;
         let ready = bed.until_reason("Ready", "RolledBack").await?;
         let message = ready["message"].as_str().unwrap_or_default();
@@ -124,7 +124,7 @@ fn change_that_never_becomes_healthy_is_rolled_back_once_and_retried_when_asked(
         assert_eq!(config["status"]["drivers"][1]["version"], "3.7.3");
         let (code, text, _) = bed.vdoctl(&["status"])?;
         ensure!(code == 1 && text.contains("RolledBack"), "{code}\n{text}");
-        until("an event that says so", PATIENCE, async || {
+        until("an event that reports that", PATIENCE, async || {
             let events = bed.list("events.k8s.io/v1", "Event", "").await?;
             Ok(Probe::when(
                 events.iter().any(|event| event["reason"] == "RolledBack"),

@@ -251,7 +251,7 @@ fn secrets_of_every_shape_are_in_no_output() -> Result<()> {
         for process in bed.operator.as_ref().context("an operator")?.family()? {
             for part in ["cmdline", "environ"] {
                 let content = match std::fs::read(format!("/proc/{process}/{part}")) {
-                    // What nobody but root may read shows nothing to anybody.
+                    // What no one but root may read shows nothing to anyone.
                     Err(error) if part == "environ" && error.kind() == std::io::ErrorKind::PermissionDenied => continue,
                     content => content?,
                 };

@@ -15,7 +15,7 @@ use vdo_testbed::{Cluster, Mark, PATIENCE, Probe, UNINITIALIZED, Vcenter, until}
 const OTHER: &str = "VDO_TESTBED_CPI_MANIFEST";
 const OWN: &str = include_str!("data/cpi.yaml");
 
-/// A pod whose ConfigMap is absent does not run, and says so.
+/// A pod whose ConfigMap is absent does not run, and its status shows why.
 #[test]
 fn cloud_provider_without_its_config_map_waits_and_names_it() -> Result<()> {
     EMPTY.run(async |bed| {

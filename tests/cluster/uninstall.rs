@@ -191,7 +191,7 @@ fn uninstall_keeps_used_class_volume_and_foreign_object() -> Result<()> {
         bed.merge(VDO, "VDOConfig", NS, "vdo", despite).await?;
         bed.uninstall().await?;
         let class = async |name: &str| bed.get("storage.k8s.io/v1", "StorageClass", "", name).await;
-        assert_eq!(class("slow").await?, Value::Null, "the class that nobody uses goes");
+        assert_eq!(class("slow").await?, Value::Null, "the class that no one uses goes");
         let namespace = bed.get("v1", "Namespace", "", CSI_NS).await?;
         for (what, kept) in [("the class in use", class("fast").await?), ("the namespace", namespace)] {
             assert!(kept["metadata"]["uid"].is_string(), "{what} stays");
@@ -201,7 +201,7 @@ fn uninstall_keeps_used_class_volume_and_foreign_object() -> Result<()> {
                 .flat_map(|labels| labels.keys())
                 .filter(|key| key.contains("vdo") || key.contains("applyset") || key.contains("managed-by"))
                 .collect();
-            assert!(marks.is_empty(), "{what} bears {marks:?} although nobody looks after it");
+            assert!(marks.is_empty(), "{what} bears {marks:?} although no one looks after it");
         }
         let left: Vec<String> = bed.owned().await?.iter().map(name).collect();
         assert!(left.is_empty(), "{left:?} stay");
@@ -231,7 +231,7 @@ fn uninstall_with_orphan_policy_leaves_drivers_that_another_config_takes_over() 
         bed.delete(VDO, "VDOConfig", NS, "vdo").await?;
         until_uninstalled(bed).await?;
         let marked: Vec<String> = bed.owned().await?.iter().map(name).collect();
-        ensure!(marked.is_empty(), "these bear marks of nobody: {marked:?}");
+        ensure!(marked.is_empty(), "these bear marks of no owner: {marked:?}");
         ensure!(running().await? == before, "the driver was touched");
         let mut next = bed.config(json!({}));
         next["metadata"]["name"] = "next".into();
@@ -242,7 +242,7 @@ fn uninstall_with_orphan_policy_leaves_drivers_that_another_config_takes_over() 
             Ok(Probe::when(ready["status"] == "True" && ready["reason"] == "Healthy", ready))
         })
         .await?;
-        ensure!(running().await? == before, "the driver was made anew");
+        ensure!(running().await? == before, "the driver was recreated");
         ensure!(bed.owned().await?.len() == owned, "not everything was taken over");
         bed.delete(VDO, "VDOConfig", NS, "next").await?;
         until_gone(bed, VDO, "VDOConfig", NS, "next").await?;

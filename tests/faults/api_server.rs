@@ -127,7 +127,7 @@ fn api_server_ending_watches_leads_to_no_storm_and_no_write() -> Result<()> {
                 if refused { " and refused with 410" } else { "" }
             );
             ensure!(lab.proxy.writes() == 0, "something was written:\n{}", lab.trail());
-            // Who is told that his place is too old has to list again; everybody else goes on from where he was.
+            // A client whose place is too old has to list again; all others go on from where they were.
             let listed_at_most = if how == Cut::Gone || refused { before } else { 0 };
             ensure!(lists <= listed_at_most, "a storm of lists: {lists}");
             ensure!(asked <= 2 * before, "a storm of watches: {asked}");
@@ -136,7 +136,7 @@ fn api_server_ending_watches_leads_to_no_storm_and_no_write() -> Result<()> {
     })
 }
 
-/// The driver's namespace is on its way out, held by an object of somebody else: it is said, and the installation goes on when
+/// The driver's namespace is on its way out, held by an object of another user: that is reported, and the installation goes on when
 /// the administrator has brought the next one.
 #[test]
 fn namespace_terminating_is_named_and_install_goes_on_in_the_next_one() -> Result<()> {
@@ -145,7 +145,7 @@ fn namespace_terminating_is_named_and_install_goes_on_in_the_next_one() -> Resul
         let bed = &lab.bed;
         bed.apply(
             &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "namespace": PLACE,
-        "finalizers": ["example.org/somebody"]}}),
+        "finalizers": ["example.org/someone"]}}),
         )
         .await?;
         bed.delete("v1", "Namespace", "", PLACE).await?;
@@ -209,7 +209,7 @@ fn api_server_and_etcd_killed_drivers_stay_and_drift_is_repaired() -> Result<()>
             }
             // Drift shows that it sees and writes again.
             let object = ("v1", "ServiceAccount", "kube-system", "cloud-controller-manager");
-            let labels = json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": "vdo", "vdo.vmware.com/driver": "nobody"}}});
+            let labels = json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": "vdo", "vdo.vmware.com/driver": "unknown"}}});
             until("the API server to take a change", PATIENCE, async || {
                 let change = lab.bed.merge(object.0, object.1, object.2, object.3, labels.clone()).await;
                 Ok(change.map_or_else(Probe::not_yet, Probe::Ready))
@@ -219,7 +219,7 @@ fn api_server_and_etcd_killed_drivers_stay_and_drift_is_repaired() -> Result<()>
             until("the drift to be repaired", PATIENCE, async || {
                 let now = lab.bed.get(object.0, object.1, object.2, object.3).await?;
                 let label = &now["metadata"]["labels"]["vdo.vmware.com/driver"];
-                Ok(Probe::when(label != "nobody", label))
+                Ok(Probe::when(label != "unknown", label))
             })
             .await?;
             let repaired = begun.elapsed();
@@ -228,7 +228,7 @@ fn api_server_and_etcd_killed_drivers_stay_and_drift_is_repaired() -> Result<()>
             let removed = deleted(&lab.proxy.handled());
             ensure!(removed.is_empty(), "deleted: {removed:?}");
             before.0.same(&State::of(&lab.bed).await?)?;
-            ensure!(before.1 == identities(lab).await?, "something was made anew");
+            ensure!(before.1 == identities(lab).await?, "something was recreated");
             // The drift, and what is said meanwhile: nothing else was to be done.
             ensure!(lab.proxy.writes() <= 20, "{} writes:\n{}", lab.proxy.writes(), lab.trail());
             println!(

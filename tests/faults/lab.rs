@@ -91,7 +91,7 @@ impl Lab {
         self.end(scenario, begun).await
     }
 
-    /// Runs a scenario while the proxy does what it is told to.
+    /// Runs a scenario while the proxy follows its rules.
     ///
     /// # Errors
     /// When it does not come to its end, or something was created or deleted twice.
@@ -116,7 +116,7 @@ impl Lab {
         })
     }
 
-    /// An operator that has told nothing yet. One that tells an event tells it no second time, and its later writes have other numbers.
+    /// An operator that has published nothing yet. It publishes an event once, and its later writes have other numbers.
     pub async fn restart(&mut self) -> Result<()> {
         self.proxy.begin(|_| Act::Pass);
         self.bed.kill_operator();

@@ -8,7 +8,7 @@ use vdo_testbed::{Act, Call};
 pub enum Mode {
     /// The operator is killed when it has sent the write, which never arrives.
     Before,
-    /// The operator is killed when the write is stored, before it is told.
+    /// The operator is killed when the write is stored, before it gets the answer.
     After,
     /// The write is stored, the answer is lost, and the operator lives.
     Lost,

@@ -72,7 +72,7 @@ fn stale_reads_after_restart_delete_nothing_and_end_in_same_state() -> Result<()
                 ensure!(removed.is_empty(), "shown the past of {what}, it deleted {removed:?}");
                 let kept = identities(lab).await?;
                 let gone: Vec<_> = objects.iter().filter(|(key, uid)| kept.get(*key) != Some(uid)).collect();
-                ensure!(gone.is_empty(), "shown the past of {what}: gone or made anew: {gone:?}");
+                ensure!(gone.is_empty(), "shown the past of {what}: deleted or recreated: {gone:?}");
                 lab.proxy.judge(|_| Act::Pass);
                 lab.proxy.release();
                 until("the same end", PATIENCE, async || {

@@ -73,7 +73,7 @@ fn each(path: &str, node: &Value, visit: &mut impl FnMut(&str, &Value)) {
     }
 }
 
-/// Path, type, and whether it was required of whoever wrote its parent.
+/// Path, type, and whether it was required of the user who wrote its parent.
 type Field = (&'static str, &'static str, bool);
 
 /// Every field of the specifications that the original operator (vmware-tanzu, v1alpha1) defined.

@@ -58,7 +58,7 @@ fn material() -> Material {
 
 #[test]
 fn requests_carry_every_field_of_each_driver() {
-    let told: Vec<Value> = requests(&full())
+    let reported: Vec<Value> = requests(&full())
         .into_iter()
         .map(|request| {
             let uses = match request.uses {
@@ -83,7 +83,7 @@ fn requests_carry_every_field_of_each_driver() {
     });
     let states = json!({"csi-migration": false, "online-volume-extend": true});
     assert_eq!(
-        told,
+        reported,
         [
             json!([CPI, "Paused", "1.34.0", true, ["vc1"], {}, {}]),
             json!([CSI, "Removed", "3.7.3", true, ["vc2"], features, states]),

@@ -8,7 +8,7 @@ use vdo::manifest::{Object, Owner, stamp};
 use vdo::plan::{Change, Desired, Entry, Input, Inventory, Observed, Step, plan};
 use vdo::types::ById;
 
-/// The plan for one object that is as wanted.
+/// The plan for one object that is in sync.
 fn writes(force_reapply: &[&str]) -> Vec<Step> {
     let mut all = [
         Object::new(json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "x", "namespace": "n"}})).expect("an object"),

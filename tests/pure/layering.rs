@@ -72,6 +72,11 @@ const LONGEST: usize = 500;
 
 /// Every Rust file below a folder of the repository, by its path there, with its text.
 fn texts(folder: &str) -> Vec<(PathBuf, String)> {
+    texts_of(folder, &["rs"])
+}
+
+/// The same of files with these extensions.
+pub fn texts_of(folder: &str, extensions: &[&str]) -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let (mut all, mut folders) = (Vec::new(), vec![root.clone()]);
     while let Some(folder) = folders.pop() {
@@ -79,7 +84,10 @@ fn texts(folder: &str) -> Vec<(PathBuf, String)> {
             let path = entry.expect("an entry").path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
+            } else if path
+                .extension()
+                .is_some_and(|found| extensions.iter().any(|extension| found == *extension))
+            {
                 let text = fs::read_to_string(&path).expect("text");
                 all.push((path.strip_prefix(&root).expect("inside").to_path_buf(), text));
             }

@@ -34,4 +34,5 @@ mod security;
 mod seeds;
 mod signature;
 mod status;
+mod style;
 mod yaml;

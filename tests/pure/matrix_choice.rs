@@ -213,7 +213,7 @@ fn resolve_driver_must_fit_only_vcenters_it_uses() {
     assert_eq!(with("v1.34.0", &["8.0.3", "6.7.3"], &["vc2"]), "none for vsphere-csi");
 }
 
-/// Up to 3.0 the CSI driver can be told to find machines by the providerID, which only the CPI sets.
+/// Up to 3.0 the CSI driver can be configured to find machines by the providerID, which only the CPI sets.
 #[test]
 fn resolve_requirement_depends_on_feature_state() {
     let say = |kubernetes: &str, drivers: &[&str], states: &[(&str, bool)]| {

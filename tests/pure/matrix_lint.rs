@@ -375,7 +375,7 @@ fn matrix_lint_bounds_are_exact() {
     }
 }
 
-/// Every entry of which chart and digest can be read is left to whoever can hold it against the package.
+/// Every entry of which chart and digest can be read is left to the caller who can compare it with the package.
 #[test]
 fn matrix_lint_report_lists_charts_to_check() {
     let lender = Index::parse(INDEX.as_bytes()).unwrap();

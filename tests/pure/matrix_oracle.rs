@@ -266,7 +266,7 @@ fn resolve_random_matrices_agree_with_oracle() {
             pin: case.pins[driver].map(version),
             allow_incompatible: false,
             features: (case.snapshots && driver == 1)
-                .then(|| ("snapshots".to_owned(), "somebody".to_owned()))
+                .then(|| ("snapshots".to_owned(), "someone".to_owned()))
                 .into_iter()
                 .collect(),
             ..DriverRequest::default()

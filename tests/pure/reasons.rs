@@ -265,7 +265,7 @@ fn reasons_unreadable_input_maps_to_published_reason() {
 #[test]
 fn reasons_plan_deleting_foreign_object_is_rejected() {
     let reason = |error: ReconcileError| error.reason().as_str();
-    let id = ObjectId::new("", "ConfigMap", "n", "somebody's");
+    let id = ObjectId::new("", "ConfigMap", "n", "someone's");
     let steps = [Step::Delete {
         id,
         api_version: "v1".into(),
@@ -340,13 +340,16 @@ fn reasons_driver_health_maps_to_published_reason() {
 #[test]
 fn reasons_failing_pod_shows_last_words_without_secret() {
     let failing = driver_health(CSI, &[&workload()], &[&failing_pod()], &[], &[]);
-    let told = failing.clone().with_log_excerpt(None, &["hunter2"]).message;
+    let reported = failing.clone().with_log_excerpt(None, &["hunter2"]).message;
     assert!(
-        told.ends_with("; it said: no route for ******; kubectl logs --previous -n n p -c c"),
-        "{told}"
+        reported.ends_with("; it said: no route for ******; kubectl logs --previous -n n p -c c"),
+        "{reported}"
     );
-    let told = failing.with_log_excerpt(Some("from the log"), &[]).message;
-    assert!(told.contains("it said: from the log") && !told.contains("no route"), "{told}");
+    let reported = failing.with_log_excerpt(Some("from the log"), &[]).message;
+    assert!(
+        reported.contains("it said: from the log") && !reported.contains("no route"),
+        "{reported}"
+    );
 }
 
 /// What the fold itself says.

@@ -43,13 +43,13 @@ fn digest() -> Digest {
 }
 
 /// An error and what it advises.
-fn told(error: &dyn Remedy) -> (String, Option<Cow<'static, str>>) {
+fn reported(error: &dyn Remedy) -> (String, Option<Cow<'static, str>>) {
     (error.to_string(), error.remedy())
 }
 
 /// A sentence of its own: a capital letter, a full stop, and not part of what happened.
 fn assert_has_remedy(error: &dyn Remedy) {
-    let (what, remedy) = told(error);
+    let (what, remedy) = reported(error);
     assert!(remedy.is_some(), "{error:?} has no remedy");
     let remedy = remedy.unwrap_or_default();
     assert!(remedy.starts_with(char::is_uppercase) && remedy.ends_with('.'), "{remedy:?}");
@@ -174,7 +174,7 @@ fn config_maps(source: ConfigMapsError) -> Box<dyn Remedy> {
 fn status(code: u16) -> WebError {
     WebError::Status {
         code: http::StatusCode::from_u16(code).expect("a status"),
-        told: String::new(),
+        reported: String::new(),
         wait: None,
     }
 }
@@ -375,7 +375,8 @@ fn remedy_errors_that_time_or_others_fix_have_none() {
             message: text(),
         }),
     ];
-    none.iter().for_each(|error| assert_eq!(told(error.as_ref()).1, None, "{error:?}"));
+    none.iter()
+        .for_each(|error| assert_eq!(reported(error.as_ref()).1, None, "{error:?}"));
 }
 
 /// The missing right is named although the missing Secret is what happened.
@@ -392,7 +393,7 @@ fn remedy_secret_that_may_not_be_read_names_rule_too() {
             source: said(),
         }),
     };
-    let (_, remedy) = told(&error);
+    let (_, remedy) = reported(&error);
     let remedy = remedy.expect("a remedy");
     assert!(
         remedy.starts_with("Create it") && remedy.ends_with("Add this rule to its role: {verbs: [get]}."),

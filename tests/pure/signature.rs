@@ -136,10 +136,10 @@ fn signature_in_no_known_form_is_refused_with_what_is_wrong() {
         (&bundle[..bundle.len() / 2], "as a bundle"),
     ] {
         let error = keys.verify(MESSAGE, Some(text.as_bytes())).expect_err(said);
-        let told = format!("{error} {error:?}");
-        assert!(told.contains(said), "{said}: {told}");
+        let reported = format!("{error} {error:?}");
+        assert!(reported.contains(said), "{said}: {reported}");
     }
-    // A bundle of other bytes says so.
+    // A bundle of other bytes is recognised.
     let error = keys.verify(b"other", Some(bundle.as_bytes())).expect_err("other bytes");
     assert_eq!(error, SignatureError::OtherBytes);
 }
@@ -216,8 +216,8 @@ fn private_key_of_another_kind_is_refused_and_not_repeated() {
         (good.replacen("MIG", "MIH", 1), "neither"),
     ] {
         let error = PrivateKey::parse(&Secret::new(text)).expect_err(said);
-        let told = format!("{error} {error:?}");
-        assert!(told.contains(said) && !told.contains(body), "{said}: {told}");
+        let reported = format!("{error} {error:?}");
+        assert!(reported.contains(said) && !reported.contains(body), "{said}: {reported}");
     }
     assert_eq!(format!("{:?}", private("P-256")), "PrivateKey");
 }

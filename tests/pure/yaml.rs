@@ -5,7 +5,7 @@
     clippy::print_stderr,
     clippy::disallowed_methods,
     missing_docs,
-    reason = "a failing test should stop where it fails; the place of upstream manifests is told by the environment"
+    reason = "a failing test should stop where it fails; the environment names the place of upstream manifests"
 )]
 
 use proptest::prelude::*;
@@ -84,7 +84,7 @@ fn as_kubectl() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Where we differ from kubectl, and how. Nobody writes these on purpose; a change in this list is a change of behaviour.
+/// Where we differ from kubectl, and how. No one writes these on purpose; a change in this list is a change of behaviour.
 fn unlike_kubectl() -> Vec<(&'static str, Value, Option<Value>)> {
     vec![
         // text, kubectl, here (None: refused)
@@ -379,7 +379,7 @@ fn yaml_files_of_repository_match_kubectl() {
         .filter(|(at, path)| at % 4 == 0 || !path.to_string_lossy().contains("/releases/"));
     for (_, path) in some {
         let text = std::fs::read_to_string(&path).unwrap();
-        // documents are told apart by a line here, and by the parser there: both have to find the same
+        // documents are separated by a line here, and by the parser there: both have to find the same
         let parts = text.split("\n---").map(|part| part.trim_start_matches("---"));
         let mut theirs = Vec::new();
         for part in parts {

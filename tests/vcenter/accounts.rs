@@ -167,7 +167,7 @@ impl Lab {
     }
 }
 
-/// For each set of features: made, killed in the middle and made again, the account passes every check of the operator and has nothing
+/// For each set of features: made, killed in the middle and repeated, the account passes every check of the operator and has nothing
 /// beyond; shrunk and deleted, nothing of it is left.
 #[tokio::test(flavor = "multi_thread")]
 async fn account_has_exactly_what_is_needed_and_leaves_nothing() -> Result<()> {
@@ -309,7 +309,7 @@ async fn account_password_and_sessions_can_be_replaced() -> Result<()> {
     Ok(())
 }
 
-/// Whoever may not do something is told which privilege that needs, and where; nothing else is changed.
+/// A user who may not do something learns which privilege that needs, and where; nothing else is changed.
 #[tokio::test(flavor = "multi_thread")]
 async fn account_change_refused_names_what_is_missing() -> Result<()> {
     let lab = Lab::small().await?;

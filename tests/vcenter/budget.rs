@@ -1,5 +1,5 @@
 //! Servers that answer slowly, without end, or with what takes a thousand times its size: each ends its own inspection, in time, within its
-//! memory, and delays nobody.
+//! memory, and delays no other work.
 #![cfg(feature = "io")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
@@ -39,7 +39,7 @@ async fn inspection_of_sound_server_finds_everything() {
     let server = Evil::start([]).await;
     let seen = inspect(server.port, &Budget::default()).await.unwrap();
     assert_eq!(seen.inventory.machines.len(), 20);
-    assert_eq!(seen.inventory.machines[1].path, "/DC0/vm/machine-of-somebody-000001");
+    assert_eq!(seen.inventory.machines[1].path, "/DC0/vm/machine-of-someone-000001");
     assert_eq!(seen.policies.unwrap()[0].name, "gold");
     assert_eq!(seen.tagging.unwrap().categories.len(), 2);
     assert_eq!(seen.nodes[0].at, Some(1));
@@ -55,8 +55,8 @@ async fn inspection_answer_of_empty_elements_is_refused() {
     ] {
         let bomb = Reply::Body(response(call, &"<x/>".repeat(elements)).into());
         let server = Evil::start([(call, bomb)]).await;
-        let told = failure(&server, Limits::default(), Pool::default()).await;
-        assert!(told.contains(expected), "{told} does not say {expected:?}");
+        let reported = failure(&server, Limits::default(), Pool::default()).await;
+        assert!(reported.contains(expected), "{reported} does not say {expected:?}");
         assert_eq!(server.calls("DestroyView"), 0);
     }
 }
@@ -81,8 +81,8 @@ async fn inspection_pages_without_end_are_refused() {
     ] {
         let pages = [first, next].map(|call| (call, Reply::Body(page(call, Some("more"), objects).into())));
         let server = Evil::start(pages).await;
-        let told = failure(&server, limits, Pool::new(pool << 20)).await;
-        assert!(told.contains(expected), "{told} does not say {expected:?}");
+        let reported = failure(&server, limits, Pool::new(pool << 20)).await;
+        assert!(reported.contains(expected), "{reported} does not say {expected:?}");
         assert!(server.calls(next) < 10, "{} pages", server.calls(next));
     }
 }
@@ -98,8 +98,8 @@ async fn inspection_slow_pages_end_at_its_deadline() {
         ..Limits::default()
     };
     let started = Instant::now();
-    let told = failure(&server, limits, Pool::default()).await;
-    assert!(told.ends_with("did not finish answering within 2s"), "{told}");
+    let reported = failure(&server, limits, Pool::default()).await;
+    assert!(reported.ends_with("did not finish answering within 2s"), "{reported}");
     assert!((2.0..4.0).contains(&started.elapsed().as_secs_f64()), "{:?}", started.elapsed());
     // The certificate and the login took time of the same account.
     assert!((1..=2).contains(&server.calls("ContinueRetrievePropertiesEx")));
@@ -121,21 +121,21 @@ async fn inspection_stalled_call_ends_at_its_deadline() {
             ..Limits::default()
         };
         let started = Instant::now();
-        let told = failure(&server, limits, Pool::default()).await;
-        assert!(told.ends_with("did not finish answering within 1s"), "{call}: {told}");
+        let reported = failure(&server, limits, Pool::default()).await;
+        assert!(reported.ends_with("did not finish answering within 1s"), "{call}: {reported}");
         assert!(started.elapsed() < Duration::from_secs(3), "{call}: {:?}", started.elapsed());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn inspection_call_in_its_own_time_is_told_apart() {
+async fn inspection_call_in_its_own_time_is_distinguished() {
     let server = Evil::start([("CreateContainerView", Reply::Stalls(Bytes::new()))]).await;
     let limits = Limits {
         call: Duration::from_millis(500),
         ..Limits::default()
     };
-    let told = failure(&server, limits, Pool::default()).await;
-    assert!(told.ends_with("did not answer CreateContainerView within 500ms"), "{told}");
+    let reported = failure(&server, limits, Pool::default()).await;
+    assert!(reported.ends_with("did not answer CreateContainerView within 500ms"), "{reported}");
 }
 
 /// Values of JSON take seventy bytes each, and stand in two.
@@ -147,8 +147,8 @@ async fn inspection_json_bomb_in_tags_is_refused() {
         format!("{{\"value\":{}{}}}", "[{\"a\":".repeat(10), "[],".repeat(1_000_000)),
     ] {
         let server = Evil::start([(call, Reply::Body(bomb.into()))]).await;
-        let told = failure(&server, Limits::default(), Pool::default()).await;
-        assert!(told.contains("sent more than there is memory for"), "{told}");
+        let reported = failure(&server, Limits::default(), Pool::default()).await;
+        assert!(reported.contains("sent more than there is memory for"), "{reported}");
     }
 }
 
@@ -180,15 +180,18 @@ async fn inspection_identifier_of_any_length_is_refused() {
     ] {
         let server = Evil::start([(call, Reply::Body(text.into()))]).await;
         let error = inspect(server.port, &Budget::default()).await.unwrap_err();
-        let told = error.to_string();
-        assert!(matches!(error, SessionError::Connection(_)) && told.len() < 500, "{call}: {told}");
+        let reported = error.to_string();
+        assert!(
+            matches!(error, SessionError::Connection(_)) && reported.len() < 500,
+            "{call}: {reported}"
+        );
     }
     for categories in ["[\"../../session\"]", "[\"..\"]", "[\"a?x=y\"]", &format!("[\"{long}\"]")] {
         let text = format!("{{\"value\":{categories}}}");
         let server = Evil::start([("/rest/com/vmware/cis/tagging/category", Reply::Body(text.into()))]).await;
         let seen = inspect(server.port, &Budget::default()).await.unwrap();
-        let told = seen.tagging.unwrap_err().to_string();
-        assert!(told.contains("names a tag") && told.len() < 500, "{told}");
+        let reported = seen.tagging.unwrap_err().to_string();
+        assert!(reported.contains("names a tag") && reported.len() < 500, "{reported}");
         assert_eq!(server.calls("/rest/com/vmware/cis/tagging/category/"), 0);
     }
 }
@@ -203,7 +206,7 @@ async fn inspection_of_large_vcenter_is_within_budget() {
                 + &place("Folder", &format!("group-v{i}"), "vm", &format!("datacenter-{i}"))
         })
         .collect();
-    // One answer of 1,000 is told twenty times: who reads does not look whether a machine comes twice.
+    // One answer of 1,000 is repeated twenty times: the reader does not look whether a machine comes twice.
     let objects: String = (0..1000).map(|i| machine(i, &format!("group-v{}", i % 50))).collect();
     let next = Reply::Body(page("ContinueRetrievePropertiesEx", Some("more"), &objects).into());
     let server = Evil::start([
@@ -226,14 +229,14 @@ async fn inspection_of_large_vcenter_is_within_budget() {
 /// Nothing else waits while an answer is read, even where one thread does everything.
 #[test]
 fn inspection_of_long_answer_leaves_others_their_time() {
-    let (told, hear) = std::sync::mpsc::channel();
+    let (reported, hear) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let call = "RetrievePropertiesEx";
             let long = page(call, None, &"<objects><x/><x/><x/></objects>".repeat(400_000));
             let server = Evil::start([(call, Reply::Body(long.into()))]).await;
-            told.send(server.port).unwrap();
+            reported.send(server.port).unwrap();
             std::future::pending::<()>().await;
         });
     });

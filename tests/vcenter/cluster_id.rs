@@ -116,7 +116,7 @@ async fn registered_volumes_in_pages_are_all_read() -> Result<()> {
     Ok(())
 }
 
-/// What never answers keeps nothing back and says so; what may answer later has no answer yet. The rest of the report is as ever.
+/// What never answers keeps nothing back and reports it; what may answer later has no answer yet. The rest of the report is as ever.
 #[tokio::test(flavor = "multi_thread")]
 async fn cluster_id_check_without_service_or_privilege_informs() -> Result<()> {
     let (vcenter, proxy) = start().await?;

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use vdo::api::{ConditionType, Reason};
 use world::{Seen, World};
 
-/// A fault has been told apart when the first condition that does not hold is the right one, for the right reason.
+/// A fault has been recognised when the first condition that does not hold is the right one, for the right reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn connection_each_fault_has_exactly_its_reason() -> Result<()> {
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -37,12 +37,17 @@ async fn connection_each_fault_has_exactly_its_reason() -> Result<()> {
         let found = seen.first();
         let right = found == Some((case.stage, case.reason));
         *hits.entry((case.stage, case.reason)).or_default() += usize::from(right);
-        let told = match (right, found) {
+        let reported = match (right, found) {
             (true, _) => "as it should be".to_owned(),
             (false, Some((stage, reason))) => format!("{stage} {reason}"),
             (false, None) => "nothing".to_owned(),
         };
-        println!("{:<52} {:<20} {:<26} {told}", case.name, case.stage.as_str(), case.reason.as_str());
+        println!(
+            "{:<52} {:<20} {:<26} {reported}",
+            case.name,
+            case.stage.as_str(),
+            case.reason.as_str()
+        );
         if let Err(error) = seen.check(case) {
             wrong.push(format!("{}: {error}\n{seen}", case.name));
         }

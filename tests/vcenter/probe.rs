@@ -30,7 +30,7 @@ async fn ask(server: &str, port: u16, trust: Trust) -> Result<VcenterFacts, Prob
 }
 
 /// The error texts, from the outside in, and the remedy.
-fn told(error: &ProbeError) -> String {
+fn reported(error: &ProbeError) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
@@ -75,7 +75,7 @@ async fn probe_unknown_authority_is_rejected_before_request() {
             continue;
         }
         assert!(matches!(error, ProbeError::UnknownIssuer { .. }), "{error:?}");
-        assert!(told(&error).contains("someone else"), "{error}");
+        assert!(reported(&error).contains("someone else"), "{error}");
         assert_eq!(error.stage(), ProbeStage::Trusted);
         assert_eq!(error.presented().unwrap().sha256, Thumbprint::sha256(&identity.certificate));
     }
@@ -202,7 +202,7 @@ async fn probe_certificate_expired_early_or_misnamed_is_rejected() {
     ] {
         let server = serve(Some(identity), soap("VirtualCenter", "8.0.3")).await;
         let error = ask("localhost", server.port, trust.clone()).await.unwrap_err();
-        assert!(told(&error).contains(expected), "{error} does not say {expected:?}");
+        assert!(reported(&error).contains(expected), "{error} does not say {expected:?}");
         assert_eq!(error.stage(), ProbeStage::Trusted);
         assert!(error.presented().is_some());
     }
@@ -251,7 +251,7 @@ async fn probe_invalid_ca_bundle_is_rejected() {
     ] {
         let error = ask("localhost", server.port, Trust::CaBundle(pem)).await.unwrap_err();
         assert!(matches!(error, ProbeError::BadTrust { .. }), "{error:?}");
-        told(&error);
+        reported(&error);
     }
 }
 
@@ -308,7 +308,11 @@ async fn probe_answer_not_of_vcenter_is_rejected() {
         let error = ask("localhost", server.port, Trust::CaBundle(authority.pem.clone()))
             .await
             .unwrap_err();
-        assert!(told(&error).contains(expected), "{} does not say {expected:?}", told(&error));
+        assert!(
+            reported(&error).contains(expected),
+            "{} does not say {expected:?}",
+            reported(&error)
+        );
         assert_eq!(error.stage(), ProbeStage::IsVcenter);
     }
 }
@@ -341,7 +345,7 @@ async fn probe_malformed_address_is_rejected() {
     for server in ["", "https://vc", "vc.example.com/sdk", "a b", "vc\r\nHost: x"] {
         let error = ask(server, 443, Trust::Insecure).await.unwrap_err();
         assert!(matches!(error, ProbeError::NotAnAddress { .. }), "{error:?}");
-        told(&error);
+        reported(&error);
     }
 }
 
@@ -370,7 +374,7 @@ async fn probe_silent_server_hits_timeout() {
             matches!(&error, ProbeError::TimedOut { stage: at, .. } if *at == stage),
             "{error:?}"
         );
-        assert!(told(&error).contains("within 300ms"), "{error}");
+        assert!(reported(&error).contains("within 300ms"), "{error}");
         assert!(started.elapsed() < Duration::from_secs(5));
     }
 }

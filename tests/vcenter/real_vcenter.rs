@@ -95,7 +95,7 @@ async fn real_vcenter_documented_roles_pass_every_stage() -> Result<()> {
     Ok(())
 }
 
-/// An account that may only read is told what it lacks, and nothing is said to be there that is not.
+/// An account that may only read learns what it lacks, and nothing is said to be there that is not.
 #[tokio::test]
 #[ignore = "needs a real vCenter: VDO_TEST_VCENTER, VDO_TEST_READONLY_USER and VDO_TEST_READONLY_PASSWORD_FILE"]
 async fn real_vcenter_readonly_account_reports_missing_privileges() -> Result<()> {
@@ -184,7 +184,7 @@ async fn real_vcenter_wrong_password_is_invalid_credentials() -> Result<()> {
     Ok(())
 }
 
-/// An account that has been locked before the test is told apart from one with a wrong password. Nothing here locks it.
+/// An account that has been locked before the test is distinguished from one with a wrong password. Nothing here locks it.
 #[tokio::test]
 #[ignore = "needs a real vCenter: VDO_TEST_VCENTER, VDO_TEST_LOCKED_USER and VDO_TEST_LOCKED_PASSWORD_FILE"]
 async fn real_vcenter_locked_account_is_account_locked() -> Result<()> {

@@ -127,8 +127,8 @@ impl Bed {
     }
 
     /// What is not as it should be, as condition and reason.
-    async fn told(&self) -> Vec<(ConditionType, Reason)> {
-        told(&self.examine(&self.question).await)
+    async fn reported(&self) -> Vec<(ConditionType, Reason)> {
+        reported(&self.examine(&self.question).await)
     }
 }
 
@@ -137,7 +137,7 @@ fn now() -> Timestamp {
     Timestamp::now()
 }
 
-fn told(report: &ConnectionReport) -> Vec<(ConditionType, Reason)> {
+fn reported(report: &ConnectionReport) -> Vec<(ConditionType, Reason)> {
     let mut all = vec![];
     for stage in &report.checks {
         if stage.findings.is_empty() && stage.reason != Reason::Healthy {
@@ -152,12 +152,12 @@ fn told(report: &ConnectionReport) -> Vec<(ConditionType, Reason)> {
 async fn connection_report_each_vcenter_fault_has_its_reason() -> Result<()> {
     let bed = Bed::start().await?;
     let vcenter = &bed.vcenter;
-    ensure!(bed.told().await.is_empty(), "{:#?}", bed.examine(&bed.question).await.checks);
+    ensure!(bed.reported().await.is_empty(), "{:#?}", bed.examine(&bed.question).await.checks);
 
     let w1 = ("VirtualMachine", "w-1");
     let host = ("HostSystem", OTHER_HOST);
     let (vsan, plain) = (("Datastore", "LocalDS_0"), ("Datastore", "LocalDS_1"));
-    for ((kind, name), fault, mended, condition, reason) in [
+    for ((kind, name), fault, repaired, condition, reason) in [
         (
             w1,
             ("power", "suspended"),
@@ -248,11 +248,11 @@ async fn connection_report_each_vcenter_fault_has_its_reason() -> Result<()> {
         ),
     ] {
         vcenter.set(kind, name, &[fault]).await?;
-        let found = bed.told().await;
+        let found = bed.reported().await;
         ensure!(found == [(condition, reason)], "{name} {fault:?}: {found:?} instead of {reason}");
-        vcenter.set(kind, name, &[mended]).await?;
+        vcenter.set(kind, name, &[repaired]).await?;
     }
-    ensure!(bed.told().await.is_empty(), "not everything was mended");
+    ensure!(bed.reported().await.is_empty(), "not everything was repaired");
     Ok(())
 }
 
@@ -260,7 +260,7 @@ async fn connection_report_each_vcenter_fault_has_its_reason() -> Result<()> {
 async fn connection_report_cloned_machine_is_ambiguous() -> Result<()> {
     let bed = Bed::start().await?;
     let vcenter = &bed.vcenter;
-    // A clone: its UUID and all else are those of w-1. Nobody is chosen.
+    // A clone: its UUID and all else are those of w-1. No one is chosen.
     let uuid = bed.question.nodes[1].system_uuid.clone();
     vcenter.set("VirtualMachine", "w-2", &[("uuid", &uuid)]).await?;
     let report = bed.examine(&bed.question).await;
@@ -269,7 +269,7 @@ async fn connection_report_cloned_machine_is_ambiguous() -> Result<()> {
         ambiguous.machine.is_empty() && ambiguous.candidates == ["/DC0/vm/w-1", "/DC0/vm/w-2"],
         "{ambiguous:?}"
     );
-    ensure!(told(&report).contains(&(NodesFound, Reason::NodeAmbiguous)));
+    ensure!(reported(&report).contains(&(NodesFound, Reason::NodeAmbiguous)));
     vcenter
         .set("VirtualMachine", "w-2", &[("uuid", &bed.question.nodes[2].system_uuid)])
         .await?;
@@ -322,7 +322,7 @@ async fn connection_report_each_wrong_setting_has_its_reason() -> Result<()> {
         let mut question = bed.question.clone();
         change(&mut question);
         let report = bed.examine(&question).await;
-        let found: Vec<_> = told(&report)
+        let found: Vec<_> = reported(&report)
             .into_iter()
             .filter(|(_, reason)| *reason != Reason::NotChecked)
             .collect();
@@ -336,7 +336,7 @@ async fn connection_report_second_zone_tag_is_ambiguous() -> Result<()> {
     let bed = Bed::start().await?;
     let vcenter = &bed.vcenter;
     vcenter.tag("zone", "zone-c", "Datacenter", "DC0").await?;
-    let found = bed.told().await;
+    let found = bed.reported().await;
     ensure!(
         found
             .iter()
@@ -352,13 +352,13 @@ async fn connection_report_second_zone_tag_is_ambiguous() -> Result<()> {
 async fn connection_report_shared_datastores_are_listed_per_zone() -> Result<()> {
     let bed = Bed::start().await?;
     let report = bed.examine(&bed.question).await;
-    let told = |report: &ConnectionReport| {
+    let reported = |report: &ConnectionReport| {
         let line =
             |s: &vdo::vsphere::SharedDatastores| format!("{} {} {} {}", s.segment, s.hosts.join("+"), s.datastores.join("+"), s.emptied_by);
         report.shared.iter().map(line).collect::<Vec<_>>()
     };
     assert_eq!(
-        told(&report),
+        reported(&report),
         [
             "zone=zone-a DC0_C0_H0 LocalDS_0+LocalDS_1 ",
             "zone=zone-b DC0_C0_H1 LocalDS_0+LocalDS_1 "
@@ -368,10 +368,10 @@ async fn connection_report_shared_datastores_are_listed_per_zone() -> Result<()>
     flat.requirements.categories.clear();
     flat.requirements.datastores.clear();
     bed.vcenter.set("Datastore", "LocalDS_0", &[("unmount", OTHER_HOST)]).await?;
-    assert_eq!(told(&bed.examine(&flat).await), [" DC0_C0_H0+DC0_C0_H1 LocalDS_1 "]);
+    assert_eq!(reported(&bed.examine(&flat).await), [" DC0_C0_H0+DC0_C0_H1 LocalDS_1 "]);
     bed.vcenter.set("Datastore", "LocalDS_1", &[("unmount", HOST)]).await?;
     let report = bed.examine(&flat).await;
-    assert_eq!(told(&report), [" DC0_C0_H0+DC0_C0_H1  DC0_C0_H0"]);
+    assert_eq!(reported(&report), [" DC0_C0_H0+DC0_C0_H1  DC0_C0_H0"]);
     let stage = report.check(ConditionType::StorageFound).unwrap();
     assert_eq!((stage.status, stage.reason), (Some(true), Reason::NoSharedDatastore));
     assert_eq!(report.first_failure(), None);

@@ -54,7 +54,7 @@ fn prepare() -> &'static Log {
     })
 }
 
-/// Passwords of every printable character arrive as they are; a wrong one is told apart, and none is sent when there is none.
+/// Passwords of every printable character arrive as they are; a wrong one is recognised, and none is sent when there is none.
 #[tokio::test(flavor = "multi_thread")]
 async fn session_login_wrong_or_empty_password_is_rejected() -> Result<()> {
     prepare();
@@ -143,7 +143,7 @@ async fn session_inventory_long_list_is_read_in_pages() -> Result<()> {
     Ok(())
 }
 
-/// A session that the vCenter has ended is had again by one login, whoever asks and however many do; a refused one is not tried again.
+/// A session that the vCenter has ended is had again by one login, however many callers ask; a refused one is not tried again.
 #[tokio::test(flavor = "multi_thread")]
 async fn session_ended_by_vcenter_is_renewed_by_one_login() -> Result<()> {
     prepare();

@@ -19,7 +19,7 @@ async fn testbed_vcenter_each_password_is_checked() -> Result<()> {
         ("administrator@vsphere.local", "p@ss", false),
         ("administrator@vsphere.local", "", false),
         ("administrator@example.org", right.as_str(), false),
-        ("somebody@vsphere.local", right.as_str(), false),
+        ("someone@vsphere.local", right.as_str(), false),
     ] {
         assert_eq!(log_in(&vcenter, user, password).await?, wanted, "{user} with {password:?}");
     }

@@ -90,7 +90,7 @@ fn refuse<T>(line: usize, message: impl Into<String>) -> Result<T, Refusal> {
     })
 }
 
-/// Refuses what would nest without parentheses deep enough to end the stack of whoever walks the tree.
+/// Refuses what would nest without parentheses deep enough to end the stack of the code that walks the tree.
 fn shallow(source: &str, syntax: &SyntaxConfig) -> Result<(), Result<Refusal, minijinja::Error>> {
     let (mut in_tag, mut alternatives) = (0, 0);
     for token in tokenize(source, false, syntax.clone()) {

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn image_like_text_is_told_from_paths_and_addresses() {
+    fn image_like_text_is_not_a_path_or_an_address() {
         for (text, expected) in [
             ("registry.example.com:5000/a/b:v1", true),
             ("a/b:v1.2-3", true),

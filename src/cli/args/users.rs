@@ -75,7 +75,7 @@ pub struct UsersVcenter {
     /// With --vcenter: a file with the certificate authorities that sign it; default: those of this machine
     #[arg(long, env = "VDO_CA_FILE", value_name = "FILE", requires = "vcenter", conflicts_with = "insecure")]
     pub ca_file: Option<PathBuf>,
-    /// With --vcenter: sends the password to whoever answers, without a look at the certificate
+    /// With --vcenter: sends the password to any server that answers, without checking its certificate
     #[arg(long, env = "VDO_INSECURE", value_parser = FalseyValueParser::new(), requires = "vcenter")]
     pub insecure: bool,
     /// The administrator, for example administrator@vsphere.local; used for this command only and stored nowhere

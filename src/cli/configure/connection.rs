@@ -164,7 +164,7 @@ pub(in crate::cli) async fn inspected(
                 checked.instances.join(", "),
                 before.instance_uuid
             ),
-            "Nodes and volumes belong to the vCenter that they are on: add a further connection for another one. --yes changes it all the same.",
+            "Nodes and volumes belong to the vCenter that they are on: add a further connection for another one. --yes changes it anyway.",
         )),
         _ => Ok(()),
     }

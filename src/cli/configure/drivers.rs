@@ -64,6 +64,6 @@ fn approved(planned: &Planned, args: &Args, progress: &mut Progress) -> Result<(
             "the API server would refuse {}, so nothing was written",
             count(planned.refusals.len(), "object")
         ),
-        "Put it right and run the same command again; --ignore-checks writes all the same.",
+        "Put it right and run the same command again; --ignore-checks writes anyway.",
     ))
 }

@@ -41,7 +41,7 @@ async fn rounds(
     fence: &Fence,
     progress: &mut Progress,
 ) -> Result<(), CliError> {
-    let mut told = false;
+    let mut reported = false;
     let mut known = BTreeSet::new();
     loop {
         let found = match round(context, target, namespace, plain, fence).await {
@@ -50,7 +50,7 @@ async fn rounds(
             Err(error) if transient(&error) => Found::waits(error.what),
             Err(error) => return Err(error),
         };
-        if fence.is_open() && !std::mem::replace(&mut told, true) {
+        if fence.is_open() && !std::mem::replace(&mut reported, true) {
             progress.step(Mark::Note, "No operator holds the Lease, so vdoctl removes the drivers itself.");
         }
         for failure in found.failures {

@@ -86,10 +86,12 @@ pub(in crate::cli) async fn check(
         choice: None,
     };
     for one in &examined {
-        let told = report(&one.inspection, false, now());
-        checked.vcenters.extend(line(&one.object, &told));
-        checked.instances.extend(told.about.iter().map(|about| about.instance_uuid.clone()));
-        checked.subjects.push(connection_subject(&one.object.name_any(), &told));
+        let reported = report(&one.inspection, false, now());
+        checked.vcenters.extend(line(&one.object, &reported));
+        checked
+            .instances
+            .extend(reported.about.iter().map(|about| about.instance_uuid.clone()));
+        checked.subjects.push(connection_subject(&one.object.name_any(), &reported));
     }
     if checked.exit() == Exit::Ok {
         context.suppose(supposed.into_iter().map(|object| seen(object, &examined)).collect());
@@ -200,7 +202,7 @@ async fn decided(context: &Context, config: &VDOConfig, checked: &mut Checked) {
     });
 }
 
-fn line(object: &VsphereCloudConfig, told: &ConnectionReport) -> Option<String> {
-    let about = told.about.as_ref()?;
+fn line(object: &VsphereCloudConfig, reported: &ConnectionReport) -> Option<String> {
+    let about = reported.about.as_ref()?;
     Some(format!("{} is vCenter {} build {}", object.spec.vc_ip, about.version, about.build))
 }

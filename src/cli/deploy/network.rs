@@ -36,7 +36,7 @@ fn endpoint(slice: &Object) -> Option<(String, u16)> {
 }
 
 /// The line that reports it.
-pub(super) fn told(network: &HostNetwork, asked: bool) -> String {
+pub(super) fn reported(network: &HostNetwork, asked: bool) -> String {
     let why = if asked {
         ""
     } else {

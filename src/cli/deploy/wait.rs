@@ -85,10 +85,10 @@ async fn look(context: &Context, deployed: bool) -> Result<Seen, CliError> {
         };
         waiting.push(format!("{} {}{counted}: {message}", short(&driver.name), driver.version));
     }
-    let told = waiting.join(" ");
+    let reported = waiting.join(" ");
     let problems = problems_of(&status);
     let stuck = matches!(status.health, Some(Health::Blocked | Health::Degraded));
-    let news = problems.iter().filter(|problem| current && !told.contains(&problem.message));
+    let news = problems.iter().filter(|problem| current && !reported.contains(&problem.message));
     waiting.extend(news.map(|Problem { reason, message, .. }| match stuck {
         true => format!("{message} (vdoctl explain {reason})"),
         false => message.clone(),

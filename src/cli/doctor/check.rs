@@ -134,7 +134,7 @@ impl Check {
         }
     }
 
-    /// Whether it holds, and there is something to do all the same.
+    /// Whether it holds, and there is still something to do.
     pub(in crate::cli) fn informs(&self) -> bool {
         self.status == Mark::True && self.reason != Reason::Healthy.as_str() && !self.remedy.is_empty()
     }

@@ -99,13 +99,13 @@ pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, Cl
         .filter_map(|examined| coverage(&examined.name, &examined.inspection).map(Arc::new))
         .collect();
     for examined in inspected {
-        let mut told = report(&examined.inspection, false, now());
+        let mut reported = report(&examined.inspection, false, now());
         let own = coverages.iter().find(|coverage| coverage.connection == examined.name);
         if let Some(own) = own.filter(|_| whole) {
-            told.add_cross_checks(cross_checks(own, &coverages));
+            reported.add_cross_checks(cross_checks(own, &coverages));
         }
-        let subject = subject(&examined, &told);
-        found.take(&examined.name, subject, told);
+        let subject = subject(&examined, &reported);
+        found.take(&examined.name, subject, reported);
         found.talk.extend(examined.warning);
     }
     Ok(found)
@@ -154,8 +154,8 @@ async fn examine(
 }
 
 /// A connection with its stages and with that of its Secret, which needs no vCenter.
-fn subject(examined: &Examined, told: &ConnectionReport) -> Subject {
-    let mut subject = connection_subject(&examined.name, told);
+fn subject(examined: &Examined, reported: &ConnectionReport) -> Subject {
+    let mut subject = connection_subject(&examined.name, reported);
     let at = subject
         .checks
         .iter()

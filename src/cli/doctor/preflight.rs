@@ -53,8 +53,8 @@ pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, Cl
         claim: cluster.as_ref().and_then(|cluster| cluster.claim.clone()),
     };
     let budget = Budget::for_person(global.timeout);
-    let told = examine(&endpoint, &Credentials { user, password }, request, now(), &budget).await;
-    let mut subject = connection_subject(&endpoint.address(), &told);
+    let reported = examine(&endpoint, &Credentials { user, password }, request, now(), &budget).await;
+    let mut subject = connection_subject(&endpoint.address(), &reported);
     for check in &mut subject.checks {
         check.without_secret();
     }
@@ -72,9 +72,9 @@ pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, Cl
             "",
         );
     }
-    let drivers = drivers(cluster.as_ref(), &told, &loaded.index);
+    let drivers = drivers(cluster.as_ref(), &reported, &loaded.index);
     found.subjects.push(drivers);
-    found.take(&endpoint.address(), subject, told);
+    found.take(&endpoint.address(), subject, reported);
     Ok(found)
 }
 
@@ -140,8 +140,8 @@ async fn cluster(global: &Global, requirements: &Requirements, found: &mut Findi
 }
 
 /// Whether there are versions of both drivers for this cluster and this vCenter.
-fn drivers(cluster: Option<&Cluster>, told: &ConnectionReport, index: &Index) -> Subject {
-    let version: Option<VcenterVersion> = told.about.as_ref().and_then(|about| about.version.parse().ok());
+fn drivers(cluster: Option<&Cluster>, reported: &ConnectionReport, index: &Index) -> Subject {
+    let version: Option<VcenterVersion> = reported.about.as_ref().and_then(|about| about.version.parse().ok());
     let check = match (cluster, version) {
         (Some(cluster), Some(version)) => {
             let drivers: BTreeMap<_, _> = KNOWN
@@ -150,7 +150,7 @@ fn drivers(cluster: Option<&Cluster>, told: &ConnectionReport, index: &Index) ->
                 .collect();
             let vcenters = [(
                 "vcenter".to_owned(),
-                index.vcenter(&version, told.about.as_ref().map(|about| about.build.as_str())),
+                index.vcenter(&version, reported.about.as_ref().map(|about| about.build.as_str())),
             )];
             let result = resolve(
                 index,

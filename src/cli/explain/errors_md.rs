@@ -106,12 +106,12 @@ mod tests {
 
     #[test]
     fn explain_page_markdown_parses_to_entries() {
-        let page = "# T\n\nIntro.\n\n## One\n\nFor all\nof it.\n\n### A\n\n**Cause.** It\nbroke.\n\n**Remedy.** Run:\n\n    mend it\n\nor wait.\n\n### B\n\n**Cause.** c\n\n## Two\n\n### C\n\n**Cause.** d\n";
+        let page = "# T\n\nIntro.\n\n## One\n\nFor all\nof it.\n\n### A\n\n**Cause.** It\nbroke.\n\n**Remedy.** Run:\n\n    repair it\n\nor wait.\n\n### B\n\n**Cause.** c\n\n## Two\n\n### C\n\n**Cause.** d\n";
         let all = read(page);
         let words: Vec<(&str, &str)> = all.iter().map(|entry| (entry.reason, entry.section)).collect();
         assert_eq!(words, [("A", "One"), ("B", "One"), ("C", "Two")]);
         assert_eq!(all[0].part("Cause"), Some("It broke."));
-        assert_eq!(all[0].part("Remedy"), Some("Run:\n    mend it\nor wait."));
+        assert_eq!(all[0].part("Remedy"), Some("Run:\n    repair it\nor wait."));
         assert_eq!(all[0].part("Note"), Some("For all of it."));
         assert_eq!(all[2].part("Note"), None);
     }

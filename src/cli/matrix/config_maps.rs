@@ -31,8 +31,8 @@ pub(in crate::cli) async fn files(path: &Path) -> Result<Files, CliError> {
     let look = source.fetch(&Access::default(), None).await;
     let signed = look.map_err(|error| CliError::of(Exit::NotFound, &error))?.signed;
     let index = Index::parse(&signed.index).map_err(|error| {
-        let told = CliError::of(Exit::Refused, &error);
-        refused(told.what, told.remedy)
+        let reported = CliError::of(Exit::Refused, &error);
+        refused(reported.what, reported.remedy)
     })?;
     let mut files = Files::from([(INDEX_FILE.to_owned(), signed.index.clone())]);
     let index = match &signed.lock {

@@ -103,7 +103,7 @@ fn refused(all: &[(Candidate, Checked)], args: &Publish) -> Result<(), CliError>
         return Ok(());
     }
     let remedy = if only_breaking {
-        "Correct the chart, or publish it all the same with --allow-breaking. Nothing was written."
+        "Correct the chart, or publish it anyway with --allow-breaking. Nothing was written."
     } else {
         "Correct the chart. Nothing was written."
     };

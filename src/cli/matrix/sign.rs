@@ -44,10 +44,10 @@ pub(super) async fn verify(args: &Verify) -> Result<Answer, CliError> {
     let look = store.fetch(&Access::default(), None).await;
     let found = look.map_err(|error| CliError::of(Exit::Refused, &error))?.signed;
     let signer = keys.verify(&found.index, found.signature.as_deref()).map_err(|error| {
-        let told = CliError::of(Exit::Refused, &error);
+        let reported = CliError::of(Exit::Refused, &error);
         CliError {
-            what: format!("{}: {}", shell_word(&name), told.what),
-            ..told
+            what: format!("{}: {}", shell_word(&name), reported.what),
+            ..reported
         }
     })?;
     Answer::formatted(

@@ -57,7 +57,7 @@ pub(in crate::cli) enum Severity {
     Fault,
     /// It is not known.
     Unknown,
-    /// It is as it was asked for, or everything works all the same.
+    /// It is as it was asked for, or everything still works.
     Notice,
     /// It is only not finished yet.
     Progress,
@@ -215,7 +215,7 @@ impl Config {
 }
 
 impl Problem {
-    /// Where everything `works` all the same, nothing has to be done at once.
+    /// Where everything still `works`, nothing has to be done at once.
     fn of(condition: &Condition, works: bool) -> Self {
         let progress = |reason: &&Reason| reason.as_str() == condition.reason && **reason != Reason::ConnectionNotReady;
         let severity = if condition.reason == Reason::Paused.as_str() {
@@ -395,17 +395,17 @@ mod tests {
             because: "newest".into(),
             ..DriverStatus::default()
         };
-        let told = |running: &str| driver(&all(running), &VDOConfigStatus::default());
+        let reported = |running: &str| driver(&all(running), &VDOConfigStatus::default());
         let keys = [
             "name", "version", "running", "newest", "because", "pods", "updated", "nodes", "ready", "state", "message", "objects", "chart",
         ];
         assert_eq!(
-            told("3.6.3").as_object().map(|o| o.keys().cloned().collect()),
+            reported("3.6.3").as_object().map(|o| o.keys().cloned().collect()),
             Some(keys.map(str::to_owned).to_vec())
         );
         for (running, expected) in [("3.6.3", json!("3.6.3")), ("3.7.3", json!("3.7.3")), ("", Value::Null)] {
-            let told = told(running);
-            assert_eq!((&told["version"], &told["running"]), (&json!("3.7.3"), &expected));
+            let reported = reported(running);
+            assert_eq!((&reported["version"], &reported["running"]), (&json!("3.7.3"), &expected));
         }
     }
 }

@@ -320,9 +320,9 @@ fn next(picture: &Picture, config: &Config, now: Timestamp) -> Vec<String> {
         lines.push("`vdoctl doctor nodes` compares every node with its virtual machine.".into());
     }
     // A driver that the specification does not name, or removes.
-    let told = [Reason::NotRequested, Reason::Removed].map(Reason::as_str);
+    let reported = [Reason::NotRequested, Reason::Removed].map(Reason::as_str);
     for kind in [ConditionType::CloudProviderReady, ConditionType::StorageReady] {
-        let found = Conditions::find(&config.status.conditions, kind).filter(|c| told.contains(&c.reason.as_str()));
+        let found = Conditions::find(&config.status.conditions, kind).filter(|c| reported.contains(&c.reason.as_str()));
         let installed = |c: &&Condition| c.status != "Unknown" || c.reason == Reason::Removed.as_str();
         lines.extend(found.filter(installed).map(|c| format!("{}.", c.message)));
     }
@@ -472,13 +472,13 @@ mod tests {
     }
 
     #[test]
-    fn status_screen_without_operator_says_so_first() {
+    fn status_screen_without_operator_begins_with_that() {
         let text = drawn(&picture(Health::Healthy, &[], true), None);
         assert!(text.contains("VDO  operator not running for 3m"), "{text}");
-        let told = text
+        let reported = text
             .lines()
             .position(|line| line.starts_with("  ✗ operator not running for 3m (Lease kube-system/vdo-operator released); below"));
-        assert_eq!(told, Some(2), "{text}");
+        assert_eq!(reported, Some(2), "{text}");
         assert!(
             text.contains("LAST KNOWN") && text.ends_with("Start it.\nvdoctl doctor checks everything now, without the operator.\n"),
             "{text}"

@@ -251,7 +251,7 @@ pub(super) async fn verified(
         surplus: false,
         index: None,
     };
-    let told = match (&target.connection, work.known.is_some() && args.existing.is_none()) {
+    let reported = match (&target.connection, work.known.is_some() && args.existing.is_none()) {
         // A password that is in use is only sent where the vCenter has accepted it before.
         (Some(connection), true) => {
             let inputs = inputs(&site.context.ports.reader, connection).await;
@@ -273,16 +273,16 @@ pub(super) async fn verified(
             examine(&site.endpoint, &credentials, request, now(), &Budget::default()).await
         }
     };
-    judge(work, &told, progress)
+    judge(work, &reported, progress)
 }
 
-fn judge(work: &Work<'_>, told: &ConnectionReport, progress: &mut Progress) -> Result<(), CliError> {
+fn judge(work: &Work<'_>, reported: &ConnectionReport, progress: &mut Progress) -> Result<(), CliError> {
     let name = work
         .target
         .connection
         .as_ref()
         .map_or_else(|| work.principal.to_string(), ResourceExt::name_any);
-    let subject = connection_subject(&name, told);
+    let subject = connection_subject(&name, reported);
     let found = |kind: ConditionType| subject.checks.iter().find(|check| check.check == kind.as_str());
     let stage = |check: &Check| {
         let exit = check::worst(std::slice::from_ref(&subject), &[]);

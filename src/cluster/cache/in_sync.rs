@@ -54,7 +54,7 @@ impl InSync {
         lock(&self.last).in_sync = None;
     }
 
-    /// Those of these pairs, each of what is wanted and what there is, that are in sync: a comparison says so, or the server did
+    /// Those of these pairs, each of what is wanted and what there is, that are in sync, by a comparison or by the server's answer
     /// for the object as it is now. What was compared in the last reconcile is not compared again.
     #[must_use]
     pub fn among<'a>(&self, pairs: impl IntoIterator<Item = (&'a Object, &'a Object)>) -> Arc<Ids> {

@@ -13,7 +13,7 @@ use tower::retry::Policy;
 const TIMES: u32 = 3;
 
 /// Repeats a request whose answer is 429 or a server error with `Retry-After`, as client-go does: the server did nothing, and
-/// says so. The delay itself is handled by [`ResponseFilter`](super::retry_after::ResponseFilter), for all requests together.
+/// asks for it. The delay itself is handled by [`ResponseFilter`](super::retry_after::ResponseFilter), for all requests together.
 #[derive(Clone)]
 pub(super) struct RetryRequested {
     left: u32,

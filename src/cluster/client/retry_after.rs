@@ -20,7 +20,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 ///
 /// # Guarantees
 /// * After an answer with `Retry-After` nothing is asked until that time has passed, five seconds at most.
-/// * A watch whose place is too old starts over with a list, whether the server says so in an event or by the status 410.
+/// * A watch whose place is too old starts over with a list, whether the server answers with an event or by the status 410.
 ///   After the status alone kube's watcher would ask for the same place for ever.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ResponseFilter {

@@ -14,7 +14,7 @@ pub(super) struct Candidate {
     pub barred: bool,
     /// What it needs, whatever is asked of it.
     pub needs: Vec<Need>,
-    /// The field that says so.
+    /// The field with that value.
     pub field: &'static str,
 }
 

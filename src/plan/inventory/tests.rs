@@ -72,8 +72,8 @@ fn inventory_without_a_part_keeps_the_newest_revision_only() {
         let mut stored = inventory.stored();
         stored.binary.retain(|key, _| keeps(key));
         let read = Inventory::parse("i", &stored).expect("readable");
-        let told = read.history["d"].iter().map(|r| (r.number, r.outcome, r.is_known()));
-        told.collect::<Vec<_>>()
+        let reported = read.history["d"].iter().map(|r| (r.number, r.outcome, r.is_known()));
+        reported.collect::<Vec<_>>()
     };
     let newest = part("d", &revision(3, "z").objects);
     let (good, open) = (Outcome::Deployed, Outcome::Progressing);

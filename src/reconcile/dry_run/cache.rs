@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a rehearsed step counts: policies and rights change.
+/// How long the dry run of a step counts: policies and rights change.
 const FRESH: Duration = Duration::from_secs(600);
 
 /// What the server would not accept, and why.
@@ -16,7 +16,7 @@ pub type Refusal = (ObjectId, Arc<ClusterError>);
 /// The refusals of each driver.
 pub(in crate::reconcile) type Refusals = BTreeMap<DriverName, Vec<Refusal>>;
 
-/// The steps that the server has accepted in a rehearsal, so that a plan of several increments is rehearsed once, and the drivers of
+/// The steps that the server has accepted in a dry run, so that a plan of several increments has one dry run, and the drivers of
 /// which it has refused something, so that the others do not ask for them with every step of their own.
 #[derive(Debug, Default)]
 pub struct DryRunCache(Mutex<Known>);

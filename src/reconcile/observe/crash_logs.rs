@@ -7,7 +7,7 @@ use crate::status::Report;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Ends that are remembered. There are more only when more containers fail than anybody reads about.
+/// Ends that are remembered. There are more only when more containers fail than anyone reads about.
 const REMEMBERED: usize = 32;
 
 /// The UID of the pod, the container, and how often it was started again.
@@ -28,11 +28,11 @@ pub(in crate::reconcile) async fn added(ports: &Ports, mut report: Report) -> Re
     for driver in &mut report.drivers {
         let Some(health) = driver.health.take() else { continue };
         let before = health.message.clone();
-        let told = with_last_line(ports, health, &secrets).await;
+        let reported = with_last_line(ports, health, &secrets).await;
         for wait in report.waiting.iter_mut().filter(|wait| wait.message == before) {
-            wait.message.clone_from(&told.message);
+            wait.message.clone_from(&reported.message);
         }
-        driver.health = Some(told);
+        driver.health = Some(reported);
     }
     report
 }

@@ -187,7 +187,7 @@ mod tests {
             object
         };
         let mut unmanaged = object("Service", "unmanaged", CSI, "set");
-        unmanaged.set_label(crate::api::MANAGED_BY_LABEL, "somebody");
+        unmanaged.set_label(crate::api::MANAGED_BY_LABEL, "someone");
         let found = [
             object("DaemonSet", "cpi", CPI, "set"),
             object("Deployment", "csi", CSI, "set"),

@@ -42,7 +42,7 @@ mod tests {
     use crate::types::Digest;
     use serde_json::json;
 
-    fn told(registry: Option<&str>, lock: bool, image: &str) -> (Option<bool>, Reason, String) {
+    fn reported(registry: Option<&str>, lock: bool, image: &str) -> (Option<bool>, Reason, String) {
         let spec = VDOConfigSpec {
             images: Some(Images {
                 registry: registry.map(Into::into),
@@ -57,18 +57,18 @@ mod tests {
             object: Object::new(pod).expect("an object").at_rest(),
         }];
         let lock = lock.then(|| Lock::of("embedded".into(), Digest::of(b""), jiff::Timestamp::UNIX_EPOCH));
-        let told = mirrored(&spec, lock.as_ref(), &desired);
-        (told.holds, told.reason, told.message)
+        let reported = mirrored(&spec, lock.as_ref(), &desired);
+        (reported.holds, reported.reason, reported.message)
     }
 
     #[test]
     fn images_outside_of_the_registry_that_is_named_are_listed() {
-        let (holds, reason, message) = told(Some("r.example/m"), false, "docker.io/a:1");
+        let (holds, reason, message) = reported(Some("r.example/m"), false, "docker.io/a:1");
         assert_eq!((holds, reason), (Some(false), Reason::ImagesOutsideMirror));
         assert!(message.contains("docker.io/a:1"), "{message}");
-        assert_eq!(told(Some("r.example/m"), true, "r.example/m/a:1@sha256:0").0, Some(true));
-        assert_eq!(told(None, false, "docker.io/a:1").0, None);
-        let (holds, _, message) = told(None, true, "docker.io/a:1");
+        assert_eq!(reported(Some("r.example/m"), true, "r.example/m/a:1@sha256:0").0, Some(true));
+        assert_eq!(reported(None, false, "docker.io/a:1").0, None);
+        let (holds, _, message) = reported(None, true, "docker.io/a:1");
         assert!(holds == Some(false) && message.contains("spec.images.registry"), "{message}");
     }
 }

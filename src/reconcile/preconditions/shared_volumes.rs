@@ -138,7 +138,7 @@ pub(in crate::reconcile) async fn choose(
     query: &Query<'_>,
 ) -> (Precondition, Result<Resolution, Box<NoFit>>) {
     let resolution = resolve(index, query);
-    if !is_at_hand(index, resolution.as_ref().ok(), query.installed.get(STORAGE.name)) {
+    if !is_available(index, resolution.as_ref().ok(), query.installed.get(STORAGE.name)) {
         let message = "no upgrade of CSI that needs it is due";
         return (Precondition::unknown(KIND, Reason::NotRequested, message), resolution);
     }
@@ -159,7 +159,7 @@ pub(in crate::reconcile) async fn choose(
 }
 
 /// Whether the choice upgrades the CSI driver to a version that asks for it.
-fn is_at_hand(index: &Index, resolution: Option<&Resolution>, installed: Option<&DriverVersion>) -> bool {
+fn is_available(index: &Index, resolution: Option<&Resolution>, installed: Option<&DriverVersion>) -> bool {
     let (Some(pick), Some(installed)) = (resolution.and_then(|resolution| resolution.picks.get(STORAGE.name)), installed) else {
         return false;
     };
@@ -298,13 +298,13 @@ mod tests {
                 picks: [(CSI.to_owned(), pick)].into(),
             };
             assert_eq!(
-                is_at_hand(&index, Some(&resolution), installed.as_ref()),
+                is_available(&index, Some(&resolution), installed.as_ref()),
                 expected,
                 "{installed:?} {pinned} {forced}"
             );
         }
         assert!(
-            !is_at_hand(&index, None, Some(&version("3.6.3"))),
+            !is_available(&index, None, Some(&version("3.6.3"))),
             "without a choice nothing is upgraded"
         );
     }

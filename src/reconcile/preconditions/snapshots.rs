@@ -80,7 +80,7 @@ fn serves(definition: &Object) -> bool {
     versions.is_some_and(|all| all.iter().any(served)) && cluster::holds(definition, "Established")
 }
 
-/// Looks, if anybody wants snapshots, and judges.
+/// Looks, if anyone wants snapshots, and judges.
 pub(in crate::reconcile) async fn check(reader: &Reader, spec: &VDOConfigSpec) -> Precondition {
     match wish(spec) {
         Requested::Off(why) => Precondition::unknown(KIND, Reason::NotRequested, why),
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn told(precondition: &Precondition) -> String {
+    fn reported(precondition: &Precondition) -> String {
         format!("{:?} {}", precondition.holds, precondition.reason)
     }
 
@@ -186,7 +186,7 @@ mod tests {
             }))
         };
         let none = found(&DEFINITIONS, &[]);
-        assert_eq!(told(&none), "Some(false) SnapshotDefinitionsMissing");
+        assert_eq!(reported(&none), "Some(false) SnapshotDefinitionsMissing");
         assert!(none.message.contains(&DEFINITIONS.join(", ")), "{}", none.message);
         let one = found(&DEFINITIONS[2..], &[("kube-system/s", true)]);
         assert!(
@@ -195,25 +195,25 @@ mod tests {
             one.message
         );
         let alone = found(&[], &[]);
-        assert_eq!(told(&alone), "Some(false) SnapshotControllerMissing");
+        assert_eq!(reported(&alone), "Some(false) SnapshotControllerMissing");
         assert!(alone.message.contains("install it from the release"), "{}", alone.message);
         let broken = found(&[], &[("kube-system/s", false)]);
         assert!(broken.message.contains("kube-system/s"), "{}", broken.message);
-        assert_eq!(told(&found(&[], &[("a/a", false), ("b/b", true)])), "Some(true) Healthy");
+        assert_eq!(reported(&found(&[], &[("a/a", false), ("b/b", true)])), "Some(true) Healthy");
     }
 
     #[test]
     fn snapshots_not_requested_missing_support_is_no_fault() {
         let unknown = precondition(Requested::Shipped, &Err(ReconcileError::NoClusterId));
-        assert_eq!(told(&unknown), "None NotChecked");
+        assert_eq!(reported(&unknown), "None NotChecked");
         // What no one has asked for is reported, and is no fault.
         let missing = Ok(SnapshotSupport::default());
         assert_eq!(
-            told(&precondition(Requested::On, &missing)),
+            reported(&precondition(Requested::On, &missing)),
             "Some(false) SnapshotControllerMissing"
         );
         let quiet = precondition(Requested::Shipped, &missing);
-        assert_eq!(told(&quiet), "None NotRequested");
+        assert_eq!(reported(&quiet), "None NotRequested");
         assert!(quiet.message.contains("no pod of a snapshot controller"), "{}", quiet.message);
     }
 

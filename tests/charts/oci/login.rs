@@ -21,7 +21,7 @@ async fn login_that_is_missing_or_wrong_is_refused_by_name() -> Result<()> {
         password: Secret::new("s3cret"),
     };
     for login in [Login::Anonymous, wrong, Login::Token(Secret::new("s3cret"))] {
-        let error = client(&server, login)?.manifest(&at).await.err().context("it was let in")?;
+        let error = client(&server, login)?.manifest(&at).await.err().context("the login succeeded")?;
         let text = chain(&error);
         assert!(
             text.contains("401 Unauthorized") && text.contains("UNAUTHORIZED") && !text.contains("s3cret"),
@@ -57,7 +57,7 @@ fn token(leaf: &Leaf, scope: &Value) -> Result<String> {
 #[tokio::test]
 async fn login_by_token_is_asked_for_at_the_service_that_the_registry_names() -> Result<()> {
     let service = WebServer::start().await?;
-    let leaf = Authority::nobody(&["tokens"], Validity::Good)?;
+    let leaf = Authority::self_signed(&["tokens"], Validity::Good)?;
     let auth = RegistryAuth::Token {
         realm: service.url("/token"),
         certificate: leaf.cert.clone(),
@@ -90,7 +90,7 @@ async fn login_by_token_is_asked_for_at_the_service_that_the_registry_names() ->
     assert_eq!(service.asked().len(), 3, "one to delete");
 
     let stranger = Registry::new(&server.host(), options(Login::Anonymous))?;
-    let error = stranger.head(&at).await.err().context("it was let in")?;
+    let error = stranger.head(&at).await.err().context("the login succeeded")?;
     assert!(
         chain(&error).contains("gives no token") && chain(&error).contains("401"),
         "{}",
@@ -101,7 +101,7 @@ async fn login_by_token_is_asked_for_at_the_service_that_the_registry_names() ->
         .put_blob("team/other", b"content".as_slice().into())
         .await
         .err()
-        .context("it was let in")?;
+        .context("the login succeeded")?;
     assert!(chain(&error).contains("401") || chain(&error).contains("403"), "{}", chain(&error));
     Ok(())
 }
@@ -159,7 +159,7 @@ async fn login_goes_to_no_other_server() -> Result<()> {
             _ => WebAnswer::Status(401, vec![("www-authenticate", challenge.clone())], String::new()),
         });
         for login in [login(), Login::Identity(Secret::new("s3cret"))] {
-            let error = connect(login)?.manifest(&at).await.err().context("it was let in")?;
+            let error = connect(login)?.manifest(&at).await.err().context("the login succeeded")?;
             assert!(
                 chain(&error).contains(said) && !chain(&error).contains("s3cret"),
                 "{}",

@@ -232,7 +232,7 @@ async fn matrix_registry_that_is_gone_or_refuses_is_named_and_comes_back() -> Re
     assert_eq!(look(&repository).await?, (7, None));
     std::fs::write(credentials.path().join("password"), "s3cret")?;
     let (_, problem) = look(&repository).await?;
-    let (reason, message) = problem.context("it was let in")?;
+    let (reason, message) = problem.context("the login succeeded")?;
     assert!(
         reason == "MatrixUnreachable" && message.contains("401") && !message.contains("s3cret"),
         "{message}"

@@ -1,6 +1,6 @@
 //! Each attack by its name. Whatever is tried, the last good index stays, and the reason is given.
 
-use super::{INDEX, Publisher, Site, index, package, told};
+use super::{INDEX, Publisher, Site, index, package, reported};
 use crate::attacks::{Victim, attacks};
 use anyhow::{Context as _, Result};
 use std::sync::Arc;
@@ -67,7 +67,7 @@ async fn attack_arbitrary_software_is_refused() -> Result<()> {
         digest: Digest::of(b"another"),
     };
     let error = repository.chart(&chart).await.err().context("it was opened")?;
-    assert!(told(&error).starts_with("DigestMismatch"), "{}", told(&error));
+    assert!(reported(&error).starts_with("DigestMismatch"), "{}", reported(&error));
     Ok(())
 }
 
@@ -100,9 +100,9 @@ async fn attack_rollback_is_refused_also_after_a_restart_and_without_records() -
     };
     let error = restarted.index(&only_status).await.err().context("it was used")?;
     assert!(
-        told(&error).starts_with("MatrixRolledBack") && told(&error).contains("accept-matrix-version=6"),
+        reported(&error).starts_with("MatrixRolledBack") && reported(&error).contains("accept-matrix-version=6"),
         "{}",
-        told(&error)
+        reported(&error)
     );
     let both = Records {
         kept: Some(kept),
@@ -267,7 +267,7 @@ async fn attack_wrong_software_is_refused() -> Result<()> {
         digest: Digest::of(&wanted),
     };
     let error = repository.chart(&chart).await.err().context("it was opened")?;
-    assert!(told(&error).starts_with("DigestMismatch"), "{}", told(&error));
+    assert!(reported(&error).starts_with("DigestMismatch"), "{}", reported(&error));
     Ok(())
 }
 
@@ -282,7 +282,7 @@ async fn attack_key_compromise_ends_with_the_revocation_of_the_key() -> Result<(
     // Nothing that the server has is another, and still there is something to decide: the verdict is.
     assert!(repository.poll().await.news, "the revocation of a key is no news");
     refused(&site, &repository, "MatrixNotTrusted", "trusted key").await?;
-    // The same index, signed anew: nothing of its bytes changes, and the server says so.
+    // The same index, signed again: nothing of its bytes changes, and the server reports it.
     site.server.put(&format!("{INDEX}.sig"), new.sign(index(7).as_bytes())?);
     let (polled, loaded) = site.look(&repository).await;
     let loaded = loaded?;

@@ -106,7 +106,7 @@ fn chart_lint_each_mistake_is_found() {
             "apiVersion: v1\nkind: Namespace\nmetadata: {name: a, namespace: b}\n".to_owned(),
             "Namespace a: has a namespace",
         ),
-        (pod("serviceAccountName: nobody,"), "names the ServiceAccount nobody"),
+        (pod("serviceAccountName: absent,"), "names the ServiceAccount absent"),
         (pod("volumes: [{configMap: {name: none}}],"), "names the ConfigMap none"),
         (pod("volumes: [{secret: {secretName: none}}],"), "names the Secret none"),
         (pod("initContainers: [{image: 'x/y:latest'}],"), "whatever is latest"),

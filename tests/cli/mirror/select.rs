@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result};
 use serde_json::json;
 
 #[tokio::test]
-async fn selection_of_platforms_keeps_a_digest_of_its_own_and_says_so() -> Result<()> {
+async fn selection_of_platforms_keeps_a_digest_of_its_own_and_reports_it() -> Result<()> {
     let site = Site::start().await?;
     let bundle = site.path("bundle");
     let one = site

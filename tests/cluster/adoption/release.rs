@@ -71,7 +71,7 @@ pub async fn what_helm_may_still_do(bed: &Bed, manifests: &[Value], reference: &
     ensure!(refusal.to_string().contains("not found"), "{refusal}");
     ensure!(running(bed).await? == ready, "workloads or pods changed");
 
-    // With them it deletes by name, whoever keeps the objects by then: everything is created again, and every pod is another one.
+    // With them it deletes by name, no matter who manages the objects by then: everything is created again, and every pod is another one.
     for mut record in records {
         for field in ["uid", "resourceVersion", "managedFields", "creationTimestamp"] {
             record["metadata"].as_object_mut().context("metadata")?.shift_remove(field);

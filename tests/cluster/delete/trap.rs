@@ -53,7 +53,7 @@ fn delete_after_kubectl_delete_of_everything_finishes_without_operator() -> Resu
         let (code, out, err) = bed.vdoctl(&["doctor"])?;
         ensure!(code == 1, "{code} {out}{err}");
         ensure_says(&out, &["no operator runs that could finish it", "Run vdoctl delete"])?;
-        for wrong in ["made anew", "recreated", "not installed yet", "Choose a driver version"] {
+        for wrong in ["recreated", "not installed yet", "Choose a driver version"] {
             ensure!(!out.contains(wrong) && !err.contains(wrong), "{wrong:?} is in:\n{out}{err}");
         }
         let (code, out, err) = delete(bed, &["--yes"])?;

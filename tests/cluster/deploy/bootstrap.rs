@@ -44,8 +44,8 @@ fn deploy_to_nodes_without_pod_network_uses_that_of_the_node_and_later_leaves_it
         bed.deploy().await?;
         until("the operator's pod to wait for the network", PATIENCE, async || {
             let waiting = bed.operator_pod().await?["status"]["containerStatuses"][0]["state"]["waiting"].clone();
-            let told = waiting["message"].to_string();
-            Ok(Probe::when(told.contains("network is not ready"), told))
+            let reported = waiting["message"].to_string();
+            Ok(Probe::when(reported.contains("network is not ready"), reported))
         })
         .await?;
         bed.apply_samples().await?;

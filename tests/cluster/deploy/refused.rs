@@ -139,7 +139,7 @@ pub(super) async fn in_an_empty_cluster(bed: &Bed, deploy: &Deploy) -> Result<()
             &["there is no field spec.storageProvidr"],
         )?,
         case("other namespace", run(vec![], &["--values", &elsewhere]), 2, &["another namespace"])?,
-        case("missing rights", run(deploy.args.clone(), &["--as", "somebody"]), 4, &["may not"])?,
+        case("missing rights", run(deploy.args.clone(), &["--as", "someone"]), 4, &["may not"])?,
         case(
             "missing rights to write",
             run(deploy.args.clone(), &["--as", "reader"]),

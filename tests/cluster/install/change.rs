@@ -79,12 +79,12 @@ fn version_pin_replaces_and_prunes_and_policy_decides_without_it() -> Result<()>
         let image = template(bed, "Deployment", "vmware-system-csi", "vsphere-csi-controller").await?;
         assert!(image.contains("driver:v3.6.3"), "{image}");
         until("an event to name both versions", PATIENCE, async || {
-            let mut told = bed.list("events.k8s.io/v1", "Event", "").await?;
-            told.retain(|event| event["reason"] == "VersionChanged" && event["regarding"]["uid"] == config["metadata"]["uid"]);
-            let said = told
+            let mut reported = bed.list("events.k8s.io/v1", "Event", "").await?;
+            reported.retain(|event| event["reason"] == "VersionChanged" && event["regarding"]["uid"] == config["metadata"]["uid"]);
+            let said = reported
                 .iter()
                 .any(|event| event["note"] == "CSI 3.7.3 was replaced by CSI 3.6.3, which is healthy");
-            Ok(Probe::when(said, format!("{told:?}")))
+            Ok(Probe::when(said, format!("{reported:?}")))
         })
         .await?;
 

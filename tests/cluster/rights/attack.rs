@@ -1,4 +1,4 @@
-//! What somebody can do who has the operator's token.
+//! What someone can do who has the operator's token.
 
 use crate::common::{Bed, NS, OPERATOR as ACCOUNT, PATIENCE};
 use crate::fixture::{INSTALLED, OPERATOR};

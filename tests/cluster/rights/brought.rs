@@ -58,16 +58,16 @@ fn install_without_a_drivers_role_names_it_and_goes_on_once_it_is_there() -> Res
             &["ClusterRole vsphere-csi-controller-role does not grant", "more rules are missing"],
         )
         .await?;
-        let (code, lacking, told) = bed.vdoctl(&["rights", "--missing"])?;
+        let (code, lacking, reported) = bed.vdoctl(&["rights", "--missing"])?;
         let lacking = vdo::yaml::load_all(&lacking)?;
         let names: Vec<&Value> = lacking.iter().map(|object| &object["metadata"]["name"]).collect();
         ensure!(
-            code == 0 && names == [ROLE] && told.contains("does not grant"),
-            "{code}: {names:?} {told}"
+            code == 0 && names == [ROLE] && reported.contains("does not grant"),
+            "{code}: {names:?} {reported}"
         );
         kubectl(bed, &["apply", "--server-side", "--force-conflicts", "-f", "-"], &lacking)?;
-        let (_, none, told) = bed.vdoctl(&["rights", "--missing"])?;
-        ensure!(none.trim().is_empty() && told.contains("lacks nothing"), "{none} {told}");
+        let (_, none, reported) = bed.vdoctl(&["rights", "--missing"])?;
+        ensure!(none.trim().is_empty() && reported.contains("lacks nothing"), "{none} {reported}");
         bed.until_ready().await?;
         ensure_nothing_was_forbidden(bed, mark).await
     })
@@ -93,7 +93,7 @@ fn driver_that_runs_and_loses_a_binding_is_kept_and_repaired() -> Result<()> {
         })
         .await?;
         let after = bed.get("apps/v1", "Deployment", CSI, "vsphere-csi-controller").await?["metadata"]["uid"].clone();
-        ensure!(uid == after, "the driver was made anew");
+        ensure!(uid == after, "the driver was recreated");
         bed.grant().await?;
         bed.until_ready().await.map(|_| ())
     })

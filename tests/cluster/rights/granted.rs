@@ -117,7 +117,7 @@ impl Roles {
     }
 }
 
-/// What is wrong with a right, whoever holds it.
+/// What is wrong with a right, no matter who holds it.
 fn objection(right: &Right, written: bool) -> Option<&'static str> {
     let texts = [&right.group, &right.resource, &right.verb];
     if texts.iter().any(|text| text.contains('*')) {

@@ -179,7 +179,7 @@ impl<'a> Lab<'a> {
             let config = self.config().await?;
             let ready = condition(&config, "Ready");
             let named = named(&config);
-            // Snapshots are not needed: without a look at their definitions the drivers run, and a condition of theirs says so. Our own
+            // Snapshots are not needed: without a look at their definitions the drivers run, and a condition of theirs shows that. Our own
             // definitions are: a newer operator may have brought them.
             let own = right.name.as_ref().is_some_and(|name| name.ends_with(".vdo.vmware.com"));
             let stops = own || !(right.resource == "customresourcedefinitions" && matches!(right.verb.as_str(), "list" | "watch"));

@@ -145,7 +145,7 @@ fn repair_without_a_right_names_its_rule_and_repairs_the_rest() -> Result<()> {
 }
 
 /// Nothing is removed as long as a single right to remove it is missing, and a storage class stays as long as it is not known that
-/// nobody uses it.
+/// no one uses it.
 #[test]
 fn uninstall_without_a_right_names_its_rule_and_removes_nothing() -> Result<()> {
     const FIRST: usize = 2;

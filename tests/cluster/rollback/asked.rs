@@ -58,8 +58,8 @@ fn rollback_by_a_person_needs_no_matrix_and_stays_until_lifted() -> Result<()> {
         ensure!(csi["revision"].as_u64() == history(bed)?.last().map(|newest| newest.0), "{csi}");
 
         let (code, text, _) = bed.vdoctl(&["status"])?;
-        let told = format!("CSI is kept at revision {good}; `vdoctl rollback csi --lift` lets it go on.");
-        ensure!(code == 0 && text.contains(&told), "{code}\n{text}");
+        let reported = format!("CSI is kept at revision {good}; `vdoctl rollback csi --lift` lets it go on.");
+        ensure!(code == 0 && text.contains(&reported), "{code}\n{text}");
 
         // A revision that is not there stops nothing that runs.
         let (code, _, err) = bed.vdoctl(&["rollback", "csi", "999"])?;
@@ -84,7 +84,7 @@ fn rollback_by_a_person_needs_no_matrix_and_stays_until_lifted() -> Result<()> {
     })
 }
 
-/// With the policy Manual it is only told, and the change is still tried.
+/// With the policy Manual it is only reported, and the change is still tried.
 #[test]
 fn failed_change_with_manual_policy_waits_for_a_person() -> Result<()> {
     INSTALLED.run(async |bed| {

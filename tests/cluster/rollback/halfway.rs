@@ -67,8 +67,8 @@ async fn until_over(bed: &Bed, known: u64) -> Result<Vec<(u64, String, String)>>
         let all = history(bed)?;
         let newest = all.last().context("a revision")?;
         let over = newest.0 >= known + 2 && newest.2 == "Deployed";
-        let told = format!("{all:?}\n{}", condition(&bed.get(VDO, "VDOConfig", NS, "vdo").await?, "Ready"));
-        Ok(if over { Probe::Ready(all) } else { Probe::not_yet(told) })
+        let reported = format!("{all:?}\n{}", condition(&bed.get(VDO, "VDOConfig", NS, "vdo").await?, "Ready"));
+        Ok(if over { Probe::Ready(all) } else { Probe::not_yet(reported) })
     })
     .await
 }

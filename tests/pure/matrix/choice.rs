@@ -209,7 +209,7 @@ fn resolve_no_fit_lists_every_rejection_newest_first() {
 
 #[test]
 fn resolve_no_fit_lists_driver_that_does_fit() {
-    // where one driver has a choice, it is told that it is not the one
+    // where one driver has a choice, it is reported that it is not the one
     let error = ask("v1.36.0", &["8.0.3"]).of(&full_index()).unwrap_err();
     let fitting: Vec<_> = error.fitting.iter().map(|(name, version)| format!("{name} {version}")).collect();
     assert_eq!((error.driver.as_str(), fitting), (CSI, vec!["vsphere-cpi 1.36.0".to_owned()]));

@@ -143,7 +143,7 @@ fn matrix_index_json_and_yaml_readers_agree() {
         let said = json.as_ref().err().map(|error| chain(error));
         match (&json, &yaml) {
             (Ok(json), Ok(yaml)) => assert_eq!(json, yaml),
-            // where in the text is told by the one that reads it as YAML, which has one line more
+            // the reader of YAML says where in the text, which has one line more
             (Err(json), Err(yaml)) => assert_eq!(std::mem::discriminant(json), std::mem::discriminant(yaml), "{text}"),
             _ => panic!("one reader takes what the other refuses: {json:?} {yaml:?} {text}"),
         }
@@ -253,9 +253,9 @@ fn matrix_index_entry_without_version_is_counted_from_one() {
     assert!(error.contains("at drivers.toy entry 2: "), "{error}");
 }
 
-/// A file of the original operator is told by its tables; one of them is enough, and an index never is one.
+/// A file of the original operator is recognised by its tables; one of them is enough, and an index never is one.
 #[test]
-fn matrix_original_format_is_told_by_its_tables() {
+fn matrix_original_format_is_recognised_by_its_tables() {
     let version = json!({"1.0.0": {"vSphere": {}, "k8s": {"max": "1.25"}}});
     for (value, drivers) in [
         (json!({"CPI": version}), Some(1)),
@@ -310,7 +310,7 @@ fn matrix_charts_are_lent_only_to_versions_without_one() {
 }
 
 #[test]
-fn matrix_index_text_instead_of_map_is_told() {
+fn matrix_index_text_instead_of_map_is_reported() {
     let mut index = toy();
     index["preconditions"] = json!("none");
     let error = Index::parse(index.to_string().as_bytes()).unwrap_err().to_string();

@@ -96,7 +96,7 @@ fn version_of(text: &str) -> vdo::types::VcenterVersion {
     text.parse().unwrap()
 }
 
-/// What is asked for is told to be done without only where nothing else is in the way.
+/// To do without what is asked for is advised only where nothing else is in the way.
 #[test]
 fn advice_feature_of_no_version_is_to_be_done_without() {
     let index = toy(&[("2.0.0", "1.35", "1.36", json!({})), ("1.0.0", "1.30", "1.34", json!({}))]);
@@ -116,7 +116,7 @@ fn advice_newer_installed_version_needs_pin_to_go_back() {
 
 /// Upgrading vCenters helps only when every one of those that are in the way is too old.
 #[test]
-fn advice_vcenter_too_new_is_not_told_to_be_upgraded() {
+fn advice_vcenter_too_new_is_not_advised_to_be_upgraded() {
     let index = toy(&[(
         "1.0.0",
         "1.30",

@@ -24,7 +24,7 @@ fn apart_each_pair_lists_drivers_that_change_together() {
         ),
     ]);
     for (toy, base, to_toy, to_base, expected) in [
-        // A first installation: the one needs the other, which needs nobody.
+        // A first installation: the one needs the other, which needs no one.
         (
             None,
             None,
@@ -72,7 +72,7 @@ fn apart_each_pair_lists_drivers_that_change_together() {
     }
 }
 
-/// A need that a feature state switches off holds nobody back, and neither does one of a version that is pinned with force.
+/// A need that a feature state switches off holds no one back, and neither does one of a version that is pinned with force.
 #[test]
 fn apart_need_that_does_not_count_is_left_out() {
     let requires = json!({"requires": [{"driver": "base", "min": "2.0.0", "when": {"featureState": "new", "is": true}}]});
@@ -97,6 +97,6 @@ fn apart_need_that_does_not_count_is_left_out() {
     };
     assert_eq!(found(true, "1.0.0", "2.0.0"), ["toy without base"]);
     assert!(found(false, "1.0.0", "2.0.0").is_empty());
-    // base 1.0.0 does not fit this cluster and is taken all the same; toy 2.0.0, which still runs, does not stand beside it
+    // base 1.0.0 does not fit this cluster and is taken anyway; toy 2.0.0, which still runs, does not stand beside it
     assert!(found(true, "2.0.0", "1.0.0").is_empty());
 }

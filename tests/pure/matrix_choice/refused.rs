@@ -34,7 +34,7 @@ fn candidates_each_version_says_what_bars_it() {
     );
 }
 
-/// Several vCenters are named as the cause only where they are: not for another feature, and not where somebody asks for them by name.
+/// Several vCenters are named as the cause only where they are: not for another feature, and not where someone asks for them by name.
 #[test]
 fn resolve_missing_feature_names_who_asks_for_it() {
     let several = json!({"features": {"multiVcenter": {"vsphere": {"min": "7.0", "max": null}}}});
@@ -47,7 +47,7 @@ fn resolve_missing_feature_names_who_asks_for_it() {
     };
     let lacks = |version: &str, feature: &str| format!("{version} cannot do {feature}, which spec.{feature} asks for");
     let one = "1.0.0 can use one vCenter only, and there are 2 vSphere connections".to_owned();
-    // alphabetically before and after multiVcenter: the first of both reasons is told
+    // alphabetically before and after multiVcenter: the first of both reasons is reported
     assert_eq!(reasons(&["8.0.3", "8.0.2"], "snapshots"), [lacks("2.0.0", "snapshots"), one]);
     assert_eq!(
         reasons(&["8.0.3", "8.0.2"], "expansion"),
@@ -73,7 +73,7 @@ fn resolve_unmet_requirement_lists_each_version_once() {
         ),
         ("base", &[("1.0.0", "1.30", "1.34", json!({}))]),
     ]);
-    let told = |pin: Option<&str>| {
+    let reported = |pin: Option<&str>| {
         let mut question = ask(&index, "v1.33.0", &[]);
         question.drivers.get_mut("toy").unwrap().pin = pin.map(|pin| pin.parse().unwrap());
         rejected(&question.of(&index).unwrap_err())
@@ -81,8 +81,8 @@ fn resolve_unmet_requirement_lists_each_version_once() {
     let lacking = |version: &str| format!("{version} needs base 2.0.0 and newer, and no such version fits");
     let prerelease = "3.0.0-rc.1 is a pre-release, which is chosen only when pinned".to_owned();
     let old = "1.0.0 supports Kubernetes 1.20 to 1.21, the cluster has 1.33".to_owned();
-    assert_eq!(told(None), [prerelease, lacking("2.0.0"), old.clone()]);
-    assert_eq!(told(Some("3.0.0-rc.1")), [lacking("3.0.0-rc.1"), old]);
+    assert_eq!(reported(None), [prerelease, lacking("2.0.0"), old.clone()]);
+    assert_eq!(reported(Some("3.0.0-rc.1")), [lacking("3.0.0-rc.1"), old]);
 }
 
 #[test]

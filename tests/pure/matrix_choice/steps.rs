@@ -39,7 +39,7 @@ fn upgrade_unmet_precondition_waits() {
     };
     let (latest, compatible) = (UpdatePolicy::Latest, UpdatePolicy::Compatible);
     let waits = "3.0.0 cannot be upgraded to yet: Backup: none is there; make one";
-    // nobody has checked: the choice says what to check
+    // no one has checked: the choice says what to check
     assert_eq!(say("2.0.0", "v1.34.0", latest, None, None), "3.0.0 [\"Backup\"]");
     assert_eq!(say("2.0.0", "v1.34.0", latest, Some(&[]), None), "3.0.0 []");
     // what needs no backup is taken, and what does waits

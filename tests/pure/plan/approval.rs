@@ -56,7 +56,7 @@ fn approval_each_kind_of_change_has_own_hash() {
     assert_eq!(hashes.iter().collect::<BTreeSet<_>>().len(), hashes.len(), "{hashes:?}");
 }
 
-/// One object that is as wanted but for a field that was changed by hand.
+/// One object that is in sync but for a field that was changed by hand.
 fn drifted() -> Case {
     let map = at("ConfigMap", "cpi");
     let mut drifted = with(&[(map, OURS)]);
@@ -85,7 +85,7 @@ fn approval_restore_of_deleted_object_needs_none() {
             }
         )])),
         None,
-        "somebody deleted it"
+        "someone deleted it"
     );
 }
 
@@ -93,7 +93,7 @@ fn approval_restore_of_deleted_object_needs_none() {
 fn approval_drift_repair_needs_none() {
     let drifted = drifted();
     assert!(!drifted.plan(&drifted.world).is_empty());
-    assert_eq!(hash_of(&drifted), None, "somebody changed it");
+    assert_eq!(hash_of(&drifted), None, "someone changed it");
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub fn held_by(drivers: &[&str]) -> Held {
     drivers.iter().map(|driver| ((*driver).to_owned(), wait(driver))).collect()
 }
 
-/// What is as wanted and not listed is not written, so nothing is left to say of it.
+/// What is in sync and not listed is not written, so nothing is left to say of it.
 #[test]
 fn held_driver_beside_unlisted_object_of_another_comes_to_rest() {
     let unlisted = Slot {
@@ -136,15 +136,15 @@ proptest! {
             prop_assert!(held.values().all(|wait| plan.waiting.contains(wait)));
             world.tick();
         }
-        // What is there and as wanted is recorded, and nothing that is not.
+        // What is there and in sync is recorded, and nothing that is not.
         let recorded: Vec<ObjectId> = listed(&world).difference(&before).cloned().collect();
         prop_assert!(recorded.iter().all(|id| case.world.live.contains_key(id)), "{:?} of theirs is recorded", recorded);
-        // It comes to rest, with everything of the others as wanted.
+        // It comes to rest, with everything of the others in sync.
         let rest = world.plan_without(&case.desired, &held);
         prop_assert!(rest.is_empty(), "{}", text(&rest));
         for d in case.desired.iter().filter(|d| !held.contains_key(&*d.driver)) {
             let live = world.live.get(&d.object.id());
-            prop_assert!(live.is_some_and(|live| is_owned(live, &set()) && live.value()["data"] == d.object.value()["data"]), "{} is not as wanted", d.object);
+            prop_assert!(live.is_some_and(|live| is_owned(live, &set()) && live.value()["data"] == d.object.value()["data"]), "{} is not in sync", d.object);
         }
     }
 

@@ -48,7 +48,7 @@ proptest! {
         let (end, _) = case.converge(None);
         for d in &case.desired {
             let live = end.live.get(&d.object.id());
-            prop_assert!(live.is_some_and(|live| is_owned(live, &set()) && live.value()["data"] == d.object.value()["data"]), "{} is not as wanted", d.object);
+            prop_assert!(live.is_some_and(|live| is_owned(live, &set()) && live.value()["data"] == d.object.value()["data"]), "{} is not in sync", d.object);
             prop_assert_eq!(end.inventory.objects[&d.object.id()].uid.as_deref(), live.map(Object::uid));
         }
         let again = case.plan(&end);

@@ -66,7 +66,7 @@ pub struct Slot {
     pub live: Live,
     pub listed: Listed,
     pub held: bool,
-    /// The API server lets nobody change it from what it was at the start.
+    /// The API server lets no one change it from what it was at the start.
     pub fixed: bool,
 }
 
@@ -339,7 +339,7 @@ impl World {
         for lookup in lookups(&self.input(desired, &observed)) {
             match lookup {
                 Lookup::HeldBy(id) => {
-                    let holder = self.held.contains(&id).then(|| "somebody holds it".to_owned());
+                    let holder = self.held.contains(&id).then(|| "someone holds it".to_owned());
                     observed.held.insert(id, holder);
                 }
                 Lookup::Volumes => observed.volumes = Some(self.volumes.clone()),

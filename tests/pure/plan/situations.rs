@@ -18,7 +18,7 @@ fn prune_definition_with_instances_is_kept() {
         },
     )]);
     let plan = case.plan(&case.world);
-    assert_eq!(plan.skipped[0].message, "CustomResourceDefinition crd stays: somebody holds it");
+    assert_eq!(plan.skipped[0].message, "CustomResourceDefinition crd stays: someone holds it");
     assert!(!plan.steps.iter().any(|step| matches!(step, Step::Delete { .. })));
 }
 
@@ -266,7 +266,7 @@ fn reapply_unhealthy_driver_is_repair_not_update() {
     }
 }
 
-/// That the server found another object as wanted says nothing of this one.
+/// That the server found another object in sync says nothing of this one.
 #[test]
 fn plan_settled_object_is_known_by_its_name() {
     let map = at("ConfigMap", "cpi");
@@ -304,7 +304,7 @@ fn plan_change_says_why_object_is_written() {
     };
     let same = slot(0, Live::Ours(0), Listed::SameUid);
     let id = object(map, 0, true).id();
-    let told = |slot: Slot, edit: &dyn Fn(&mut super::simulation::Case)| {
+    let reported = |slot: Slot, edit: &dyn Fn(&mut super::simulation::Case)| {
         let mut case = with(&[(map, slot)]);
         edit(&mut case);
         let whole = case.world.whole(&case.desired);
@@ -342,49 +342,49 @@ fn plan_change_says_why_object_is_written() {
     let mark = format!("metadata.annotations[{}]", vdo::api::APPLIED_ANNOTATION);
     let keep = |_: &mut super::simulation::Case| ();
     for (what, found, expected) in [
-        ("as wanted", told(same, &keep), String::new()),
-        ("not there", told(slot(0, Live::Absent, Listed::No), &keep), "create".into()),
-        ("deleted", told(slot(0, Live::Absent, Listed::SameUid), &keep), "restore".into()),
+        ("in sync", reported(same, &keep), String::new()),
+        ("not there", reported(slot(0, Live::Absent, Listed::No), &keep), "create".into()),
+        ("deleted", reported(slot(0, Live::Absent, Listed::SameUid), &keep), "restore".into()),
         (
             "never committed",
-            told(slot(0, Live::Absent, Listed::WithoutUid), &keep),
+            reported(slot(0, Live::Absent, Listed::WithoutUid), &keep),
             "create".into(),
         ),
         (
             "deleted, and another one is wanted",
-            told(slot(1, Live::Absent, Listed::SameUid), &|case| {
+            reported(slot(1, Live::Absent, Listed::SameUid), &|case| {
                 case.world.inventory.objects.get_mut(&id).expect("listed").applied = applied_of(0);
             }),
             "create".into(),
         ),
         (
             "another one is wanted",
-            told(slot(1, Live::Ours(0), Listed::SameUid), &keep),
+            reported(slot(1, Live::Ours(0), Listed::SameUid), &keep),
             "update data.content".into(),
         ),
         (
             "changed by hand",
-            told(same, &|case| drop(case.world.live.insert(id.clone(), edited.clone()))),
+            reported(same, &|case| drop(case.world.live.insert(id.clone(), edited.clone()))),
             "repair data.content".into(),
         ),
         (
             "without the mark of what was applied",
-            told(same, &|case| drop(case.world.live.insert(id.clone(), unmarked.clone()))),
+            reported(same, &|case| drop(case.world.live.insert(id.clone(), unmarked.clone()))),
             format!("update {mark}"),
         ),
         (
             "of another manager",
-            told(slot(0, Live::Foreign(0), Listed::No), &keep),
+            reported(slot(0, Live::Foreign(0), Listed::No), &keep),
             format!("adopt {mark}"),
         ),
         (
             "being deleted",
-            told(slot(0, Live::Leaving(0), Listed::SameUid), &keep),
+            reported(slot(0, Live::Leaving(0), Listed::SameUid), &keep),
             String::new(),
         ),
         (
             "being deleted, and another one is wanted",
-            told(slot(1, Live::Leaving(0), Listed::SameUid), &keep),
+            reported(slot(1, Live::Leaving(0), Listed::SameUid), &keep),
             String::new(),
         ),
     ] {
@@ -442,7 +442,7 @@ fn inventory_change_is_recorded_first_and_deployed_at_the_end() {
         Step::Record(inventory) => Some(inventory),
         _ => None,
     });
-    let told = |inventory: &vdo::plan::Inventory| -> Vec<(u64, Outcome, PackedObjects)> {
+    let reported = |inventory: &vdo::plan::Inventory| -> Vec<(u64, Outcome, PackedObjects)> {
         let all = inventory.history[CPI].iter();
         all.map(|revision| (revision.number, revision.outcome, revision.objects.clone()))
             .collect()
@@ -450,11 +450,11 @@ fn inventory_change_is_recorded_first_and_deployed_at_the_end() {
     let (first, second) = (of(7, &old).objects, of(8, &new).objects);
     let recorded = recorded.expect("the inventory first");
     assert_eq!(
-        told(&recorded),
+        reported(&recorded),
         [(7, Outcome::Superseded, first.clone()), (8, Outcome::Progressing, second.clone())]
     );
     let end = case.converge(None).0.inventory;
-    assert_eq!(told(&end), [(7, Outcome::Superseded, first), (8, Outcome::Deployed, second)]);
+    assert_eq!(reported(&end), [(7, Outcome::Superseded, first), (8, Outcome::Deployed, second)]);
     assert_eq!(end.objects[&id].applied.as_deref(), vdo::plan::applied(&new));
 }
 
@@ -475,11 +475,11 @@ fn prune_of_an_object_is_a_revision() {
     case.desired.retain(|desired| desired.object.kind() == "ConfigMap");
     case.world = before;
     let after = case.converge(None).0.inventory;
-    let told: Vec<_> = after.history[CPI]
+    let reported: Vec<_> = after.history[CPI]
         .iter()
         .map(|revision| (revision.number, revision.outcome))
         .collect();
-    assert_eq!(told, [(1, Outcome::Deployed), (2, Outcome::Deployed)]);
+    assert_eq!(reported, [(1, Outcome::Deployed), (2, Outcome::Deployed)]);
     let map = object(at("ConfigMap", "cpi"), 0, true);
     assert_eq!(after.history[CPI][1].objects, PackedObjects::of([map].iter()));
 }

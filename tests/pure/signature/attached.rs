@@ -138,7 +138,7 @@ fn attached_signature_each_forged_part_is_refused() {
 
 /// One good bundle is enough, and of several problems the one that says most is reported.
 #[test]
-fn attached_signatures_any_good_one_counts_and_best_reason_is_told() {
+fn attached_signatures_any_good_one_counts_and_best_reason_is_reported() {
     let (key, other) = (private("P-256"), private("P-256"));
     let trusted = keys(&key.public().pem());
     let good = manifest(&[("index.yaml", INDEX)]);

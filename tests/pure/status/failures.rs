@@ -26,7 +26,7 @@ fn status_failing_pods_are_named_first() {
     insta::assert_yaml_snapshot!(lines(&fold(&settled(), &report, &at(60))));
 }
 
-/// Whatever a reconcile ran into, and however far it had come, the status says so: the reason, one word, what comes next.
+/// Whatever a reconcile ran into, and however far it had come, the status reports it: the reason, one word, what comes next.
 #[test]
 fn status_each_failure_class_sets_ready_and_stalled() {
     use Health::{Blocked, Degraded, Unknown};
@@ -53,10 +53,14 @@ fn status_each_failure_class_sets_ready_and_stalled() {
         };
         let status = fold(&old, &report, &at(60));
         let condition = |kind| Conditions::find(&status.conditions, kind).expect("it is there");
-        let told = condition(ConditionType::Ready);
+        let reported = condition(ConditionType::Ready);
         let what = format!("{class:?} {:?}", status.health);
-        assert_eq!((told.status.as_str(), told.reason.as_str()), (ready, "ApplyFailed"), "{what}");
-        assert_eq!(told.message, "what happened", "{what}");
+        assert_eq!(
+            (reported.status.as_str(), reported.reason.as_str()),
+            (ready, "ApplyFailed"),
+            "{what}"
+        );
+        assert_eq!(reported.message, "what happened", "{what}");
         assert_eq!((status.observed_generation, status.health), (Some(3), Some(health)), "{what}");
         assert_eq!(condition(ConditionType::Stalled).status, stalled, "{what}");
         let next = status.next_attempt.clone().map(|next| (next.at, next.because));
@@ -207,7 +211,7 @@ fn status_without_progress_is_stalled_after_timeout_and_recovers() {
     let well = fold(&status, &healthy(), &at(6000));
     assert_eq!(say(&well), "Healthy; True Healthy; False Idle; False Idle");
     assert_eq!(well.waiting_since, None);
-    // A failure is told as such, and says itself what comes next.
+    // A failure is reported as such, and says itself what comes next.
     let failed = Report {
         failures: vec![failure(Class::Retry, Reason::ApiUnavailable, "no answer")],
         ..waiting(6)

@@ -36,15 +36,15 @@ fn status_nodes_each_one_names_what_it_waits_for() {
         // the driver of this operator runs on Linux only
         of("windows", true, false, false),
     ]);
-    let told = |report: &Report| {
+    let reported = |report: &Report| {
         let nodes = fold(&new(), report, &at(0)).nodes.expect("nodes");
         let waiting = nodes.waiting.iter().map(|node| format!("{}: {}", node.name, node.waits_for));
         ([nodes.total, nodes.initialized, nodes.csi_registered], waiting.collect::<Vec<_>>())
     };
     let both = ["new: providerID".to_owned(), "unregistered: CSI registration".to_owned()];
-    assert_eq!(told(&report), ([4, 3, 1], both.to_vec()));
+    assert_eq!(reported(&report), ([4, 3, 1], both.to_vec()));
     report.drivers.retain(|driver| driver.name == CPI);
-    assert_eq!(told(&report), ([4, 3, 1], both[..1].to_vec()));
+    assert_eq!(reported(&report), ([4, 3, 1], both[..1].to_vec()));
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn status_nodes_not_initialized_are_counted() {
     }
 }
 
-/// A kubelet that waits for no cloud provider is named, with what its distribution wants to be told; those that wait are not its like.
+/// A kubelet that waits for no cloud provider is named, with the setting of its distribution; those that wait are not its like.
 #[test]
 fn status_kubelet_without_cloud_provider_is_named_with_the_setting() {
     let mut report = installing();
@@ -113,7 +113,7 @@ fn status_network_not_ready_names_five_nodes() {
 /// A report that ended before the choice knows neither the chart nor the reason; they are still true of the same version.
 #[test]
 fn status_driver_keeps_facts_only_of_same_version_without_choice() {
-    let told = |change: &dyn Fn(&mut vdo::status::DriverReport)| {
+    let reported = |change: &dyn Fn(&mut vdo::status::DriverReport)| {
         let mut report = healthy();
         let csi = &mut report.drivers[1];
         (csi.available, csi.chart, csi.because) = ("9.9.9".into(), String::new(), "installed".into());
@@ -124,12 +124,15 @@ fn status_driver_keeps_facts_only_of_same_version_without_choice() {
     let old = &settled().drivers[1];
     let is = |available: &str, because: &str| (available.to_owned(), because.to_owned());
     assert_ne!(old.because, "installed");
-    assert_eq!(told(&|csi| csi.available = String::new()), is("3.7.3", &old.because));
+    assert_eq!(reported(&|csi| csi.available = String::new()), is("3.7.3", &old.because));
     // A version that is there and blocked is known although nothing was chosen.
-    assert_eq!(told(&|_| ()), is("9.9.9", &old.because));
-    assert_eq!(told(&|csi| csi.version = "3.6.3".into()), is("9.9.9", "installed"));
-    assert_eq!(told(&|csi| csi.chart = "sha256:50".into()), is("9.9.9", "installed"));
-    assert_eq!(told(&|csi| csi.because = "pinned in spec".into()), is("9.9.9", "pinned in spec"));
+    assert_eq!(reported(&|_| ()), is("9.9.9", &old.because));
+    assert_eq!(reported(&|csi| csi.version = "3.6.3".into()), is("9.9.9", "installed"));
+    assert_eq!(reported(&|csi| csi.chart = "sha256:50".into()), is("9.9.9", "installed"));
+    assert_eq!(
+        reported(&|csi| csi.because = "pinned in spec".into()),
+        is("9.9.9", "pinned in spec")
+    );
 }
 
 #[test]
@@ -285,19 +288,19 @@ fn status_precondition_worst_answer_counts() {
         Precondition::unknown(kind, Reason::NotChecked, "who knows"),
         Precondition::fails(kind, Reason::MatrixInvalid, "no"),
     ];
-    let told = |all: &[usize]| {
+    let reported = |all: &[usize]| {
         let report = Report {
             preconditions: all.iter().map(|i| answers[*i].clone()).collect(),
             ..healthy()
         };
         condition(&fold(&new(), &report, &at(0)), kind)
     };
-    assert_eq!(told(&[0]), "True Healthy: yes");
+    assert_eq!(reported(&[0]), "True Healthy: yes");
     for order in [[0, 1], [1, 0]] {
-        assert_eq!(told(&order), "Unknown NotChecked: who knows");
+        assert_eq!(reported(&order), "Unknown NotChecked: who knows");
     }
     for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
-        assert_eq!(told(&order), "False MatrixInvalid: no");
+        assert_eq!(reported(&order), "False MatrixInvalid: no");
     }
 }
 

@@ -94,24 +94,24 @@ fn status_network_is_cause_only_of_what_does_not_start() {
             .map(|c| c.reason.clone())
             .unwrap_or_default()
     };
-    for (told, hindered) in [
+    for (reported, hindered) in [
         (Reason::WaitingForPods, true),
         (Reason::Progressing, true),
         (Reason::WaitingForDriver, true),
         (Reason::WaitingForNodes, false),
         (Reason::PodsFailing, false),
     ] {
-        let expected = if hindered { "NetworkNotReady" } else { told.as_str() };
+        let expected = if hindered { "NetworkNotReady" } else { reported.as_str() };
         let mut report = lacking();
-        report.drivers[1].health = health(false, told, "m", (0, 1));
+        report.drivers[1].health = health(false, reported, "m", (0, 1));
         assert_eq!(reason(&report), expected);
-        report.waiting = vec![wait(CSI, told, "m")];
+        report.waiting = vec![wait(CSI, reported, "m")];
         assert_eq!(reason(&report), expected);
         report.cluster = Some(cluster(4));
-        assert_eq!(reason(&report), told.as_str());
+        assert_eq!(reason(&report), reported.as_str());
         let kind = ConditionType::ControlPlaneEligible;
         report.preconditions = vec![Precondition::unknown(kind, Reason::NotChecked, "m")];
-        assert_eq!(reason(&report), told.as_str());
+        assert_eq!(reason(&report), reported.as_str());
     }
 }
 

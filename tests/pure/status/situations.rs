@@ -16,7 +16,7 @@ fn status_failed_connection_is_named_with_its_drivers() {
         drivers: drivers.iter().map(|driver| (*driver).to_owned()).collect(),
         ..connection(ready, "the password has expired")
     };
-    let told = |connections: Vec<Connection>| {
+    let reported = |connections: Vec<Connection>| {
         let report = Report {
             connections,
             ..Report::default()
@@ -27,7 +27,7 @@ fn status_failed_connection_is_named_with_its_drivers() {
     };
     let good = || named("vc1", Some(true), &[CPI, CSI]);
     assert_eq!(
-        told(vec![
+        reported(vec![
             good(),
             named("vc2", Some(false), &[CPI, CSI]),
             named("vc3", Some(true), &[CPI])
@@ -35,7 +35,7 @@ fn status_failed_connection_is_named_with_its_drivers() {
         "False vSphere connection vc2 (vcenter.example.com), used by CPI and CSI: the password has expired"
     );
     assert_eq!(
-        told(vec![good(), named("vc2", None, &[CSI]), named("vc3", Some(false), &[CPI])]),
+        reported(vec![good(), named("vc2", None, &[CSI]), named("vc3", Some(false), &[CPI])]),
         "False vSphere connection vc3 (vcenter.example.com), used by CPI: the password has expired; not ready either: vc2"
     );
 }
@@ -108,7 +108,7 @@ fn status_unready_driver_without_waits_is_not_ready() {
     );
 }
 
-/// While another version rolls out, both are told: what is wanted, and what works until it does.
+/// While another version rolls out, both are reported: what is desired, and what works until it does.
 #[test]
 fn status_rollout_shows_wanted_and_running_version() {
     let csi = |version: &str, installed: Option<&str>, ready: bool| DriverReport {
@@ -131,8 +131,8 @@ fn status_rollout_shows_wanted_and_running_version() {
             ..healthy()
         };
         status = fold(&status, &report, &at(0));
-        let told = &status.drivers[0];
-        assert_eq!((told.version.as_str(), told.running.as_str()), expected, "{what}");
+        let reported = &status.drivers[0];
+        assert_eq!((reported.version.as_str(), reported.running.as_str()), expected, "{what}");
     }
 }
 
@@ -147,7 +147,7 @@ fn status_connection_failed_and_unknown_are_distinct() {
     assert_eq!(unknown.health, Some(Health::Healthy), "an outage degrades nothing that runs");
 }
 
-/// A precondition is told as it is; what runs is Healthy all the same, and one that nobody looked at stays as it was.
+/// A precondition is reported as it is; what runs is still Healthy, and one that was not checked stays as it was.
 #[test]
 fn status_precondition_failed_keeps_running_driver_healthy() {
     let kind = ConditionType::VSphereSupported;
@@ -200,7 +200,7 @@ fn status_without_connections_forgets_earlier_ones() {
 }
 
 #[test]
-fn status_cloud_provider_not_requested_says_so() {
+fn status_cloud_provider_not_requested_is_shown() {
     let mut report = healthy();
     report.drivers.remove(0);
     insta::assert_yaml_snapshot!(lines(&fold(&new(), &report, &at(0))));

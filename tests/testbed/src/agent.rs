@@ -52,7 +52,7 @@ const TICK: Duration = Duration::from_millis(250);
 ///
 /// For each Running pod of a DaemonSet with a container that has the argument `--cloud-provider=vsphere`, it runs the
 /// real program with the pod's arguments, files and service account. A program that ends is started again, and the pod
-/// says so in its status. For each Running pod of the CSI node plugin it adds the driver to the node's `CSINode`.
+/// shows that in its status. For each Running pod of the CSI node plugin it adds the driver to the node's `CSINode`.
 ///
 /// For each pod on a node with a container whose image the cluster [leaves to it](crate::ClusterOptions::images), it does what a kubelet
 /// does: it runs the container from its image, or says that the image cannot be pulled; it makes the probes, restarts what ends, and

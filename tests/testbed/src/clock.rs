@@ -71,7 +71,7 @@ impl Clock {
 
     /// From now on it is so many seconds later than it really is, or earlier.
     pub fn set(&self, seconds: i64) -> Result<()> {
-        // At once: nobody reads half a number.
+        // At once: no one reads half a number.
         let new = self.file().with_extension("new");
         std::fs::write(&new, seconds.to_string())?;
         Ok(std::fs::rename(new, self.file())?)

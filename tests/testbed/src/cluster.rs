@@ -225,7 +225,7 @@ impl Cluster {
         self.apply_yaml(&text).await.with_context(|| format!("manifest {}", path.display()))
     }
 
-    /// Adds a node and waits until it is ready; without kwok it is marked ready and nobody looks after it.
+    /// Adds a node and waits until it is ready; without kwok it is marked ready and no one looks after it.
     pub async fn add_node(&self, options: NodeOptions) -> Result<()> {
         if self.options.kwok {
             return nodes::add(&self.client, &options).await;

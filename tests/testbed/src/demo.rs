@@ -288,7 +288,7 @@ fn state(dir: &Path) -> Result<State> {
     serde_json::from_slice(&text).with_context(|| format!("file {}", path.display()))
 }
 
-/// Whether somebody holds the folder's lock.
+/// Whether someone holds the folder's lock.
 fn running(dir: &Path) -> Result<bool> {
     let Ok(file) = File::open(dir.join("lock")) else { return Ok(false) };
     match file.try_lock_shared() {
@@ -298,7 +298,7 @@ fn running(dir: &Path) -> Result<bool> {
     }
 }
 
-/// Runs a test bed until it is told to end.
+/// Runs a test bed until it is stopped.
 pub async fn run(options: &Options) -> Result<()> {
     std::fs::create_dir_all(&options.dir)?;
     let dir = options.dir.canonicalize()?;
@@ -323,7 +323,7 @@ pub async fn run(options: &Options) -> Result<()> {
                 if !dir.join("lock").exists() {
                     break Err(anyhow!("the folder {} is gone", dir.display()));
                 }
-                // Half a test bed helps nobody; an operator that has ended is something to look at.
+                // Half a test bed helps no one; an operator that has ended is something to look at.
                 let mut whole = bed.cluster.check().and_then(|()| bed.vcenter.check()).and_then(|()| bed.tend(&dir));
                 if whole.is_ok() {
                     whole = images::tend(&bed.agent, &dir).await;
@@ -341,7 +341,7 @@ pub async fn run(options: &Options) -> Result<()> {
 
 impl State {
     fn write(&self, dir: &Path) -> Result<()> {
-        // Complete or absent: somebody waits for it.
+        // Complete or absent: someone waits for it.
         std::fs::write(dir.join("state.json.new"), serde_json::to_string_pretty(self)?)?;
         std::fs::rename(dir.join("state.json.new"), dir.join("state.json"))?;
         Ok(())

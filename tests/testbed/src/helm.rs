@@ -41,7 +41,7 @@ impl Helm {
         let metadata = json!({ "apiVersion": "v2", "name": name, "version": "1.0.0" });
         std::fs::write(chart.join("Chart.yaml"), metadata.to_string())?;
         for (number, some) in objects.chunks(100).enumerate() {
-            // JSON is YAML. Braces that are meant for somebody else are not Helm's.
+            // JSON is YAML. Braces that are meant for another program are not Helm's.
             let documents: Vec<String> = some.iter().map(|object| object.to_string().replace("{{", r#"{{"{{"}}"#)).collect();
             std::fs::write(chart.join(format!("templates/{number:03}.yaml")), documents.join("\n---\n"))?;
         }

@@ -39,7 +39,7 @@ impl Cluster {
     }
 
     /// Gives a node the address of this machine, where kwok answers as its kubelet. The cloud provider has given it that of its
-    /// virtual machine, where nobody is, and will do so again within minutes.
+    /// virtual machine, where no one is, and will do so again within minutes.
     pub async fn bring_kubelet_into_reach(&self, node: &str) -> Result<()> {
         let api: Api<Node> = Api::all(self.client());
         let status = json!({ "status": { "addresses": [{ "type": "InternalIP", "address": "127.0.0.1" }] } });

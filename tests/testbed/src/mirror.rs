@@ -240,7 +240,7 @@ fn passwords(file: &Path, (user, password): (&str, &str)) -> Result<()> {
     Ok(std::fs::write(file, made.stdout)?)
 }
 
-/// One process, which stays whoever started it.
+/// One process, which outlives the one that started it.
 fn nginx_conf(root: &Path, port: u16) -> String {
     let root = root.display();
     format!(

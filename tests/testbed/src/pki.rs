@@ -62,8 +62,8 @@ impl Authority {
         self.leaf(server(names, validity)?)
     }
 
-    /// A server's leaf that nobody but itself has signed.
-    pub fn nobody(names: &[&str], validity: Validity) -> Result<Leaf> {
+    /// A server's leaf that no one but itself has signed.
+    pub fn self_signed(names: &[&str], validity: Validity) -> Result<Leaf> {
         let (params, key) = (server(names, validity)?, KeyPair::generate()?);
         Ok(Leaf::new(&params.self_signed(&key)?, &key))
     }

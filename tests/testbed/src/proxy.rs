@@ -1,7 +1,7 @@
 //! A proxy in front of the API server that numbers writes and makes requests fail.
 //!
 //! It ends TLS with the API server's own certificate and passes everything on as it is, bearer tokens included; a client
-//! certificate does not get through. HTTP/1.1, which is what kube speaks; other clients are told so in the handshake.
+//! certificate does not get through. HTTP/1.1, which is what kube speaks; other clients learn it in the handshake.
 
 mod answer;
 mod call;
@@ -176,7 +176,7 @@ impl Proxy {
         };
     }
 
-    /// Judges by another function without counting anew.
+    /// Judges by another function without starting the count again.
     pub fn judge(&self, judge: impl Fn(&Call) -> Act + Send + Sync + 'static) {
         *lock(&self.shared.judge) = Arc::new(judge);
     }

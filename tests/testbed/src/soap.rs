@@ -1,5 +1,5 @@
 //! A proxy in front of the simulated vCenter, for what a real one does and the simulator does not: lock accounts, end sessions, refuse
-//! unknown properties, and answer like a server that is broken, hostile or somebody else.
+//! unknown properties, and answer like a server that is broken, hostile or another server.
 //!
 //! It ends TLS with a certificate of its own, reads which method is called, and counts logins and sessions.
 
@@ -31,7 +31,7 @@ pub struct SoapOptions {
     pub names: Vec<String>,
     /// When its certificate is valid.
     pub validity: Validity,
-    /// Whether its certificate is signed by nobody but itself.
+    /// Whether its certificate is signed by no one but itself.
     pub self_signed: bool,
     /// How it greets.
     pub greeting: Greeting,
@@ -107,7 +107,7 @@ impl SoapProxy {
         let authority = Authority::new("testbed-proxy-ca")?;
         let names: Vec<&str> = options.names.iter().map(String::as_str).collect();
         let leaf = match options.self_signed {
-            true => Authority::nobody(&names, options.validity)?,
+            true => Authority::self_signed(&names, options.validity)?,
             false => authority.server(&names, options.validity)?,
         };
         let state = Arc::new(State {

@@ -11,7 +11,7 @@ pub const PATIENCE: Duration = Duration::from_secs(300);
 const SHORTEST: Duration = Duration::from_millis(50);
 const LONGEST: Duration = Duration::from_millis(500);
 
-/// Asks `probe` again and again until it gives a value. It fails at once on an error, and after `patience` with what was
+/// Asks `probe` repeatedly until it gives a value. It fails at once on an error, and after `patience` with what was
 /// waited for and the last thing `probe` said was missing.
 pub async fn until<T, F>(what: &str, patience: Duration, mut probe: F) -> Result<T>
 where

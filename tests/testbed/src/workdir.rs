@@ -1,4 +1,4 @@
-//! A folder that goes away with us, unless somebody will want to look into it.
+//! A folder that goes away with us, unless it is kept for an inspection.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -62,7 +62,7 @@ impl Workdir {
         path.map_or_else(|| Self::temporary(what), Self::lasting)
     }
 
-    /// Keeps the folder for somebody who has to find out what went wrong.
+    /// Keeps the folder for someone who has to find out what went wrong.
     pub(crate) fn keep(&mut self) {
         self.keep = true;
     }

@@ -16,7 +16,7 @@ fn body(text: impl Into<Bytes>) -> Reply {
     Reply::Body(text.into())
 }
 
-/// The same page again and again: the first and the next ones.
+/// The same page repeatedly: the first and the next ones.
 fn pages(objects: &str, reply: impl Fn(Bytes) -> Reply) -> Vec<(&'static str, Reply)> {
     [FIRST, NEXT]
         .map(|call| (call, reply(page(call, Some("more"), objects).into())))

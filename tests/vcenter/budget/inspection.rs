@@ -29,7 +29,7 @@ pub(crate) fn question() -> InspectionRequest {
             ..Requirements::default()
         },
         nodes: vec![Arc::new(Node {
-            name: "machine-of-somebody-000001".into(),
+            name: "machine-of-someone-000001".into(),
             system_uuid: "42110001-0000-1111-2222-000000000001".into(),
             ..Node::default()
         })],

@@ -13,7 +13,7 @@ use tokio::process::Command;
 use vdo::vcenter::{Inspections, Limits, Pool};
 
 const HOSTILE: usize = 20;
-/// What the process is told by.
+/// The variables that configure the process.
 pub(crate) const INPUT: &str = "VDO_TEST_INSPECTIONS";
 
 /// Shorter than in life, where a slow server has a minute.
@@ -86,7 +86,7 @@ pub(crate) fn inspect_all(input: &str) {
                 inspect(port, &budget).await.map(|seen| seen.inventory.machines.len())
             }
         };
-        // What everybody needs once is there before.
+        // What everyone needs once is there before.
         one(healthy).await.unwrap();
         let before = peak();
         let started = Instant::now();
@@ -103,7 +103,7 @@ pub(crate) fn inspect_all(input: &str) {
         for ended in all {
             match ended.await.unwrap() {
                 Ok(_) => error = "read".into(),
-                Err(told) => error = told.to_string(),
+                Err(reported) => error = reported.to_string(),
             }
         }
         json!({

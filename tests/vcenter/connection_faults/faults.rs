@@ -61,7 +61,7 @@ pub fn none() -> Vec<Case> {
             s.proxy.names = vec!["other.example.com".into()];
             s.trust = Some(Ok(Trust::Insecure));
         }),
-        well("four failures of somebody else", |s| (s.proxy.lockout, s.failures) = (locks(), 4)),
+        well("four failures of another user", |s| (s.proxy.lockout, s.failures) = (locks(), 4)),
         well("a session that ends in the middle", |s| {
             s.rules.push(Rule::on(READ, Act::Fault("NotAuthenticated", "", "")).times(1));
         }),
@@ -194,7 +194,7 @@ fn others() -> Vec<Case> {
             Act::Body("<!DOCTYPE html><html><body>It works!</body></html>".into()),
         ),
         about("nothing at /sdk", NotAVcenter, "/sdk", status(404, "")),
-        about("somebody who wants a login first", NotAVcenter, "401", status(401, "")),
+        about("someone who wants a login first", NotAVcenter, "401", status(401, "")),
         about(
             "a redirect to another server",
             NotAVcenter,
@@ -303,11 +303,11 @@ fn logins() -> Vec<Case> {
         case("a wrong password", Authenticated, InvalidCredentials, "Secret", |s| {
             s.credentials.as_mut().unwrap().password = Secret::new("wrong");
         }),
-        case("an unknown user", Authenticated, InvalidCredentials, "nobody", |s| {
-            s.credentials.as_mut().unwrap().user = "nobody@vsphere.local".into()
+        case("an unknown user", Authenticated, InvalidCredentials, "unknown", |s| {
+            s.credentials.as_mut().unwrap().user = "unknown@vsphere.local".into()
         }),
         case("a user without a domain", Authenticated, InvalidCredentials, "domain", |s| {
-            s.credentials.as_mut().unwrap().user = "nobody".into()
+            s.credentials.as_mut().unwrap().user = "unknown".into()
         }),
         case("an account that others have locked", Authenticated, AccountLocked, "Unlock", |s| {
             (s.proxy.lockout, s.failures) = (locks(), 5)

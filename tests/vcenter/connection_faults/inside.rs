@@ -64,7 +64,7 @@ fn change(name: &'static str, stage: ConditionType, reason: Reason, says: &'stat
 /// Who names what is missing.
 const CLASS: &str = "StorageClass fast";
 
-/// Somebody names this datastore.
+/// Someone names this datastore.
 pub fn wants(s: &mut Setting, url: &str, vsan: bool) {
     s.requirements.datastores.push(WantedDatastore {
         url: url.into(),
@@ -252,7 +252,7 @@ fn machines() -> Vec<Case> {
             &[Change::Set(VM, "vm-1", "address", "")],
         ),
         machine(
-            "only an address that nobody can use",
+            "only an address that no one can use",
             GuestAddressMissing,
             "vm-1",
             &[Change::Set(VM, "vm-1", "address", "169.254.1.1")],
@@ -351,7 +351,7 @@ fn topology() -> Vec<Case> {
     ]
 }
 
-/// The service for tags has a login of its own: what goes wrong there is told there, and nowhere else.
+/// The service for tags has a login of its own: what goes wrong there is reported there, and nowhere else.
 fn tags() -> Vec<Case> {
     let service = |name, reason, says, modern, call: &'static str, act: Act| {
         case(name, TopologyConsistent, reason, says, move |s| {

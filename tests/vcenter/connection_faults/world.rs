@@ -42,7 +42,7 @@ pub struct Setting {
     pub trust: Option<Result<Trust, ReconcileError>>,
     pub credentials: Result<Credentials, ReconcileError>,
     pub nodes: Vec<Arc<Node>>,
-    /// Wrong passwords that somebody else has sent before.
+    /// Wrong passwords that another user has sent before.
     pub failures: usize,
     /// A server of another kind at the port.
     pub elsewhere: Option<Elsewhere>,
@@ -169,7 +169,7 @@ impl World {
         for _ in 0..setting.failures {
             let wrong = Credentials {
                 user: self.vcenter.user().into(),
-                password: Secret::new("somebody else's"),
+                password: Secret::new("another user's"),
             };
             inspect(
                 &object,
@@ -312,7 +312,7 @@ async fn blackhole() -> Result<(u16, Vec<tokio::net::TcpStream>)> {
     socket.bind("127.0.0.1:0".parse()?)?;
     let listener = socket.listen(1)?;
     let address = listener.local_addr()?;
-    // Nobody takes them out.
+    // No one takes them out.
     std::mem::forget(listener);
     let mut held = Vec::new();
     while let Ok(Ok(stream)) = tokio::time::timeout(Duration::from_millis(300), tokio::net::TcpStream::connect(address)).await {
@@ -341,12 +341,12 @@ impl Seen {
             let condition = self.conditions.iter().find(|c| c.type_ == stage.as_str())?;
             let reason = Self::reason(condition)?;
             // One that holds may still have something to tell.
-            let told = condition.status != "True" || reason != Reason::Healthy;
-            (told && reason != Reason::NotChecked).then_some((*stage, reason))
+            let reported = condition.status != "True" || reason != Reason::Healthy;
+            (reported && reason != Reason::NotChecked).then_some((*stage, reason))
         })
     }
 
-    /// That the fault and nothing else is told: the stages before hold, those after are not judged, Ready says the same, and the message
+    /// That the fault and nothing else is reported: the stages before hold, those after are not judged, Ready says the same, and the message
     /// says what to do without a word of Rust.
     pub fn check(&self, case: &Case) -> Result<()> {
         let at = STAGES.iter().position(|stage| *stage == case.stage).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Privileges that an account lacks, or has without need.
 
-use super::{Bed, told};
+use super::{Bed, reported};
 use anyhow::{Context, Result, ensure};
 use vdo::api::{ConditionType, Reason};
 use vdo::vsphere::{Feature, Requirements};
@@ -64,7 +64,7 @@ async fn privileges_each_missing_one_names_object_and_user() -> Result<()> {
 async fn privileges_of_unused_features_are_not_needed() -> Result<()> {
     let bed = Bed::start().await?;
     let user = bed.examine(&bed.question).await.privileges.principal;
-    // What nobody uses, nobody needs.
+    // What no one uses, no one needs.
     bed.vcenter
         .deny(&user, &["Host.Config.Storage", "Datastore.FileManagement"])
         .await?;
@@ -73,7 +73,7 @@ async fn privileges_of_unused_features_are_not_needed() -> Result<()> {
         features: [Feature::CloudProvider].into(),
         ..Requirements::default()
     };
-    ensure!(told(&bed.examine(&cpi_only).await).is_empty());
+    ensure!(reported(&bed.examine(&cpi_only).await).is_empty());
     Ok(())
 }
 
@@ -99,7 +99,7 @@ async fn privileges_denied_on_one_object_names_only_it() -> Result<()> {
 async fn privileges_encrypted_policy_needs_more_and_surplus_is_listed() -> Result<()> {
     let bed = Bed::start().await?;
     let user = bed.examine(&bed.question).await.privileges.principal;
-    // An encrypted policy asks for more; the administrator has much that nobody needs.
+    // An encrypted policy asks for more; the administrator has much that no one needs.
     let mut encrypted = bed.question.clone();
     encrypted.requirements.policies[0].name = "VM Encryption Policy".into();
     encrypted.surplus = true;

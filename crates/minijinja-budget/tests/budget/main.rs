@@ -3,7 +3,7 @@
     clippy::unwrap_used,
     clippy::disallowed_methods,
     missing_docs,
-    reason = "a failing test should stop where it fails; a child process is told by the environment what to render"
+    reason = "a failing test should stop where it fails; the environment says what a child process renders"
 )]
 
 mod hostile;

@@ -1,7 +1,7 @@
 //! Where a pod's ports are on this machine.
 //!
 //! All pods share its network, so that two operators would take each other's port. Each pod has an address of the loopback network, and a
-//! program that listens on all addresses is told to listen on that one.
+//! program that listens on all addresses gets an option to listen on that one.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;

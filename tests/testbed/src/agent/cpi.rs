@@ -90,7 +90,7 @@ impl Run {
         self.report.running = false;
         self.report.problem = Some(problem);
         self.next_start = Instant::now() + self.pause;
-        // A program that ends again and again is left alone longer; files that are missing may be there any moment.
+        // A program that keeps ending is left alone longer; files that are missing may be there any moment.
         if self.report.starts > 0 {
             self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         }

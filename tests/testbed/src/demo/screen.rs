@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_millis(200);
 const WHEEL: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
-/// Standard output, told step by step.
+/// Standard output, step by step.
 #[derive(Debug)]
 pub(super) struct Screen {
     started: Instant,
@@ -26,7 +26,7 @@ impl Screen {
         }
     }
 
-    /// What is being done or waited for. On a terminal the line stays and moves; elsewhere each text is told once.
+    /// What is being done or waited for. On a terminal the line stays and moves; elsewhere each text is printed once.
     pub(super) fn doing(&mut self, text: impl Display) {
         let text = text.to_string();
         let time = self.time();

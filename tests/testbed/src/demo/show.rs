@@ -186,7 +186,7 @@ impl Show {
 Everything stays up. To look around:
   export KUBECONFIG={kubeconfig} PATH={bin}:$PATH
 and then, for example:
-  # what the cloud provider has told the cluster
+  # what the cloud provider has written into the cluster
   kubectl get nodes -o custom-columns=NODE:.metadata.name,PROVIDER:.spec.providerID
   # damage is repaired: the Service is back
   kubectl delete service vsphere-csi-controller -n vmware-system-csi && sleep 1 && kubectl get service -n vmware-system-csi
@@ -202,7 +202,7 @@ End it all: {}
 
     /// Who wrote during this run: the audit log knows.
     async fn writes(&mut self, audit: &AuditLog, begin: Mark) -> Result<()> {
-        // Whether somebody may do a thing is asked with a create that stores nothing.
+        // Whether someone may do a thing is asked with a create that stores nothing.
         let writes = |entry: &Entry| entry.writes() && !entry.resource.ends_with("reviews") && entry.resource != "leases";
         let writes = audit.since(begin).await?.only(writes);
         let (demo, operator) = (writes.clone().of(Cluster::ADMIN).len(), writes.of(OPERATOR).len());

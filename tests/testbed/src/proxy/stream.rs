@@ -63,7 +63,7 @@ impl Streams {
     }
 }
 
-/// Takes a watch out of the list when its stream is dropped, whoever ended it.
+/// Takes a watch out of the list when its stream is dropped, by either side.
 struct Entry {
     streams: std::sync::Arc<super::Shared>,
     id: u64,

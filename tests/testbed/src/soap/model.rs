@@ -98,7 +98,7 @@ impl Model {
         self.most = self.most.max(self.live.len());
     }
 
-    /// A session was logged out, or its client was told that it has ended.
+    /// A session was logged out, or its client learned that it has ended.
     pub(super) fn over(&mut self, session: &str) {
         self.live.remove(session);
     }

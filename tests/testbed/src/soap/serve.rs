@@ -131,7 +131,7 @@ impl Call {
     }
 }
 
-/// How the REST service says that somebody has to log in first.
+/// How the REST service says that someone has to log in first.
 const UNAUTHENTICATED: &str = r#"{"type":"com.vmware.vapi.std.errors.unauthenticated","value":{"messages":[]}}"#;
 
 async fn answer(state: Arc<State>, upstream: Arc<Mutex<Option<Sender>>>, request: Request<Incoming>) -> io::Result<Response<Body>> {
@@ -279,8 +279,8 @@ async fn forward(
 fn note(state: &State, call: &Call, reply: &Response<Bytes>) {
     let mut seen = state.seen();
     if let Some(session) = &call.session {
-        let told = String::from_utf8_lossy(reply.body()).contains("NotAuthenticatedFault");
-        let over = !call.logs_in && (told || (!call.soap && reply.status() == StatusCode::UNAUTHORIZED));
+        let reported = String::from_utf8_lossy(reply.body()).contains("NotAuthenticatedFault");
+        let over = !call.logs_in && (reported || (!call.soap && reply.status() == StatusCode::UNAUTHORIZED));
         if call.logs_out || over {
             seen.model.over(session);
             for client in seen.clients.values_mut() {

@@ -80,7 +80,7 @@ impl Door {
         })
     }
 
-    /// Greets; nothing, if there is nobody to talk to afterwards.
+    /// Greets; nothing, if there is no one to talk to afterwards.
     pub(super) async fn enter(&self, mut stream: TcpStream) -> Option<Entered> {
         match self.greeting {
             Greeting::Tls | Greeting::Tls12 | Greeting::Tls13 => Some(Entered::Tls(Box::new(self.tls.accept(stream).await.ok()?))),
