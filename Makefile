@@ -73,7 +73,8 @@ bench: rust go ## Print the measurements: requests, memory, wall times beside ku
 	@$(CARGO) bench --workspace
 
 generate: manifests ## Write every generated file: definitions, roles, matrix digests, the operator's chart, pages of values
-	@$(CARGO) run --quiet --example generate -- matrix rbac chart docs
+	@$(CARGO) run --quiet --example generate -- matrix
+	@$(CARGO) run --quiet --example generate -- rbac chart docs # built again with the new digests
 
 manifests: rust ## Write the CustomResourceDefinitions from the Rust types
 	@$(CARGO) run --quiet --example generate -- crds

@@ -79,7 +79,7 @@ impl ChangeError {
 impl Remedy for ChangeError {
     fn remedy(&self) -> Option<Cow<'static, str>> {
         let remedy = match self {
-            Self::Session(SessionError::Lost { .. }) => "Run the same command again: it goes on where this one stopped.",
+            Self::Session(SessionError::Lost { .. }) => "Run the same command again.",
             Self::Session(SessionError::InvalidLogin { .. }) => {
                 "Run it again with the right user name and password; the user name needs its domain, for example administrator@vsphere.local. The password was sent once."
             }
@@ -94,7 +94,7 @@ impl Remedy for ChangeError {
             }
             Self::TokenRefused { .. } => "Look whether this user may log in to the vSphere Client; nothing was changed.",
             Self::Refused { .. } => {
-                "Look at the vCenter's words. The same command goes on where this one stopped; where users cannot be created in the domain, name one of another domain with --existing."
+                "Look at the vCenter's words; where users cannot be created in the domain, name one of another domain with --existing."
             }
         };
         Some(remedy.into())

@@ -72,19 +72,19 @@ impl CliError {
                 format!("the cluster does not know who you are: {}", source.message),
                 "Log in again, or choose other credentials with --kubeconfig or --context.",
             ),
-            ClusterError::Forbidden { verb, what, rule, .. } => Self::new(
+            ClusterError::Forbidden { verb, id, rule, .. } => Self::new(
                 Exit::Refused,
-                format!("you may not {verb} {}", several(what)),
+                format!("you may not {verb} {id}"),
                 format!("Ask for a role with this rule: {rule}"),
             ),
             ClusterError::Unavailable { verb, what, source } => Self::new(
                 Exit::Cluster,
-                format!("the API server did not {verb} {}: {}", several(what), sentence(source.as_ref())),
+                format!("the API server did not {verb} {what}: {}", sentence(source.as_ref())),
                 "Try again; if it stays, look at the API server.",
             ),
             ClusterError::TimedOut { verb, what, after } => Self::new(
                 Exit::Cluster,
-                format!("the API server did not {verb} {} within {} s", several(what), after.as_secs()),
+                format!("the API server did not {verb} {what} within {} s", after.as_secs()),
                 "Try again; if it stays, look at the API server.",
             ),
             ClusterError::Refused { .. }
@@ -156,15 +156,6 @@ impl From<ClientError> for CliError {
     }
 }
 
-/// The object that a request was about; one without a name stands for all of its kind.
-fn several(what: &str) -> String {
-    match what.strip_suffix('/').and_then(|rest| rest.split_once(' ')) {
-        Some((kind, namespace)) => format!("{kind} objects in namespace {namespace}"),
-        None if what.ends_with(' ') => format!("{} objects", what.trim_end()),
-        None => what.to_owned(),
-    }
-}
-
 /// The error and its sources as one sentence. Errors of the Kubernetes client repeat their sources and show their insides;
 /// of these only the innermost cause is shown.
 pub(super) fn sentence(error: &(dyn Error + 'static)) -> String {
@@ -214,16 +205,4 @@ pub(super) fn unknown(what: &str, word: &str, known: &[&str]) -> CliError {
         format!("there is no {what} {word:?}"),
         format!("{guess}There are: {}.", known.join(", ")),
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn failure_object_without_name_is_plural() {
-        assert_eq!(several("VDOConfig ns/"), "VDOConfig objects in namespace ns");
-        assert_eq!(several("Node "), "Node objects");
-        assert_eq!(several("Node w-1"), "Node w-1");
-    }
 }

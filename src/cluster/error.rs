@@ -58,12 +58,12 @@ fn list(fields: &[FieldConflict]) -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// A right is missing.
-    #[error("the operator may not {verb} {what}")]
+    #[error("the operator may not {verb} {id}")]
     Forbidden {
         /// The verb.
         verb: String,
-        /// The object or objects.
-        what: String,
+        /// The object; one without a name stands for all of its kind.
+        id: ObjectId,
         /// The rule, as it would stand in a Role or ClusterRole.
         rule: String,
         /// What the server said.
@@ -221,12 +221,12 @@ impl ClusterError {
 
     /// The same once more, if a right is missing: that holds until the right is granted.
     pub(super) fn repeated(&self) -> Option<Self> {
-        let Self::Forbidden { verb, what, rule, source } = self else {
+        let Self::Forbidden { verb, id, rule, source } = self else {
             return None;
         };
         Some(Self::Forbidden {
             verb: verb.clone(),
-            what: what.clone(),
+            id: id.clone(),
             rule: rule.clone(),
             source: source.clone(),
         })
@@ -236,7 +236,7 @@ impl ClusterError {
     pub(super) fn lacking(verb: &str, api_version: &str, id: &ObjectId) -> Self {
         Self::Forbidden {
             verb: verb.into(),
-            what: id.to_string(),
+            id: id.clone(),
             rule: rule(api_version, id, verb, None),
             source: ApiMessage {
                 code: 403,
@@ -281,7 +281,7 @@ impl ClusterError {
                 let rule = rule(api_version, id, &verb, resource);
                 Self::Forbidden {
                     verb,
-                    what: id.to_string(),
+                    id: id.clone(),
                     rule,
                     source,
                 }

@@ -194,12 +194,15 @@ impl fmt::Debug for ObjectId {
 }
 
 impl fmt::Display for ObjectId {
-    /// `DaemonSet kube-system/vsphere-cloud-controller-manager`, the way people name objects to each other.
+    /// `DaemonSet kube-system/vsphere-cloud-controller-manager`, the way people name objects to each other. One without a name stands for
+    /// all of its kind.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.namespace.is_empty() {
-            write!(f, "{} {}", self.kind(), self.name.name)
-        } else {
-            write!(f, "{} {}/{}", self.kind(), self.namespace, self.name.name)
+        let (kind, namespace, name) = (self.kind(), &self.namespace, &self.name.name);
+        match (namespace.is_empty(), name.is_empty()) {
+            (true, true) => write!(f, "{kind} objects"),
+            (false, true) => write!(f, "{kind} objects in namespace {namespace}"),
+            (true, false) => write!(f, "{kind} {name}"),
+            (false, false) => write!(f, "{kind} {namespace}/{name}"),
         }
     }
 }
@@ -254,6 +257,19 @@ mod tests {
         let set: Ids = all.iter().chain(&all).map(|(_, id)| id.clone()).collect();
         assert_eq!(set.len(), all.len());
     }
+
+    #[test]
+    fn object_id_without_name_is_displayed_as_all_of_its_kind() {
+        for (namespace, name, text) in [
+            ("ns", "a", "VDOConfig ns/a"),
+            ("ns", "", "VDOConfig objects in namespace ns"),
+            ("", "a", "VDOConfig a"),
+            ("", "", "VDOConfig objects"),
+        ] {
+            assert_eq!(ObjectId::new("", "VDOConfig", namespace, name).to_string(), text);
+        }
+    }
+
     #[test]
     fn object_id_is_beside_those_of_its_kind_and_namespace() {
         let id = ObjectId::new("apps", "Deployment", "n", "a");

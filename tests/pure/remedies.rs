@@ -241,7 +241,7 @@ fn cluster() -> Vec<Box<dyn Remedy>> {
     vec![
         Box::new(ClusterError::Forbidden {
             verb: "get".into(),
-            what: text(),
+            id: ObjectId::new("", "Node", "", "n"),
             rule: "{verbs: [get]}".into(),
             source: said(),
         }),
@@ -388,7 +388,7 @@ fn remedy_secret_that_may_not_be_read_names_rule_too() {
         places: text(),
         source: Some(ClusterError::Forbidden {
             verb: "get".into(),
-            what: text(),
+            id: ObjectId::new("", "Node", "", "n"),
             rule: "{verbs: [get]}".into(),
             source: said(),
         }),

@@ -368,7 +368,7 @@ async fn account_change_refused_names_what_is_missing() -> Result<()> {
     let role = Step::CreateRole(OwnRole::of(&BTreeSet::new()));
     let error = lab.admin.carry_out(&role, &lab.password, NOW).await.unwrap_err();
     ensure!(matches!(error, ChangeError::Session(SessionError::Lost { .. })), "{error:?}");
-    ensure!(error.remedy().is_some_and(|remedy| remedy.contains("goes on")), "{error:?}");
+    ensure!(error.remedy().is_some_and(|remedy| remedy.contains("same command")), "{error:?}");
     Ok(())
 }
 

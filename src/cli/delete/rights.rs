@@ -58,11 +58,15 @@ fn needs(target: &Target, plan: Option<&Plan>) -> Vec<Need> {
 }
 
 fn refused(cluster: &str, missing: &[ClusterError]) -> CliError {
-    let (mut lacking, mut rules) = (BTreeMap::<String, Vec<&str>>::new(), Vec::new());
+    let (mut lacking, mut rules) = (BTreeMap::<String, Vec<String>>::new(), Vec::new());
     for error in missing {
-        if let ClusterError::Forbidden { verb, what, rule, .. } = error {
-            let (kind, name) = what.split_once(' ').unwrap_or((what, ""));
-            lacking.entry(format!("{verb} {kind}")).or_default().push(name);
+        if let ClusterError::Forbidden { verb, id, rule, .. } = error {
+            let place = if id.namespace.is_empty() {
+                String::new()
+            } else {
+                format!("{}/", id.namespace)
+            };
+            lacking.entry(format!("{verb} {}", id.kind())).or_default().push(place + &id.name);
             if !rules.contains(rule) {
                 rules.push(rule.clone());
             }
@@ -88,7 +92,7 @@ mod tests {
     fn missing_rights_are_one_refusal_with_every_rule_once() {
         let lacking = |name: &str| ClusterError::Forbidden {
             verb: "delete".into(),
-            what: format!("ClusterRole {name}"),
+            id: ObjectId::new("rbac.authorization.k8s.io", "ClusterRole", "", name),
             rule: "one rule".into(),
             source: crate::cluster::ApiMessage {
                 code: 403,

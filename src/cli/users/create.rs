@@ -4,6 +4,7 @@ use super::super::args::{Global, UsersAccount, UsersCreate};
 use super::super::doctor::check::{Check, Mark as Verdict};
 use super::super::doctor::password::password;
 use super::super::doctor::{check, connection_subject};
+use super::super::error::capital;
 use super::super::progress::{Mark, Progress};
 use super::super::{Answer, CliError, Exit};
 use super::consent::{Planned, Wishes, ask, documents};
@@ -11,16 +12,18 @@ use super::look::{Looked, log_in};
 use super::site::{Site, Target};
 use super::store::{new_password, store, writable};
 use super::{failed, now};
-use crate::accounts::{Principal, Step, plan_create};
+use crate::accounts::{ChangeError, Principal, Step, plan_create};
 use crate::api::ConditionType;
 use crate::facts::Credentials;
 use crate::reconcile::connection::{Permission, examine, inputs, inspect};
 use crate::types::{Remedy as _, Secret, count};
 use crate::vcenter::Budget;
-use crate::vsphere::{ConnectionReport, InspectionRequest, report};
+use crate::vsphere::{ConnectionReport, InspectionRequest, SessionError, report};
 use kube::ResourceExt;
 use serde_json::json;
 use std::collections::BTreeSet;
+
+const GOES_ON: &str = "run the same command again: it goes on where this one stopped.";
 
 /// An account, the way to it, and what its Secret is going to hold.
 pub(super) struct Work<'a> {
@@ -210,14 +213,13 @@ pub(super) async fn carry_out(
 pub(super) async fn changes(looked: &Looked, steps: &[Step], password: &Secret, progress: &mut Progress) -> Result<(), CliError> {
     for (done, one) in steps.iter().enumerate() {
         if let Err(error) = looked.admin.carry_out(one, password, now()).await {
+            // A lost session has no other remedy.
+            let lost = matches!(error, ChangeError::Session(SessionError::Lost { .. }));
             let error = failed(&error);
             let what = format!("{} (after {done} of {})", error.what, count(steps.len(), "change"));
-            let remedy = match error.remedy.contains("goes on") {
-                true => error.remedy,
-                false => format!(
-                    "{}\nThen run the same command again: it goes on where this one stopped.",
-                    error.remedy
-                ),
+            let remedy = match lost {
+                true => capital(GOES_ON),
+                false => format!("{}\nThen {GOES_ON}", error.remedy),
             };
             return Err(CliError { what, remedy, ..error });
         }
@@ -289,10 +291,7 @@ fn judge(work: &Work<'_>, reported: &ConnectionReport, progress: &mut Progress) 
         CliError::new(
             if exit == Exit::Ok { Exit::Differences } else { exit },
             format!("{} is made, and {}; no Secret was written", work.principal, check.message),
-            format!(
-                "{}\nThen run the same command again: it goes on where this one stopped.",
-                check.remedy
-            ),
+            format!("{}\nThen {GOES_ON}", check.remedy),
         )
     };
     for kind in [ConditionType::Authenticated, ConditionType::Authorized] {

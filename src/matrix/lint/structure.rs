@@ -2,7 +2,8 @@
 
 use super::{Place, Report};
 use crate::matrix::schema::{self, Unknown};
-use jsonschema::error::ValidationErrorKind as Kind;
+use jsonschema::JsonType;
+use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use serde_json::Value;
 
 pub(super) fn check(index: &Value, report: &mut Report) {
@@ -51,10 +52,17 @@ fn problem(error: &jsonschema::ValidationError<'_>, field: &str) -> String {
         Kind::Pattern { .. } => format!("{found} is no version; write for example \"3.7.3\""),
         Kind::MinItems { .. } => "it is empty; name at least one".to_owned(),
         Kind::Constant { expected_value } => format!("it is {found}; this vdoctl reads {expected_value}"),
-        _ if found.is_number() && error.to_string().contains("string") => {
+        Kind::Type { kind } if found.is_number() && allows_text(kind) => {
             format!("{found} is a number; put versions in quotes, 1.30 is not 1.3")
         }
         _ => error.to_string(),
+    }
+}
+
+fn allows_text(kind: &TypeKind) -> bool {
+    match kind {
+        TypeKind::Single(one) => *one == JsonType::String,
+        TypeKind::Multiple(several) => several.contains(JsonType::String),
     }
 }
 
