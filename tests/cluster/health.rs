@@ -14,7 +14,7 @@ async fn config(bed: &Bed) -> Result<Value> {
     bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await
 }
 
-/// Waits until a condition is as `wanted` asks.
+/// Waits for a condition that `wanted` accepts.
 async fn until_condition(bed: &Bed, kind: &str, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
     until(&format!("the condition {kind}"), PATIENCE, async || {
         let found = condition(&config(bed).await?, kind);
