@@ -106,8 +106,8 @@ mod tests {
     use super::*;
 
     /// The values that are offered after these words, and how the shell treats them.
-    async fn offered(line: &str) -> (Vec<String>, u8) {
-        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+    async fn offered(words: &[&str]) -> (Vec<String>, u8) {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let text = String::from_utf8(answer(&words).await.data).expect("text");
         let (values, directive) = text.trim_end().rsplit_once(':').expect("a directive");
         let values = values.lines().map(|line| line.split('\t').next().unwrap_or_default().to_owned());
@@ -157,7 +157,7 @@ mod tests {
             ("--color ", &["never"], &["status"], NO_FILES),
             ("-n other status --wa", &["--watch"], &[], NO_FILES),
         ] {
-            let (offered, found) = offered(line).await;
+            let (offered, found) = offered(&line.split(' ').collect::<Vec<_>>()).await;
             for value in some {
                 assert!(
                     offered.iter().any(|other| other == value),
@@ -181,7 +181,7 @@ mod tests {
             format!("apiVersion: v1\nkind: Config\ncontexts:\n{}{}", context("blue"), context("green")),
         )
         .expect("written");
-        let (values, _) = offered(&format!("status --kubeconfig {} --context gr", path.display())).await;
+        let (values, _) = offered(&["status", "--kubeconfig", &path.display().to_string(), "--context", "gr"]).await;
         assert_eq!(values, ["green"]);
     }
 }

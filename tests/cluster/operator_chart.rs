@@ -203,8 +203,9 @@ fn operator_chart_uninstall_keeps_vdoconfig_and_next_install_continues() -> Resu
             helm.run(&[&usual, more].concat()).await
         };
         // As docs/install.md has it, but for the place of the chart.
-        let typed = commands("install.md", "With Helm")?.join(" ").replace("deploy/chart", &chart());
-        let words: Vec<&str> = typed.split_whitespace().skip(1).collect();
+        let (typed, chart_here) = (commands("install.md", "With Helm")?.join(" "), chart());
+        let here = |word| if word == "deploy/chart" { chart_here.as_str() } else { word };
+        let words: Vec<&str> = typed.split_whitespace().skip(1).map(here).collect();
         let notes = helm.run(&[&words[..], &["--wait", "--timeout", "2m"]].concat()).await?;
         ensure!(notes.contains("vdoctl deploy") && notes.contains(NAMESPACE), "{notes}");
         ensure!(
