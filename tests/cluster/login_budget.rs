@@ -1,7 +1,7 @@
 //! However often the operator starts and however many connections share it, a wrong password is sent once.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use crate::common::sample::setting;
+use crate::common::sample::all_wanted;
 use crate::common::{Bed, NEXT_PASSWORD, NS, PATIENCE, condition};
 use crate::fixture::EMPTY;
 use anyhow::{Result, ensure};
@@ -16,10 +16,7 @@ const FEW: usize = 5;
 
 /// How often the operator is restarted, and how many inspections share a session: a fifth of what `make test-all` asks for.
 fn of_many(all: u64) -> u64 {
-    match setting("VDO_FAULTS").as_deref() {
-        Some("all") => all,
-        _ => all / 5,
-    }
+    if all_wanted() { all } else { all / 5 }
 }
 /// Longer than any test here, and much longer than the operator waits.
 const FOREVER: Duration = Duration::from_secs(900);

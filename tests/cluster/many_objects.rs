@@ -2,6 +2,7 @@
 //! memory stays bounded.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
+use crate::common::sample::all_wanted;
 use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::EMPTY;
 use anyhow::{Context, Result, ensure};
@@ -10,8 +11,9 @@ use serde_json::{Value, json};
 use vdo_testbed::{Probe, Process, until};
 
 const VDO: &str = "vdo.vmware.com/v1alpha1";
-const CONFIGS: usize = 300;
-const CONNECTIONS: usize = 500;
+/// How many of each there are; with `VDO_FAULTS=all` five times as many.
+const CONFIGS: usize = 60;
+const CONNECTIONS: usize = 100;
 /// Less than the pod may use.
 const MEMORY: u64 = 256 << 20;
 
@@ -57,6 +59,11 @@ fn peak(operator: &Process) -> Result<u64> {
 
 #[test]
 fn hundreds_of_configs_and_connections_are_answered_in_bounded_memory() -> Result<()> {
+    let (configs, connections) = if all_wanted() {
+        (5 * CONFIGS, 5 * CONNECTIONS)
+    } else {
+        (CONFIGS, CONNECTIONS)
+    };
     EMPTY.run(async |bed| {
         bed.apply(&bed.secret(bed.vcenter.password())).await?;
         let mut first = bed.config(json!({}));
@@ -67,7 +74,7 @@ fn hundreds_of_configs_and_connections_are_answered_in_bounded_memory() -> Resul
             config["metadata"]["name"] = format!("config-{number}").into();
             config
         };
-        create(bed, "VDOConfig", (0..CONFIGS).map(config).collect()).await?;
+        create(bed, "VDOConfig", (0..configs).map(config).collect()).await?;
         // No one listens there.
         let closed = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let connection = |number| {
@@ -75,14 +82,14 @@ fn hundreds_of_configs_and_connections_are_answered_in_bounded_memory() -> Resul
             connection["spec"]["port"] = closed.into();
             connection
         };
-        create(bed, "VsphereCloudConfig", (0..CONNECTIONS).map(connection).collect()).await?;
+        create(bed, "VsphereCloudConfig", (0..connections).map(connection).collect()).await?;
         bed.start_operator().await?;
         until_answered(bed, "VDOConfig").await?;
         until_answered(bed, "VsphereCloudConfig").await?;
         bed.apply(&bed.connection("last")).await?;
         bed.until_condition("VsphereCloudConfig", "last", "Ready", "Healthy").await?;
         let peak = peak(bed.operator.as_ref().context("the operator")?)?;
-        println!("{CONFIGS} VDOConfigs and {CONNECTIONS} connections: peak {} MiB", peak >> 20);
+        println!("{configs} VDOConfigs and {connections} connections: peak {} MiB", peak >> 20);
         ensure!(peak < MEMORY, "{} MiB", peak >> 20);
         // The operator must not uninstall for hundreds of them while the fixture cleans up.
         bed.kill_operator();

@@ -220,7 +220,10 @@ fn hundred_edits_are_carried_out_with_few_writes() -> Result<()> {
         };
         let names: Vec<String> = (1..100).map(|number| format!("edit {number}")).collect();
         let begun = Instant::now();
-        futures::future::try_join_all(names.iter().map(|name| edit(name))).await?;
+        // A few at a time: those of one moment are conflicts, which the API server repeats for half a minute.
+        for few in names.chunks(5) {
+            futures::future::try_join_all(few.iter().map(|name| edit(name))).await?;
+        }
         edit(LAST).await?;
         let took = begun.elapsed();
         bed.until_ready().await?;
@@ -234,7 +237,7 @@ fn hundred_edits_are_carried_out_with_few_writes() -> Result<()> {
             took.as_secs_f64(),
             writes.len()
         );
-        ensure!((1..=20).contains(&writes.len()), "{writes}");
+        ensure!((1..=30).contains(&writes.len()), "{writes}");
         Ok(())
     })
 }

@@ -2,7 +2,7 @@
 //! operator killed at its writes.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use crate::common::sample::{self, setting};
+use crate::common::sample;
 use crate::common::{Bed, GUEST, NEXT_PASSWORD, NS, PATIENCE, condition};
 use crate::fixture::alone;
 use crate::install::until_at_rest;
@@ -298,10 +298,7 @@ fn rotated(order: Order) -> Result<()> {
         let mut lab = Lab::start().await?;
         let writes = lab.rotate(order, None).await?;
         let numbers: Vec<usize> = (1..=writes).collect();
-        let count = match setting("VDO_FAULTS").as_deref() {
-            Some("all") => writes,
-            _ => 3,
-        };
+        let count = if sample::all_wanted() { writes } else { 3 };
         for number in sample::some(&format!("{order:?} first, writes at which the operator is killed"), &numbers, count) {
             let act = if number % 2 == 0 { Act::StopBefore } else { Act::StopAfter };
             lab.rotate(order, Some((number, act)))

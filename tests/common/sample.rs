@@ -21,6 +21,11 @@ pub fn setting(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// Whether all of what is repeated is wanted, and not a part of it: `VDO_FAULTS=all`.
+pub fn all_wanted() -> bool {
+    setting("VDO_FAULTS").as_deref() == Some("all")
+}
+
 /// The folder with the drivers' own manifests.
 pub fn upstream() -> Option<std::path::PathBuf> {
     setting("VDO_UPSTREAM_DIR").map(Into::into)

@@ -1,6 +1,6 @@
 //! Where a scenario is disturbed, and how.
 
-use crate::common::sample::setting;
+use crate::common::sample::{all_wanted, setting};
 use vdo_testbed::{Act, Call};
 
 /// How a write is disturbed.
@@ -43,5 +43,5 @@ pub fn all(writes: usize) -> Vec<Point> {
 
 /// Whether all points of a scenario are wanted: of all with `VDO_FAULTS=all`, or of those that it names.
 pub fn wanted(scenario: &str) -> bool {
-    setting("VDO_FAULTS").is_some_and(|value| value == "all" || value.split(',').any(|name| name == scenario))
+    all_wanted() || setting("VDO_FAULTS").is_some_and(|value| value.split(',').any(|name| name == scenario))
 }
