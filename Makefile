@@ -13,7 +13,7 @@ GO_MIN := 1.26
 
 # Steps share one target folder and two cores.
 .NOTPARALLEL:
-.PHONY: help operator-image demo demo-stop check test test-all test-minors mutants advisories bench generate manifests build image release matrix lint core clean rust go deploy undeploy deploy-k8s-cluster
+.PHONY: help operator-image demo demo-stop check test test-all test-minors mutants advisories bench generate manifests build image release matrix docs lint core clean rust go deploy undeploy deploy-k8s-cluster
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,7 +72,7 @@ bench: rust go ## Print the measurements: requests, memory, wall times beside ku
 	@"$(TESTBED)" build
 	@$(CARGO) bench --workspace
 
-generate: manifests ## Write every generated file: definitions, roles, matrix digests, the operator's chart, pages of values
+generate: manifests ## Write every generated file: definitions, roles, matrix digests, the operator's chart, generated pages and pictures
 	@$(CARGO) run --quiet --example generate -- matrix
 	@$(CARGO) run --quiet --example generate -- rbac chart docs # built again with the new digests
 
@@ -90,6 +90,9 @@ release: rust ## Build everything that is published: target/release-VERSION
 
 matrix: rust ## Write the matrix with its charts as a folder that can be served: target/matrix-VERSION
 	@crates/release/build.sh matrix
+
+docs: rust ## Build the documentation as a site with mdbook: target/docs/index.html
+	@docs/site.sh "$(TARGET)/docs"
 
 lint: rust ## Format, lints, Rust versions and dependency rules
 	@echo "== Rust versions"

@@ -61,6 +61,7 @@ mod wrap;
 pub use error::CliError;
 pub use exit::Exit;
 pub use output::Answer;
+pub use report::support_bars;
 
 use crate::api::ManagementState;
 use args::{Cli, UpgradeVerb, Verb};

@@ -1,26 +1,33 @@
-//! A page for each chart with every value: its default, what is allowed, and what it means.
+//! The pages that are made from code: one for each chart with every value, one for each kind, one for vdoctl, and the pictures of the matrix.
 
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-type Failure = Box<dyn std::error::Error>;
+pub(crate) type Failure = Box<dyn std::error::Error>;
 
-/// Writes them to docs/values.
+/// Writes them below docs.
 #[allow(dead_code, reason = "the test that compares the files includes this module and writes nothing")]
 pub(crate) fn docs() -> Result<(), Failure> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    fs::create_dir_all(root.join("docs/values"))?;
+    for folder in ["docs/values", "docs/reference", "docs/pictures"] {
+        fs::create_dir_all(root.join(folder))?;
+    }
     for (file, text) in files(root)? {
         fs::write(root.join(file), text)?;
     }
     Ok(())
 }
 
-/// The path of every page, with its content.
+/// The path of every page and picture, with its content. Without vdoctl there is less to write about.
 pub(crate) fn files(root: &Path) -> Result<Vec<(String, String)>, Failure> {
-    let mut all = Vec::new();
+    let mut all = super::kinds::files()?;
+    #[cfg(feature = "cli")]
+    {
+        all.push(super::commands::file()?);
+        all.extend(super::pictures::files(root)?);
+    }
     for entry in fs::read_dir(root.join("charts"))? {
         let folder = entry?.path();
         if folder.is_dir() {
@@ -35,7 +42,7 @@ pub(crate) fn files(root: &Path) -> Result<Vec<(String, String)>, Failure> {
 fn page(name: &str, folder: &Path) -> Result<String, Failure> {
     Ok(format!(
         "# Values of {name}\n\n\
-         Generated from charts/{name} by `cargo run --example generate -- docs`. Do not edit.\n\n\
+         Generated from charts/{name} by `make generate`. Do not edit.\n\n\
          Set them in a VDOConfig under `values` of the driver, or with `vdoctl chart render {name} --version … --set key=value`.\n\n{}",
         table(folder)?
     ))
@@ -137,7 +144,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Text that stays inside its cell.
-fn cell(text: &str) -> String {
-    text.replace('|', "\\|")
+/// Text that stays inside its cell, and in which angle brackets are no tags.
+pub(crate) fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('<', "\\<")
 }

@@ -2,9 +2,14 @@
 #![allow(dead_code, clippy::print_stdout, reason = "a test uses the parts that it checks")]
 
 pub mod chart;
+#[cfg(feature = "cli")]
+pub mod commands;
 pub mod crds;
 pub mod docs;
+pub mod kinds;
 pub mod matrix;
+#[cfg(feature = "cli")]
+pub mod pictures;
 #[cfg(feature = "io")]
 pub mod rbac;
 pub mod renders;

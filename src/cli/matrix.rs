@@ -277,6 +277,15 @@ async fn cluster_version(global: &Global) -> Option<KubernetesVersion> {
     Some(context.kubernetes)
 }
 
+/// Every version of an index as `matrix list -o json` has it.
+pub(super) fn entries(index: &Index) -> Vec<Value> {
+    let all = index
+        .drivers
+        .iter()
+        .flat_map(|(name, driver)| driver.versions.iter().map(move |entry| (name, entry)));
+    all.map(|(name, entry)| json(name.as_str(), entry)).collect()
+}
+
 fn row(name: &str, entry: &Entry) -> Vec<String> {
     let needs: Vec<String> = entry.requires.iter().map(ToString::to_string).collect();
     let needs = if needs.is_empty() { "-".to_owned() } else { needs.join(", ") };

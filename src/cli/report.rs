@@ -7,12 +7,19 @@ use super::args::{Global, Report as Args};
 use super::context::{Context, now};
 use super::support::documents::Documents;
 use super::support::{read, unwritable};
-use super::{Answer, CliError, save};
+use super::{Answer, CliError, matrix, save};
+use crate::matrix::Index;
 use serde_json::{Value, json};
 use std::path::Path;
 
 /// The documents that a page is made of.
 const PARTS: [&str; 5] = ["status", "doctor", "history", "matrix", "outlook"];
+
+/// Which Kubernetes minors the versions of an index support, as an SVG picture: the one of the page.
+#[must_use]
+pub fn support_bars(index: &Index) -> String {
+    bars::svg(&matrix::entries(index), None)
+}
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
     let facts = match &args.from {

@@ -254,7 +254,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
 ];
 
 /// The examples of a verb; none where it has none.
-pub(super) fn of(path: &str) -> &'static [&'static str] {
+#[must_use]
+pub fn of(path: &str) -> &'static [&'static str] {
     EXAMPLES
         .iter()
         .find(|(verb, _)| *verb == path)

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 const NAME: usize = 190;
 const CELL: usize = 34;
 const LINE: usize = 22;
+const MARGIN: usize = 10;
 
 /// A Kubernetes minor, of major version 1.
 type Minor = u64;
@@ -32,9 +33,11 @@ pub(super) fn svg(versions: &[Value], cluster: Option<Minor>) -> String {
     let rows = rows(versions, first, last);
     let columns = usize::try_from(last - first + 1).unwrap_or(1);
     let (width, height) = (NAME + columns * CELL, (rows.len() + 1) * LINE + 6);
+    let (whole, high) = (width + 2 * MARGIN, height + 2 * MARGIN);
     let x = |minor: Minor| NAME + usize::try_from(minor.saturating_sub(first)).unwrap_or(0) * CELL;
     let mut text = format!(
-        "<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" role=\"img\" aria-label=\"Kubernetes minors that each version supports\">"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"-{MARGIN} -{MARGIN} {whole} {high}\" width=\"{whole}\" role=\"img\" \
+         aria-label=\"Kubernetes minors that each version supports\">"
     );
     if let Some(here) = cluster.filter(|here| (first..=last).contains(here)) {
         text.push_str(&format!(
