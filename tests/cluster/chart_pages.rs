@@ -88,6 +88,12 @@ fn page_new_driver_works_as_written() -> Result<()> {
 }
 
 #[test]
+fn page_faq_works_as_written() -> Result<()> {
+    ensure!(follow("faq.md", &[], None)? >= 2);
+    Ok(())
+}
+
+#[test]
 fn page_manual_works_as_written() -> Result<()> {
     BARE.run(async |bed| {
         let kubectl = Binaries::ensure(&[Part::Kubectl])?.path(Part::Kubectl);

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use vdo_testbed::{Binaries, Part, Vcenter, VcenterOptions};
 
 const VDO: &str = "vdo.vmware.com/v1alpha1";
 
@@ -319,11 +320,18 @@ fn completion_offers_connections_and_namespaces_of_the_cluster() -> Result<()> {
 
 /// Follows a page of the documentation, as the administrator of the cluster.
 fn follow(bed: &Bed, page: &'static str) -> Result<usize> {
+    follow_with(bed, page, &[])
+}
+
+/// The same with more variables of the environment.
+fn follow_with(bed: &Bed, page: &'static str, more: &[(&str, &str)]) -> Result<usize> {
+    let kubectl = Binaries::ensure(&[Part::Kubectl])?.path(Part::Kubectl);
+    let programs = [kubectl.parent().context("a folder")?];
     let kubeconfig = bed.cluster.kubeconfig();
-    let user = bed.vcenter.user().to_owned();
     let password = bed.vcenter.password().to_owned();
     let prepare = move |folder: &Path| private(folder, "password.txt", &password).map(drop);
-    crate::chart_pages::follow_with(page, &[], Some(&kubeconfig), &[("VC_USER", &user)], prepare)
+    let environment = [&[("VC_USER", bed.vcenter.user())], more].concat();
+    crate::chart_pages::follow_with(page, &programs, Some(&kubeconfig), &environment, prepare)
 }
 
 #[test]
@@ -332,6 +340,35 @@ fn pages_about_passwords_and_trouble_work_as_written() -> Result<()> {
         ensure!(follow(bed, "passwords.md")? >= 3);
         bed.until_ready().await?;
         ensure!(follow(bed, "troubleshooting.md")? >= 4);
+        Ok(())
+    })
+}
+
+#[test]
+fn pages_about_monitoring_availability_and_distributions_work_as_written() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        ensure!(follow_with(bed, "monitoring.md", &[("VDO", env!("CARGO_MANIFEST_DIR"))])? >= 4);
+        ensure!(follow(bed, "ha.md")? >= 1);
+        ensure!(follow(bed, "distributions.md")? >= 3);
+        Ok(())
+    })
+}
+
+/// In a vCenter with the tags of the page, and with a second one that has machines of no node.
+#[test]
+fn page_topology_works_as_written() -> Result<()> {
+    INSTALLED.run(async |bed| {
+        let second = Vcenter::start(VcenterOptions::with_vms([])).await?;
+        ensure!((second.user(), second.password()) == (bed.vcenter.user(), bed.vcenter.password()));
+        for vcenter in [&bed.vcenter, &second] {
+            vcenter.tag("k8s-region", "region-1", "Datacenter", "DC0").await?;
+            vcenter.tag("k8s-zone", "zone-a", "Datacenter", "DC0").await?;
+        }
+        // Both simulators listen on one address; a driver tells its vCenters apart by their names.
+        let (address, thumbprint) = (format!("localhost:{}", second.port()), second.thumbprint_sha256());
+        let followed = follow_with(bed, "topology.md", &[("VC2", &address), ("VC2_THUMBPRINT", &thumbprint)])?;
+        ensure!(followed >= 4, "only {followed} blocks");
+        bed.until_ready().await?;
         Ok(())
     })
 }

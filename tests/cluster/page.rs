@@ -34,10 +34,11 @@ pub fn manifest(page: &str, heading: &str) -> Result<Vec<Value>> {
     Ok(vdo::yaml::load_all(block)?)
 }
 
-/// Runs it in the root of the project as a shell does, with our vdoctl and the test bed's kubectl on PATH.
+/// Runs it in the root of the project as a shell does, with our vdoctl and the test bed's kubectl and helm on PATH.
 pub fn run(bed: &Bed, command: &str) -> Result<String> {
-    let kubectl = Binaries::ensure(&[Part::Kubectl])?.path(Part::Kubectl);
-    let programs = [Path::new(env!("CARGO_BIN_EXE_vdoctl")), kubectl.as_path()]
+    let parts = Binaries::ensure(&[Part::Kubectl, Part::Helm])?;
+    let (kubectl, helm) = (parts.path(Part::Kubectl), parts.path(Part::Helm));
+    let programs = [Path::new(env!("CARGO_BIN_EXE_vdoctl")), kubectl.as_path(), helm.as_path()]
         .map(|program| program.parent().map(|folder| folder.display().to_string()).unwrap_or_default());
     let script = format!("PATH=\"{}:$PATH\"\n{command}", programs.join(":"));
     let output = Command::new("sh")

@@ -1,4 +1,4 @@
-//! The pure core and what is generated from it: no process, cluster or network. All but five modules build without the feature `io`, which
+//! The pure core and what is generated from it: no process, cluster or network. All but six modules build without the feature `io`, which
 //! makes `make mutants` twice as fast.
 #![allow(missing_docs, reason = "tests")]
 
@@ -25,6 +25,8 @@ mod matrix_choice;
 mod matrix_lint;
 mod matrix_oracle;
 mod operator_version;
+#[cfg(feature = "io")]
+mod pages;
 mod plan;
 #[cfg(feature = "io")]
 mod reasons;

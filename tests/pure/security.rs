@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-fn sources(folder: &Path, all: &mut String) {
+/// The text of every source in a folder.
+pub(crate) fn sources(folder: &Path, all: &mut String) {
     for entry in fs::read_dir(folder).expect("a folder").flatten() {
         let path = entry.path();
         if path.is_dir() {
@@ -16,7 +17,7 @@ fn sources(folder: &Path, all: &mut String) {
 }
 
 /// The names of all functions that are tests.
-fn tests() -> BTreeSet<String> {
+pub(crate) fn tests() -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut all = String::new();
     sources(&root.join("src"), &mut all);

@@ -1,7 +1,7 @@
 //! The commands of docs/install.md and docs/uninstall.md, as they stand there.
 
 use super::{ensure_nothing_is_left, install, is_there};
-use crate::common::{Bed, NS};
+use crate::common::{Bed, NS, PATIENCE};
 use crate::deploy::operate;
 use crate::fixture::BARE;
 use crate::page::{commands, manifest, run};
@@ -43,6 +43,35 @@ fn install_page_and_uninstall_page_commands_of_kubectl_install_and_leave_nothing
         ensure!(!bed.owned().await?.is_empty(), "nothing is installed");
         for command in commands("uninstall.md", "With kubectl")? {
             run(bed, &command)?;
+        }
+        ensure_nothing_is_left(bed).await
+    })
+}
+
+/// A release from its installation to nothing, with the drivers in between.
+#[test]
+fn install_page_and_uninstall_page_commands_of_helm_install_and_leave_nothing() -> Result<()> {
+    BARE.run(async |bed| {
+        for command in commands("install.md", "With Helm")? {
+            run(bed, &command)?;
+        }
+        operate(bed).await?;
+        for object in manifest("install.md", "With kubectl")? {
+            bed.apply(&filled_in(bed, object)).await?;
+        }
+        bed.until_ready().await?;
+        for command in commands("uninstall.md", "With Helm")? {
+            // On a terminal a person answers.
+            let answered = if command.starts_with("vdoctl delete") {
+                format!("{command} --yes")
+            } else {
+                command
+            };
+            run(bed, &answered)?;
+            // The kubelet ends it when Helm has deleted its pod; it gives its Lease back.
+            if let Some(operator) = bed.operator.as_mut().filter(|_| answered.starts_with("helm uninstall")) {
+                operator.stop(PATIENCE);
+            }
         }
         ensure_nothing_is_left(bed).await
     })

@@ -1,0 +1,210 @@
+//! What pages state is what the code has: commands, flags, fields, reasons, settings of distributions, alerts.
+
+use super::{lines, pages, read, root};
+use crate::security;
+use std::collections::BTreeSet;
+use vdo::facts::{Distribution, Node};
+
+/// The words of a page in backticks.
+fn quoted(page: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (_, line) in lines(page).filter(|(code, _)| !code) {
+        found.extend(line.split('`').skip(1).step_by(2).map(str::to_owned));
+    }
+    found
+}
+
+/// The pages for users that state what the code has.
+const STATING: [&str; 14] = [
+    "README.md",
+    "docs/distributions.md",
+    "docs/faq.md",
+    "docs/glossary.md",
+    "docs/ha.md",
+    "docs/install.md",
+    "docs/monitoring.md",
+    "docs/network.md",
+    "docs/passwords.md",
+    "docs/taking-over.md",
+    "docs/topology.md",
+    "docs/troubleshooting.md",
+    "docs/uninstall.md",
+    "docs/upgrade.md",
+];
+
+#[test]
+fn distributions_page_has_the_settings_that_the_remedy_names() {
+    let page = read("docs/distributions.md");
+    for version in ["v1.34.4", "v1.34.4+rke2r1", "v1.34.4+k3s1"] {
+        let node = Node {
+            kubelet: Some(version.into()),
+            ..Node::default()
+        };
+        let distribution: Distribution = node.distribution();
+        for line in distribution.stanza() {
+            assert!(page.contains(line), "{version}: the page lacks {line:?}");
+        }
+        for path in distribution
+            .place()
+            .split(' ')
+            .chain(distribution.later().split([' ', ',']))
+            .filter(|word| word.starts_with('/'))
+        {
+            assert!(page.contains(path), "{version}: the page lacks {path}");
+        }
+    }
+}
+
+#[test]
+fn monitoring_page_explains_every_alert_and_no_other() {
+    let rules = read("deploy/monitoring/alerts.yaml");
+    let alerts: BTreeSet<&str> = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
+    let page = read("docs/monitoring.md");
+    let explained: BTreeSet<&str> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+        .collect();
+    assert_eq!(explained, alerts);
+}
+
+/// `DiskUuidDisabled`, `NodesFound` and the like are words of the code; an alert is one of the rules.
+#[test]
+fn pages_name_reasons_and_conditions_that_exist() {
+    let mut code = read("deploy/monitoring/alerts.yaml");
+    security::sources(&root().join("src"), &mut code);
+    let known: BTreeSet<&str> = code.split(|letter: char| !letter.is_ascii_alphanumeric()).collect();
+    let camel = |word: &str| {
+        let capitals = word.chars().filter(char::is_ascii_uppercase).count();
+        let letters = word.chars().all(|letter| letter.is_ascii_alphanumeric());
+        letters && word.starts_with(|letter: char| letter.is_ascii_uppercase()) && capitals > 1 && capitals < word.len() / 2
+    };
+    let mut unknown = Vec::new();
+    for page in STATING {
+        let words = quoted(&read(page));
+        unknown.extend(
+            words
+                .into_iter()
+                .filter(|word| camel(word) && !known.contains(word.as_str()))
+                .map(|word| format!("{page}: `{word}`")),
+        );
+    }
+    assert!(
+        unknown.is_empty(),
+        "no reason, condition, kind or alert is called:\n{}",
+        unknown.join("\n")
+    );
+}
+
+/// `spec.storageProvider.topologyCategories` is in the reference, which is made from the definitions.
+#[test]
+fn pages_name_fields_that_the_definitions_have() {
+    let mut known = BTreeSet::new();
+    for kind in ["vdoconfig", "vspherecloudconfig", "compatibilityconfig"] {
+        let page = read(&format!("docs/reference/{kind}.md"));
+        let mut part = "";
+        for line in page.lines() {
+            if let Some(heading) = line.strip_prefix("## ") {
+                part = heading;
+            }
+            if let Some(field) = line.strip_prefix("| `").and_then(|rest| rest.split('`').next()) {
+                known.insert(format!("{part}.{}", field.replace("[]", "")));
+            }
+        }
+    }
+    let free = [
+        "spec.storageProvider.values.",
+        "spec.cloudProvider.values.",
+        "spec.drivers.values.",
+        "spec.strategy.",
+    ];
+    let mut seen = 0;
+    for page in STATING {
+        for word in quoted(&read(page)) {
+            let path = word.split([':', ' ', '=']).next().unwrap_or_default();
+            if !path.starts_with("spec.") && !path.starts_with("status.") || free.iter().any(|prefix| path.starts_with(prefix)) {
+                continue;
+            }
+            seen += 1;
+            assert!(known.contains(path), "{page}: `{path}` is no field");
+        }
+    }
+    assert!(seen > 15, "only {seen} fields were read");
+}
+
+#[test]
+fn pages_name_files_that_exist() {
+    for page in STATING {
+        for word in quoted(&read(page)) {
+            let ours = ["deploy/", "overlays/", "charts/", "src/", "tests/", "matrix-index/"]
+                .iter()
+                .any(|folder| word.starts_with(folder));
+            if ours && !word.contains(['*', ' ', '<', 'N']) {
+                assert!(root().join(&word).exists(), "{page}: there is no {word}");
+            }
+        }
+    }
+}
+
+/// Each command line of `vdoctl` on a page, in text, blocks or tables, has a verb and flags that exist.
+#[cfg(feature = "cli")]
+#[test]
+fn pages_have_verbs_and_flags_of_vdoctl_that_exist() {
+    let mut top = vdo::cli::args::command();
+    // Flags that a verb hands on to those below it are theirs, too.
+    top.build();
+    let options = vdo::cli::args::options();
+    let (mut seen, mut wrong) = (0, Vec::new());
+    for page in pages() {
+        let text = read(&page).replace("\\\n", " ");
+        let mut typed: Vec<String> = quoted(&text);
+        typed.extend(lines(&text).filter(|(code, _)| *code).map(|(_, line)| line.to_owned()));
+        for line in typed {
+            let Some((before, rest)) = line.split_once("vdoctl ") else {
+                continue;
+            };
+            if !matches!(before.trim(), "" | "$" | "sudo") {
+                continue;
+            }
+            seen += 1;
+            wrong.extend(
+                judge(&top, &options, rest)
+                    .err()
+                    .map(|error| format!("{page}: vdoctl {rest}: {error}")),
+            );
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(seen > 200, "only {seen} command lines were read");
+}
+
+#[cfg(feature = "cli")]
+fn judge(top: &clap::Command, options: &clap::Command, line: &str) -> Result<(), String> {
+    let mut command = top;
+    let mut verbs = true;
+    // What comes after a wide gap is said about the command.
+    let line = line.split("   ").next().unwrap_or_default();
+    for word in line.split_whitespace() {
+        if word.starts_with(['|', '>', ';', '&', '#', '…']) {
+            break;
+        }
+        if let Some(flag) = word
+            .strip_prefix("--")
+            .map(|flag| flag.split(['=', ']', '`', ',']).next().unwrap_or_default())
+        {
+            let has = |of: &clap::Command| of.get_arguments().any(|arg| arg.get_long() == Some(flag));
+            if !flag.is_empty() && !has(command) && !has(options) && !matches!(flag, "help" | "version") {
+                return Err(format!("{} has no --{flag}", command.get_name()));
+            }
+            verbs = false;
+        } else if verbs
+            && command.has_subcommands()
+            && word.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-')
+            && !word.starts_with('-')
+        {
+            command = command
+                .find_subcommand(word)
+                .ok_or_else(|| format!("{} has no verb {word}", command.get_name()))?;
+        }
+    }
+    Ok(())
+}
