@@ -10,7 +10,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 cp -R docs "$work/src"
-mv "$work/src/book.toml" "$work/"
+mv "$work/src/book.toml" "$work/src/site.css" "$work/"
 rm "$work/src/site.sh"
 sed -e 's#](docs/decisions/)#](decisions/index.md)#g' -e 's#](docs/#](#g' -e "s#](\([A-Z][A-Za-z.]*\))#]($repository/\1)#g" README.md >"$work/src/index.md"
 sed -i "s#](\.\./#]($repository/#g" "$work"/src/*.md
