@@ -159,7 +159,7 @@ fn page_links_lead_to_files_and_headings_that_exist() {
     assert!(broken.is_empty(), "broken links:\n{}", broken.join("\n"));
 }
 
-/// Whoever begins at the table of contents, or at the README, comes to every page.
+/// Every page is reached from the table of contents, and from the README.
 #[test]
 fn page_list_of_the_site_and_of_the_readme_leave_out_no_page() {
     let listed: BTreeSet<String> = links(&read("docs/SUMMARY.md"))
