@@ -5,6 +5,7 @@ mod errors_md;
 use super::args::ExplainReason as Args;
 use super::output::document;
 use super::{Answer, CliError, Exit, style};
+use super::wrap::unbroken;
 use errors_md::Entry;
 use serde_json::{Value, json};
 
@@ -51,7 +52,10 @@ fn entry_text(title: &str, section: &str, parts: &[(&str, String)]) -> String {
     let mut text = format!("{}  {}\n", style::head(title), style::faint(&format!("({section})")));
     for (name, part) in parts {
         text.push_str(&format!("{name}:\n"));
-        part.lines().for_each(|line| text.push_str(&format!("  {line}\n")));
+        for line in part.lines() {
+            let command = line.starts_with("    ").then(|| unbroken(line));
+            text.push_str(&format!("  {}\n", command.as_deref().unwrap_or(line)));
+        }
     }
     text
 }

@@ -3,7 +3,6 @@
 use super::args::{Format, Global, Plan as Args};
 use super::context::Context;
 use super::plan_view::Planned;
-use super::wrap::terminal_columns;
 use super::{Answer, CliError, style};
 use crate::api::Approval;
 use crate::plan::{Action, Item};
@@ -36,9 +35,8 @@ fn text(planned: &Planned, wide: bool) -> String {
         (Approval::Manual, true) => format!("  for VDOConfig {}, approved\n", planned.config),
         (Approval::Manual, false) => format!("  for VDOConfig {}, {}\n", planned.config, style::warn("not approved")),
     });
-    let columns = terminal_columns();
     text.insert_str(0, &planned.supposition());
-    text.extend(planned.drivers.iter().map(|driver| driver.lines(columns)));
+    text.extend(planned.drivers.iter().map(super::plan_summary::DriverChange::lines));
     let (shown, folded) = planned.shown(wide);
     let mut stage = None;
     for item in shown {

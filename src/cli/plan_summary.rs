@@ -1,7 +1,6 @@
 //! The head of a plan: for each driver which version becomes which, why, and which pods restart.
 
 use super::style;
-use super::wrap::wrap;
 use crate::drivers::short;
 use crate::matrix::Resolution;
 use crate::plan::{Action, Item};
@@ -96,8 +95,8 @@ impl DriverChange {
         }
     }
 
-    /// In lines no longer than the terminal is wide.
-    pub(super) fn lines(&self, columns: Option<usize>) -> String {
+    /// A line of what happens, and indented lines of what that means.
+    pub(super) fn lines(&self) -> String {
         let version = |version: &Option<DriverVersion>| version.as_ref().map(ToString::to_string).unwrap_or_default();
         let name = short(&self.driver);
         let head = match self.kind() {
@@ -109,15 +108,12 @@ impl DriverChange {
             }
             _ => format!("{name} {} stays", version(&self.to)),
         };
-        let mut text = format!("{}\n", wrap(&head, 2, columns));
+        let mut text = format!("{head}\n");
         if !self.steps.is_empty() {
             text.push_str(&format!("  then {}\n", self.steps.join(", then ")));
         }
         if !self.preconditions.is_empty() {
-            text.push_str(&format!(
-                "  {}\n",
-                wrap(&format!("before that must hold: {}", self.preconditions.join(", ")), 2, columns)
-            ));
+            text.push_str(&format!("  before that must hold: {}\n", self.preconditions.join(", ")));
         }
         if self.objects == 0 {
             return text;
@@ -131,8 +127,7 @@ impl DriverChange {
             [] => "no pod restarts".to_owned(),
             all => format!("pods restart: {}", all.join(", ")),
         };
-        let line = format!("{} {verb}{labels}; {pods}", count(self.objects, "object"));
-        text.push_str(&format!("  {}\n", wrap(&line, 2, columns)));
+        text.push_str(&format!("  {} {verb}{labels}; {pods}\n", count(self.objects, "object")));
         text
     }
 
@@ -189,7 +184,7 @@ mod tests {
             (change(None, v("3.7.3"), 0, &[]), "CSI 3.7.3 is installed: pinned\n"),
             (change(None, None, 1, &[]), "CSI is removed\n  1 object changes; no pod restarts\n"),
         ] {
-            assert_eq!(anstream::adapter::strip_str(&change.lines(None)).to_string(), expected);
+            assert_eq!(anstream::adapter::strip_str(&change.lines()).to_string(), expected);
         }
     }
 }

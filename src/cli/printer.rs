@@ -3,6 +3,7 @@
 
 use super::args::Color;
 use super::output::Form;
+use super::wrap::{columns_of, fit};
 use super::{Answer, CliError, Exit, foreign, style};
 use anstream::stream::{AsLockedWrite, RawStream};
 use anstream::{AutoStream, ColorChoice};
@@ -131,7 +132,7 @@ impl Printer {
         let mut stdout = io::stdout();
         let text = || String::from_utf8_lossy(data);
         let raw = match form {
-            Form::Text => return self.paint(stdout, &foreign::shown(&text())),
+            Form::Text => return self.paint(stdout, &foreign::shown(&fit(&text(), columns_of(&io::stdout())))),
             Form::Json => Cow::Owned(foreign::json(&text()).into_bytes()),
             // There is no simple way to write the same YAML in other letters. On a terminal only a person reads it.
             Form::Yaml if stdout.is_terminal() => Cow::Owned(foreign::shown(&text()).into_bytes()),
@@ -157,7 +158,7 @@ impl Printer {
     /// A closed output is no failure of the verb.
     fn talk(&self, text: &str) {
         if !self.silent.load(Ordering::Relaxed) {
-            let _ = self.paint(io::stderr(), &foreign::shown(text));
+            let _ = self.paint(io::stderr(), &foreign::shown(&fit(text, columns_of(&io::stderr()))));
         }
     }
 

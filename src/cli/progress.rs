@@ -88,8 +88,7 @@ impl Progress {
     /// A step that stays on the screen. Further lines of the text are indented below the first.
     pub(super) fn step(&mut self, mark: Mark, text: &str) {
         let shown = match self.shape {
-            Shape::Live => drawn(mark, text, Some(columns())),
-            Shape::Lines => drawn(mark, text, None),
+            Shape::Live | Shape::Lines => drawn(mark, text),
             Shape::Json | Shape::Yaml => self.event(<&str>::from(mark), &[text.to_owned()]),
         };
         self.write(&shown, 0);
@@ -165,13 +164,13 @@ fn columns() -> usize {
     terminal_size::terminal_size_of(io::stdout()).map_or(80, |(width, _)| usize::from(width.0))
 }
 
-fn drawn(mark: Mark, text: &str, columns: Option<usize>) -> String {
+fn drawn(mark: Mark, text: &str) -> String {
     let sign = match mark {
         Mark::Done => good("✓"),
         Mark::Failed => bad("✗"),
         Mark::Note => faint("·"),
     };
-    let mut lines = text.lines().map(|line| wrap(line, 4, columns));
+    let mut lines = text.lines();
     let first = format!("  {sign} {}\n", lines.next().unwrap_or_default());
     lines.fold(first, |text, line| format!("{text}    {line}\n"))
 }
@@ -218,8 +217,8 @@ mod tests {
 
     #[test]
     fn step_of_several_lines_is_indented_below_its_mark() {
-        assert_eq!(plain(&drawn(Mark::Failed, "one\ntwo", None)), "  ✗ one\n    two\n");
-        assert_eq!(plain(&drawn(Mark::Done, "one", None)), "  ✓ one\n");
+        assert_eq!(plain(&drawn(Mark::Failed, "one\ntwo")), "  ✗ one\n    two\n");
+        assert_eq!(plain(&drawn(Mark::Done, "one")), "  ✓ one\n");
     }
 
     #[test]

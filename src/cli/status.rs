@@ -8,6 +8,7 @@ mod view;
 use super::args::{Format, Global, Status as Args};
 use super::context::{Context, Deployed, now};
 use super::printer::Printer;
+use super::wrap::columns_of;
 use super::{Answer, CliError, Exit};
 use crate::api::Health;
 pub(super) use model::{Problem, nodes_of, problems_of};
@@ -56,7 +57,7 @@ async fn look(context: &Context, args: &Args, global: &Global) -> Result<(Answer
     let format = args.output.or_table();
     let state = picture.json();
     let layout = view::Layout {
-        columns: terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into()),
+        columns: columns_of(&std::io::stdout()),
         wide: format == Format::Wide,
     };
     let answer = Answer::formatted(format, || state.clone(), || view::draw(&picture, layout, now()))?;

@@ -12,7 +12,6 @@ use super::output::document;
 use super::plan_view::Planned;
 use super::printer::Printer;
 use super::progress::{Mark, Progress};
-use super::wrap::terminal_columns;
 use super::{Answer, CliError, Exit, matrix, prompt, style};
 use crate::api::UPGRADE_PINS;
 use crate::drivers::short;
@@ -141,7 +140,7 @@ fn json_of(upgrade: &Upgrade) -> Value {
 
 fn text(upgrade: &Upgrade, wide: bool) -> String {
     let planned = &upgrade.planned;
-    let mut text: String = planned.drivers.iter().map(|driver| driver.lines(terminal_columns())).collect();
+    let mut text: String = planned.drivers.iter().map(|driver| driver.lines()).collect();
     if wide {
         let (shown, _) = planned.shown(true);
         text.extend(shown.iter().map(|item| planned.line(item)));
@@ -178,7 +177,7 @@ async fn upgrade(args: &UpgradeApply, global: &Global, progress: &mut Progress) 
         return Ok(Answer::text("").note(NOTHING));
     };
     for driver in &upgrade.planned.drivers {
-        progress.step(Mark::Note, driver.lines(terminal_columns()).trim_end());
+        progress.step(Mark::Note, driver.lines().trim_end());
     }
     let waits = upgrade
         .planned

@@ -1,29 +1,88 @@
+//! Text on a terminal that is narrower than its lines: broken at blanks, never within a word.
+
 use super::style::width;
+use std::io::IsTerminal;
+use std::os::fd::AsFd;
 
 /// Narrower than this, a broken line is harder to read than a long one.
 const NARROWEST: usize = 40;
 
-/// How wide the terminal is; `None` where stdout is none.
-pub(super) fn terminal_columns() -> Option<usize> {
-    terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into())
+/// The least room for what is set below the last column of a line; with less it is set near the margin.
+const ROOM: usize = 24;
+
+/// A blank at which no line is broken.
+const NO_BREAK: char = '\u{a0}';
+
+/// How wide a stream's terminal is; `None` where it is none.
+pub(super) fn columns_of(stream: &(impl AsFd + IsTerminal)) -> Option<usize> {
+    let size = stream.is_terminal().then(|| terminal_size::terminal_size_of(stream)).flatten();
+    size.map(|(width, _)| width.0.into())
+}
+
+/// Stays on one line, however long it is: a command that is copied.
+pub(super) fn unbroken(command: &str) -> String {
+    command.replace(' ', &NO_BREAK.to_string())
+}
+
+/// A whole text with no line wider than the terminal, as far as words and commands allow. What does not fit stands below the last column of
+/// its line, or below its mark. Without a terminal a line stays one line, which can be searched.
+pub(super) fn fit(text: &str, columns: Option<usize>) -> String {
+    let Some(columns) = columns else {
+        return text.replace(NO_BREAK, " ");
+    };
+    let fitted: String = text.split_inclusive('\n').map(|line| fit_line(line, columns)).collect();
+    fitted.replace(NO_BREAK, " ")
+}
+
+fn fit_line(line: &str, columns: usize) -> String {
+    let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
+    if width(line) <= columns {
+        return format!("{line}{end}");
+    }
+    let lead = line.len() - line.trim_start_matches(' ').len();
+    let below = match (last_column(&line[lead..]), mark(&line[lead..])) {
+        (Some(column), _) if lead + column + ROOM <= columns => lead + column,
+        (_, true) => lead + 2,
+        (Some(_), false) => lead + 4,
+        (None, false) => lead,
+    };
+    format!("{}{}{end}", " ".repeat(lead), broken(&line[lead..], columns - lead.min(columns), below, columns.saturating_sub(below)))
+}
+
+/// Where the last column of a row begins, after the columns before and two blanks or more.
+fn last_column(row: &str) -> Option<usize> {
+    let (before, _) = row.rsplit_once("  ")?;
+    Some(width(before) + 2)
+}
+
+/// Whether it begins with a single letter or sign and a blank.
+fn mark(line: &str) -> bool {
+    line.split_once(' ').is_some_and(|(first, _)| width(first) == 1)
 }
 
 /// Breaks a text at blanks so that no line is longer than the terminal is wide, as far as its words allow; further lines begin below
-/// `indent`. Without a terminal a line stays one line, which can be searched.
+/// `indent`, where the text itself begins.
 pub(super) fn wrap(text: &str, indent: usize, columns: Option<usize>) -> String {
-    let Some(room) = columns
-        .map(|columns| columns.saturating_sub(indent))
-        .filter(|room| *room >= NARROWEST)
-    else {
-        return text.to_owned();
-    };
-    let (mut out, mut used) = (String::new(), 0);
+    let room = columns.map(|columns| columns.saturating_sub(indent));
+    match room.filter(|room| *room >= NARROWEST) {
+        Some(room) => broken(text, room, indent, room),
+        None => text.to_owned(),
+    }
+}
+
+/// The first line has this room, further ones are indented and have theirs.
+fn broken(text: &str, first: usize, indent: usize, further: usize) -> String {
+    let (mut out, mut used, mut room) = (String::new(), 0, first);
     for word in text.split(' ') {
         let long = width(word);
         if used > 0 && used + 1 + long > room {
+            if long == 0 {
+                continue;
+            }
+            out.truncate(out.trim_end_matches(' ').len());
             out.push('\n');
             out.push_str(&" ".repeat(indent));
-            used = 0;
+            (used, room) = (0, further);
         } else if !out.is_empty() {
             out.push(' ');
             used += 1;
@@ -36,7 +95,7 @@ pub(super) fn wrap(text: &str, indent: usize, columns: Option<usize>) -> String 
 
 #[cfg(test)]
 mod tests {
-    use super::super::style::faint;
+    use super::super::style::{faint, table};
     use super::*;
 
     #[test]
@@ -53,5 +112,27 @@ mod tests {
         assert!(styled.lines().all(|line| width(line) <= 50), "{styled}");
         let word = "x".repeat(90);
         assert_eq!(wrap(&format!("a {word} b"), 6, Some(80)), format!("a\n      {word}\n      b"));
+    }
+
+    #[test]
+    fn fit_sets_what_is_too_long_below_its_column_or_mark() {
+        let four = "alpha beta gamma delta";
+        for (text, columns, expected) in [
+            (four, 12, "alpha beta\ngamma delta"),
+            ("  alpha beta gamma\n", 13, "  alpha beta\n  gamma\n"),
+            ("  ✗ alpha beta gamma", 15, "  ✗ alpha beta\n    gamma"),
+            ("short\n\nalpha beta\n", 6, "short\n\nalpha\nbeta\n"),
+            ("CSI  3.7.3  alpha beta gamma delta one", 36, "CSI  3.7.3  alpha beta gamma delta\n            one"),
+            ("CSI  3.7.3  alpha beta", 16, "CSI  3.7.3\n    alpha beta"),
+        ] {
+            assert_eq!(fit(text, Some(columns)), expected);
+            assert_eq!(fit(text, None), text);
+        }
+        let command = unbroken("kubectl get pods -n vmware-system-csi");
+        assert_eq!(fit(&format!("Run {command} now"), Some(20)), "Run\nkubectl get pods -n vmware-system-csi\nnow");
+        assert_eq!(fit(&command, None), "kubectl get pods -n vmware-system-csi");
+        let rows = [vec!["a".to_owned(), "b ".repeat(40)]];
+        let text = fit(&table(&["HEAD", "TEXT"], &rows), Some(40));
+        assert!(text.lines().all(|line| width(line) <= 40), "{text}");
     }
 }

@@ -5,7 +5,6 @@ use super::super::context::Context;
 use super::super::plan_view::Planned;
 use super::super::preview::suppose;
 use super::super::progress::{Mark, Progress};
-use super::super::wrap::terminal_columns;
 use super::super::{Answer, CliError, Exit};
 use super::write;
 use crate::types::count;
@@ -46,7 +45,7 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
 /// When the API server would refuse a part of it, or a driver would be left at what was applied last.
 fn approved(planned: &Planned, args: &Args, progress: &mut Progress) -> Result<(), CliError> {
     for driver in &planned.drivers {
-        progress.step(Mark::Note, driver.lines(terminal_columns()).trim_end());
+        progress.step(Mark::Note, driver.lines().trim_end());
     }
     planned.notes.iter().for_each(|note| progress.step(Mark::Note, note));
     for wait in planned.waiting.iter().chain(&planned.blocked) {

@@ -8,7 +8,6 @@ use super::super::matrix::repository;
 use super::super::operator::{Deployment, Presence};
 use super::super::plan_view::Planned;
 use super::super::progress::{Mark, Progress};
-use super::super::wrap::terminal_columns;
 use super::super::{Answer, CliError, Exit};
 use super::write;
 use crate::install::Mounts;
@@ -56,7 +55,7 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
             Ok(planned) => planned
                 .drivers
                 .iter()
-                .for_each(|driver| progress.step(Mark::Note, driver.lines(terminal_columns()).trim_end())),
+                .for_each(|driver| progress.step(Mark::Note, driver.lines().trim_end())),
             Err(error) if args.writing.ignore_checks => progress.step(Mark::Failed, &error.what),
             Err(error) => {
                 return Err(CliError {

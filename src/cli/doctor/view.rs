@@ -1,7 +1,7 @@
 //! The screens of `doctor`.
 
 use super::super::style::{bad, faint, good, head, table, warn};
-use super::super::wrap::wrap;
+use super::super::wrap::{unbroken, wrap};
 use super::Findings;
 use super::check::{Check, Finding, Mark, Subject};
 use crate::api::Reason;
@@ -115,7 +115,7 @@ fn remedy(finding: &Finding, layout: Layout) -> String {
         }
     }
     let shown = lines.iter().map(|(command, line)| match command {
-        true => format!("        {line}\n"),
+        true => format!("        {}\n", unbroken(line)),
         false => format!("      {}\n", wrap(line, 6, layout.columns)),
     });
     shown.collect()

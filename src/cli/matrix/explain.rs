@@ -2,7 +2,6 @@
 
 use super::super::args::{Explain, Format, Global, WhyNot};
 use super::super::output::document;
-use super::super::wrap::{terminal_columns, wrap};
 use super::super::{Answer, CliError, Exit, style};
 use super::notes::remarks;
 use super::{Loaded, confidence, query, resolve, show};
@@ -125,7 +124,7 @@ fn short(others: &Candidates<'_>) -> String {
     lines.extend(resolve::folded(rejected).into_iter().map(|line| format!("not: {line}")));
     lines
         .iter()
-        .map(|line| format!("  {}\n", wrap(line, 2, terminal_columns())))
+        .map(|line| format!("  {line}\n"))
         .collect()
 }
 

@@ -2,7 +2,6 @@
 
 use super::super::args::{Format, Global, Resolve as Args};
 use super::super::output::document;
-use super::super::wrap::{terminal_columns, wrap};
 use super::super::{Answer, CliError, Exit, style};
 use super::notes::remarks;
 use super::query::{self, Question};
@@ -68,7 +67,7 @@ pub(super) fn refusals(error: &NoFit, all: bool) -> String {
         text.push_str(&format!("{} {}\n", style::bad("✗"), headline(error)));
         text.push_str(&candidates(error, all));
         if let Some(advice) = &error.advice {
-            text.push_str(&format!("{}\n", wrap(&format!("{advice}."), 0, terminal_columns())));
+            text.push_str(&format!("{advice}.\n"));
         }
     }
     text.push_str(&fitting(error));
@@ -95,7 +94,7 @@ fn candidates(error: &NoFit, all: bool) -> String {
     let all = error.rejected.iter().map(|rejected| (&rejected.version, &rejected.reason));
     let mut text: String = folded(all)
         .iter()
-        .map(|line| format!("  {}\n", wrap(line, 2, terminal_columns())))
+        .map(|line| format!("  {line}\n"))
         .collect();
     text.push_str(&format!("  {}\n", style::faint("-o wide lists every version with its reason")));
     text

@@ -1,7 +1,6 @@
 //! The screen of `status`.
 
 use super::super::style::{ago, bad, columns, faint, good, head, table, warn, width};
-use super::super::wrap::wrap;
 use super::matrix;
 use super::model::{Config, Operator, Picture, Severity, nodes_of, state_of};
 use crate::api::{ConditionType, Conditions, DriftStatus, DriverStatus, Health, Reason, VsphereCloudConfig};
@@ -30,7 +29,7 @@ pub(super) fn draw(picture: &Picture, layout: Layout, now: Timestamp) -> String 
     let rows: Vec<_> = first.chain(picture.connections.iter().map(|c| vcenter(c, now))).collect();
     let mut lines = heading(rows, layout.columns);
     let Some(config) = &picture.config else { return lines };
-    let line = |mark: String, text: &str| format!("  {mark} {}\n", wrap(text, 4, layout.columns));
+    let line = |mark: String, text: &str| format!("  {mark} {text}\n");
     if let (Some(silence), None) = (&config.silence, &config.stuck) {
         lines.push_str(&line(bad("✗"), &format!("{}; below is what it last knew", silence.what(now))));
     }
@@ -48,7 +47,7 @@ pub(super) fn draw(picture: &Picture, layout: Layout, now: Timestamp) -> String 
         lines.push_str(&line(mark, &format!("{} {reason}", problem.message)));
     }
     for text in next(picture, config, now) {
-        lines.push_str(&format!("{}\n", wrap(&text, 0, layout.columns)));
+        lines.push_str(&format!("{text}\n"));
     }
     lines
 }
@@ -72,7 +71,7 @@ fn heading(mut rows: Vec<Vec<String>>, terminal: Option<usize>) -> String {
     }
     let last: Vec<String> = rows.iter_mut().filter_map(Vec::pop).collect();
     let above = columns(rows.iter());
-    let below = last.iter().map(|cell| format!("  {}\n", wrap(cell, 2, terminal)));
+    let below = last.iter().map(|cell| format!("  {cell}\n"));
     above.lines().zip(below).map(|(above, below)| format!("{above}\n{below}")).collect()
 }
 
@@ -341,6 +340,7 @@ fn next(picture: &Picture, config: &Config, now: Timestamp) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::super::super::operator::Silence;
+    use super::super::super::wrap::fit;
     use super::*;
     use crate::api::VDOConfigStatus;
     use serde_json::json;
@@ -391,7 +391,7 @@ mod tests {
     fn drawn(picture: &Picture, columns: Option<usize>) -> String {
         let now = "2026-01-01T01:00:00Z".parse().expect("a time");
         let layout = Layout { columns, wide: false };
-        anstream::adapter::strip_str(&draw(picture, layout, now)).to_string()
+        anstream::adapter::strip_str(&fit(&draw(picture, layout, now), columns)).to_string()
     }
 
     const STARTS: (&str, &str, &str, &str) = (
