@@ -4,8 +4,8 @@ mod errors_md;
 
 use super::args::ExplainReason as Args;
 use super::output::document;
-use super::{Answer, CliError, Exit, style};
 use super::wrap::unbroken;
+use super::{Answer, CliError, Exit, style};
 use errors_md::Entry;
 use serde_json::{Value, json};
 

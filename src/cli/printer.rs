@@ -114,17 +114,16 @@ impl Printer {
     /// a terminal, the paint is all there is.
     pub fn usage(&mut self, painted: &clap::Error, bare: &clap::Error) -> Exit {
         let bare = bare.render().ansi().to_string();
-        let harmless = foreign::shown(&bare);
-        let text = if bare == harmless {
-            painted.render().ansi().to_string()
+        let text = if bare == foreign::shown(&bare) {
+            painted.render().ansi().to_string().replace("\x1b[", style::mark())
         } else {
-            harmless
+            bare
         };
         if painted.use_stderr() {
-            let _ = self.paint(io::stderr(), &text);
+            self.talk(&text);
             return Exit::Usage;
         }
-        let written = self.paint(io::stdout(), &text);
+        let written = self.write(Form::Text, text.as_bytes());
         written.err().map_or(Exit::Ok, |error| self.unwritable(&error))
     }
 

@@ -46,7 +46,11 @@ fn fit_line(line: &str, columns: usize) -> String {
         (Some(_), false) => lead + 4,
         (None, false) => lead,
     };
-    format!("{}{}{end}", " ".repeat(lead), broken(&line[lead..], columns - lead.min(columns), below, columns.saturating_sub(below)))
+    format!(
+        "{}{}{end}",
+        " ".repeat(lead),
+        broken(&line[lead..], columns - lead.min(columns), below, columns.saturating_sub(below))
+    )
 }
 
 /// Where the last column of a row begins, after the columns before and two blanks or more.
@@ -122,14 +126,21 @@ mod tests {
             ("  alpha beta gamma\n", 13, "  alpha beta\n  gamma\n"),
             ("  ✗ alpha beta gamma", 15, "  ✗ alpha beta\n    gamma"),
             ("short\n\nalpha beta\n", 6, "short\n\nalpha\nbeta\n"),
-            ("CSI  3.7.3  alpha beta gamma delta one", 36, "CSI  3.7.3  alpha beta gamma delta\n            one"),
+            (
+                "CSI  3.7.3  alpha beta gamma delta one",
+                36,
+                "CSI  3.7.3  alpha beta gamma delta\n            one",
+            ),
             ("CSI  3.7.3  alpha beta", 16, "CSI  3.7.3\n    alpha beta"),
         ] {
             assert_eq!(fit(text, Some(columns)), expected);
             assert_eq!(fit(text, None), text);
         }
         let command = unbroken("kubectl get pods -n vmware-system-csi");
-        assert_eq!(fit(&format!("Run {command} now"), Some(20)), "Run\nkubectl get pods -n vmware-system-csi\nnow");
+        assert_eq!(
+            fit(&format!("Run {command} now"), Some(20)),
+            "Run\nkubectl get pods -n vmware-system-csi\nnow"
+        );
         assert_eq!(fit(&command, None), "kubectl get pods -n vmware-system-csi");
         let rows = [vec!["a".to_owned(), "b ".repeat(40)]];
         let text = fit(&table(&["HEAD", "TEXT"], &rows), Some(40));

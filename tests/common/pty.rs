@@ -1,0 +1,48 @@
+//! What a command writes to a terminal of some width.
+
+use nix::pty::{Winsize, openpty};
+use std::fs::File;
+use std::io::Read as _;
+use std::process::{Command, Stdio};
+
+/// What a text begins with that is copied and so stays on one line.
+const COMMANDS: [&str; 7] = ["vdoctl ", "kubectl ", "govc ", "helm ", "curl ", "openssl ", "sudo "];
+
+/// Everything that a command writes to its terminal, without styles.
+pub fn screen_of(command: &mut Command, columns: u16) -> String {
+    let size = Winsize {
+        ws_row: 50,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    let pty = openpty(Some(&size), None).expect("a terminal");
+    let end = || Stdio::from(pty.slave.try_clone().expect("a handle"));
+    let mut child = command.stdin(end()).stdout(end()).stderr(end()).spawn().expect("it starts");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    drop(pty.slave);
+    let mut bytes = Vec::new();
+    // The end of a terminal is an error on Linux.
+    let _ = File::from(pty.master).read_to_end(&mut bytes);
+    child.wait().expect("it ends");
+    plain(&String::from_utf8(bytes).expect("UTF-8"))
+}
+
+fn plain(text: &str) -> String {
+    let mut parts = text.split("\u{1b}[");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out.push_str(part.split_once(|c: char| c.is_ascii_alphabetic()).map_or("", |(_, rest)| rest));
+    }
+    out.replace("\r\n", "\n")
+}
+
+/// The lines that the terminal breaks although they could have been broken at a blank. A single word, and a command that is copied, cannot.
+pub fn too_wide(text: &str, columns: u16) -> Vec<String> {
+    let wide = text.lines().filter(|line| line.chars().count() > usize::from(columns));
+    let breakable = wide.filter(|line| {
+        let line = line.trim_start();
+        line.contains(' ') && !COMMANDS.iter().any(|command| line.starts_with(command))
+    });
+    breakable.map(str::to_owned).collect()
+}
