@@ -62,8 +62,9 @@ async fn main() -> Result<()> {
         render::measure([&binaries.path(Part::Helm), &four.path(Part::Helm4)], &mut report)?;
     }
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let build = if cfg!(debug_assertions) { "debug" } else { "optimised" };
     println!(
-        "\nvdo {}, optimised build; {cores} cores; Kubernetes {KUBERNETES_VERSION}; {} nodes\n",
+        "\nvdo {}, {build} build; {cores} cores; Kubernetes {KUBERNETES_VERSION}; {} nodes\n",
         env!("CARGO_PKG_VERSION"),
         install::NODES,
     );

@@ -41,7 +41,7 @@ struct Bounds {
 }
 
 /// The tables of the file, and the drivers they are about.
-pub(super) const TABLES: [&drivers::Driver; 2] = drivers::KNOWN;
+pub(super) const TABLES: [&drivers::Driver; 2] = [drivers::CLOUD_PROVIDER, drivers::STORAGE];
 
 /// What `isCPIRequired` requires.
 pub(super) fn required_driver() -> DriverName {

@@ -31,6 +31,12 @@ pub(super) fn suggestion(
     match cause {
         Cause::UnknownDriver { .. } => None,
         Cause::UnknownPin { .. } => Some("Pin a listed version, remove the pin, or use a matrix that has it".to_owned()),
+        Cause::PinRejected { reason, fits, .. } if **reason == Rejection::NotMirrored => {
+            let pin = if fits.is_some() { ", or remove the pin" } else { "" };
+            Some(format!(
+                "Bring it into the mirror with vdoctl mirror pull and vdoctl mirror push{pin}"
+            ))
+        }
         Cause::PinRejected { fits: Some(_), .. } => Some("Remove the pin, or set allowIncompatible to insist on it".to_owned()),
         Cause::PinRejected { .. } => Some("Set allowIncompatible to insist on it".to_owned()),
         Cause::InstalledUnknown { .. } => {

@@ -60,15 +60,27 @@ fn reference(object: &Object, place: &str, what: &str) -> String {
     }
 }
 
+impl Volumes {
+    /// How many there are, in words.
+    #[must_use]
+    pub fn counted(&self) -> String {
+        match self.count {
+            1 => "1 volume or snapshot".into(),
+            many => format!("{many} volumes or snapshots"),
+        }
+    }
+}
+
 impl fmt::Display for Volumes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = if self.count == 1 { "is" } else { "are" };
         let more = self.count - self.named.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         write!(
             f,
-            "the storage driver stays, because {} volumes or snapshots of {CSI_DRIVER} are there: {}{more}; delete or migrate them, \
+            "the storage driver stays, because {} of {CSI_DRIVER} {verb} there: {}{more}; delete or migrate them, \
              or set the annotation {REMOVE_DESPITE_VOLUMES}=true on the VDOConfig to remove the driver and leave them as they are",
-            self.count,
+            self.counted(),
             self.named.join(", ")
         )
     }
@@ -81,6 +93,23 @@ mod tests {
 
     fn object(kind: &str, name: &str, spec: &Value) -> Object {
         Object::new(json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, "spec": spec})).expect("an object")
+    }
+
+    #[test]
+    fn volumes_message_counts_in_words() {
+        for (count, text) in [
+            (1, "because 1 volume or snapshot of csi.vsphere.vmware.com is there: pv-1; delete"),
+            (
+                2,
+                "because 2 volumes or snapshots of csi.vsphere.vmware.com are there: pv-1 and 1 more; delete",
+            ),
+        ] {
+            let volumes = Volumes {
+                count,
+                named: vec!["pv-1".into()],
+            };
+            assert!(volumes.to_string().contains(text), "{volumes}");
+        }
     }
 
     #[test]

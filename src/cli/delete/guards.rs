@@ -62,16 +62,9 @@ pub(super) async fn refuse_volumes(context: &Context, config: &VDOConfig, plan: 
     listed.push("To keep the drivers and remove only the operator: vdoctl delete --keep-drivers".into());
     Err(CliError::new(
         Exit::Refused,
-        format!("{} of {CSI_DRIVER} are in use, so nothing was removed", counted(found.count)),
+        format!("{} of {CSI_DRIVER} are in use, so nothing was removed", found.counted()),
         listed.join("\n"),
     ))
-}
-
-fn counted(volumes: usize) -> String {
-    match volumes {
-        1 => "1 volume or snapshot".into(),
-        many => format!("{many} volumes or snapshots"),
-    }
 }
 
 async fn volumes(context: &Context) -> Result<Volumes, CliError> {

@@ -93,7 +93,7 @@ mod tests {
         let wait = Wait {
             driver: "vsphere-csi".into(),
             reason: Reason::VolumesInUse,
-            message: "the storage driver stays, because 1 volumes".into(),
+            message: "the storage driver stays, because 1 volume".into(),
         };
         let mut plan = Plan::default();
         plan.blocked.push(wait);

@@ -2,6 +2,7 @@
 
 use super::super::CliError;
 use super::super::args::Global;
+use super::super::change::Change;
 use super::super::context::Context;
 use super::Prefix;
 use crate::api::API_VERSION;
@@ -15,8 +16,8 @@ pub(super) async fn adopt(prefix: &Prefix, global: &Global) -> Result<String, Cl
     let config = context.acting().await?;
     let source = format!("oci://{}", prefix.matrix()?);
     let map = matrix_source(&global.namespace, &source).map_err(|error| CliError::internal(&error))?;
+    Change::apply(&context, &map).await?.make(&context).await?;
     let writer = context.ports.writer.clone().named(VDOCTL);
-    writer.apply(&map, true).await?;
     let change: Value = json!({"spec": {"images": {"registry": prefix.0}}});
     writer.merge(API_VERSION, &reconcile::id(&config), &change, false).await?;
     Ok(format!(

@@ -103,13 +103,13 @@ fn uninstall_with_volumes_or_snapshots_waits_for_the_last_one() -> Result<()> {
         for i in 0..11 {
             release_volume(bed, &format!("pv-{i:02}")).await?;
         }
-        until_refused(bed, &["because 1 volumes", "pv-11"]).await?;
+        until_refused(bed, &["because 1 volume or", "pv-11"]).await?;
 
         let content = json!({"apiVersion": format!("{group}/v1"), "kind": "VolumeSnapshotContent", "metadata": {"name": "snap-1"},
             "spec": {"driver": "csi.vsphere.vmware.com", "volumeSnapshotRef": {"namespace": "shop", "name": "nightly"}}});
         bed.apply(&content).await?;
         release_volume(bed, "pv-11").await?;
-        let words = ["because 1 volumes or snapshots", "snapshot snap-1 of VolumeSnapshot shop/nightly"];
+        let words = ["because 1 volume or snapshot of", "snapshot snap-1 of VolumeSnapshot shop/nightly"];
         until_refused(bed, &words).await?;
         let gone = bed.deleted(mark).await?;
         ensure!(gone.is_empty(), "in spite of a volume or a snapshot:\n{gone}");
@@ -130,7 +130,7 @@ fn plan_of_removal_that_waits_for_volumes_shows_it() -> Result<()> {
         bed.apply(&volume("pv-plan")).await?;
         bed.apply(&bed.config(json!({"storageProvider": {"managementState": "Removed"}})))
             .await?;
-        until_refused(bed, &["1 volumes"]).await?;
+        until_refused(bed, &["1 volume or"]).await?;
         let removed = "- Deployment vmware-system-csi/vsphere-csi-controller";
         for verb in ["plan", "diff"] {
             let (code, text, talk) = bed.vdoctl(&[verb])?;
