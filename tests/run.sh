@@ -46,7 +46,7 @@ run() { # name, more arguments
 
 also() { # name, more arguments
     local name=$1
-    run "$@" 2>&1 | tee "$logs/also-$name.log" || failed+=("$name $3")
+    run "$@" 2>&1 | tee "$logs/also-$name-$3.log" || failed+=("$name $3")
 }
 
 failed=()
@@ -87,6 +87,9 @@ if [[ ${1:-} != check ]]; then
     # What is skipped otherwise, where the machine or the environment has what it needs.
     programs=$({ PATH=$PATH:/usr/sbin type -P nginx squid htpasswd || true; } | wc -l)
     [[ $programs -lt 3 ]] || also cluster --ignored matrix_behind
+    [[ -z $(type -P chromium) ]] || also cluster --ignored in_chromium
+    [[ -z $(type -P zsh) ]] || also cli --ignored of_zsh
+    [[ -z $(type -P fish) ]] || also cli --ignored of_fish
     [[ -z $(type -P skopeo) ]] || also cli --ignored of_skopeo
     [[ -z $cosign ]] || also charts --ignored of_cosign
     [[ -z ${VDO_UPSTREAM_DIR:-} ]] || also charts --ignored of_upstream

@@ -16,6 +16,7 @@ mod render;
 mod report;
 mod rest;
 mod scale;
+mod start;
 mod upgrade;
 
 use anyhow::Result;
@@ -55,6 +56,9 @@ async fn main() -> Result<()> {
     if chosen("many") {
         eprintln!("many VDOConfigs");
         report.append(many::measure().await?);
+    }
+    if chosen("start") {
+        start::measure(&binaries.path(Part::Kubectl), &mut report)?;
     }
     if chosen("render") {
         eprintln!("rendering: in process, helm 3 and helm 4, vdoctl");

@@ -1,6 +1,7 @@
 //! Asking for a password on the terminal, which does not show what is typed meanwhile.
 
 use super::foreign;
+use super::wrap::{columns_of, fit};
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::process::{Command, Stdio};
@@ -27,7 +28,8 @@ pub(super) fn password(user: &str) -> io::Result<String> {
 pub(super) fn line(what: &str, now: Option<&str>) -> io::Result<Option<String>> {
     let shown = now.map(|now| format!(" [{now}]")).unwrap_or_default();
     let mut terminal = io::stderr();
-    write!(terminal, "{}", foreign::shown(&format!("{what}{shown}: ")))?;
+    let columns = columns_of(&terminal);
+    write!(terminal, "{}", foreign::shown(&fit(&format!("{what}{shown}: "), columns)))?;
     terminal.flush()?;
     let mut answer = String::new();
     if io::stdin().read_line(&mut answer)? == 0 {
@@ -40,7 +42,8 @@ pub(super) fn line(what: &str, now: Option<&str>) -> io::Result<Option<String>> 
 /// Asks a question that is answered with yes or no; anything else than yes is no.
 pub(super) fn yes(question: &str) -> io::Result<bool> {
     let mut terminal = io::stderr();
-    write!(terminal, "{}", foreign::shown(&format!("{question} [y/N] ")))?;
+    let columns = columns_of(&terminal);
+    write!(terminal, "{}", foreign::shown(&fit(&format!("{question} [y/N] "), columns)))?;
     terminal.flush()?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;

@@ -18,6 +18,8 @@ fn full_disk_below_stdout_is_an_error() {
         &["matrix", "list", "-o", "json"],
         &["chart", "render", "csi", "--version", "3.7.3"],
         &["--help"],
+        &["completion", "zsh"],
+        &["explain"],
         &[&PACKAGE[..], &["-"]].concat(),
     ] {
         let full = File::options().write(true).open("/dev/full").expect("a full device");

@@ -4,6 +4,7 @@ mod api_server;
 mod chart;
 mod chart_sources;
 mod compare;
+mod completion;
 mod cosign;
 mod deploy;
 mod doctor;
@@ -192,72 +193,6 @@ fn version_json_has_kind_and_drivers() {
     );
     assert_eq!(json["version"].as_str(), Some(env!("CARGO_PKG_VERSION")));
     assert!(json["drivers"].as_array().is_some_and(|all| all.len() >= 2), "{json}");
-}
-
-#[test]
-fn completion_every_shell_is_generated() {
-    for shell in ["bash", "zsh", "fish", "powershell"] {
-        let output = vdoctl(&["completion", shell]).output().expect("it runs");
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(
-            output.status.success() && text.contains("vdoctl") && text.contains("__complete"),
-            "{shell}"
-        );
-    }
-}
-
-/// Bash asks vdoctl for each word, and puts its answer below the cursor.
-#[test]
-fn completion_in_bash_offers_values_after_what_was_typed() {
-    let vdoctl_folder = std::path::Path::new(env!("CARGO_BIN_EXE_vdoctl")).parent().expect("a folder");
-    let offered = |line: &str| {
-        let script = format!(
-            "source <(vdoctl completion bash); COMP_LINE='{line}'; COMP_POINT=${{#COMP_LINE}}; _vdoctl; printf '%s\\n' \"${{COMPREPLY[@]}}\""
-        );
-        let path = format!("{}:/usr/bin:/bin", vdoctl_folder.display());
-        let output = std::process::Command::new("bash")
-            .args(["-c", &script])
-            .env_clear()
-            .env("PATH", path)
-            .output()
-            .expect("bash");
-        String::from_utf8(output.stdout)
-            .expect("text")
-            .lines()
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-    };
-    for (line, expected) in [
-        ("vdoctl stat", &["status"][..]),
-        ("vdoctl matrix show csi 3.7.3", &["3.7.3"]),
-        ("vdoctl status --output=y", &["yaml"]),
-        ("vdoctl matrix resolve --driver csi=3.7.3", &["3.7.3"]),
-        ("vdoctl plan --set managementState=P", &["Paused"]),
-        ("vdoctl matrix load ./matrix configmap://", &[""]),
-    ] {
-        assert_eq!(offered(line), expected, "{line}");
-    }
-    assert!(offered("vdoctl explain ").len() > 100, "every reason");
-}
-
-/// As a plugin of kubectl it is called as one, and completes as one.
-#[test]
-fn plugin_of_kubectl_has_its_own_usage_and_completion() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let called = |name: &str, arguments: &[&str]| {
-        let link = folder.path().join(name);
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_vdoctl"), &link).expect("a link");
-        let output = std::process::Command::new(link)
-            .args(arguments)
-            .env_clear()
-            .output()
-            .expect("it runs");
-        String::from_utf8(output.stdout).expect("text")
-    };
-    let help = called("kubectl-vdo", &["status", "-h"]);
-    assert!(help.contains("Usage: kubectl vdo status"), "{help}");
-    let offered = called("kubectl_complete-vdo", &["matrix", "show", "csi", "3.7.3"]);
-    assert!(offered.starts_with("3.7.3\tKubernetes ") && offered.ends_with(":4\n"), "{offered}");
 }
 
 #[test]

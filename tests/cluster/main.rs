@@ -59,6 +59,7 @@ mod rotation;
 mod screen;
 mod secrets;
 mod storage_class;
+mod terminals;
 mod testbed_binaries;
 mod testbed_chain;
 mod testbed_cluster;

@@ -2,10 +2,12 @@
 
 use super::super::args::{Explain, Format, Global, WhyNot};
 use super::super::output::document;
+use super::super::wrap::unbroken;
 use super::super::{Answer, CliError, Exit, style};
 use super::notes::remarks;
 use super::{Loaded, confidence, query, resolve, show};
-use crate::matrix::{self, Entry, Rejection, Support};
+use crate::drivers::short as short_name;
+use crate::matrix::{self, Entry, Index, Rejection, Support};
 use crate::types::DriverVersion;
 use serde_json::{Value, json};
 
@@ -55,7 +57,9 @@ pub(super) async fn explain(args: &Explain, global: &Global) -> Result<Answer, C
                             style::head(&format!("{name} {}", pick.version)),
                             pick.because
                         ));
-                        entry(name).into_iter().for_each(|entry| text.push_str(&facts(entry)));
+                        entry(name)
+                            .into_iter()
+                            .for_each(|entry| text.push_str(&facts(&loaded.index, name, entry)));
                         for line in remarks(&loaded.index, name, pick) {
                             text.push_str(&format!("  {line}\n"));
                         }
@@ -125,21 +129,45 @@ fn short(others: &Candidates<'_>) -> String {
     lines.iter().map(|line| format!("  {line}\n")).collect()
 }
 
-fn facts(entry: &Entry) -> String {
+/// What a version supports, and the sources of that.
+fn facts(index: &Index, name: &str, entry: &Entry) -> String {
     let line = |what: &str, support: &Support| {
-        let evidence = if support.evidence.is_empty() {
-            "no evidence".to_owned()
-        } else {
-            support.evidence.join(", ")
-        };
         let note = support.note.as_ref().map(|note| format!(" {note}")).unwrap_or_default();
         format!(
-            "  {what} {}: {}, from {evidence}.{note}\n",
+            "  {what} {}: {}, {}.{note}\n",
             support.range,
-            confidence(support.confidence)
+            confidence(support.confidence),
+            evidence(index, support)
         )
     };
-    line("Kubernetes", &entry.kubernetes) + &line("vCenter", &entry.vsphere)
+    let show = unbroken(&format!("vdoctl matrix show {} {}", short_name(name).to_lowercase(), entry.version));
+    format!(
+        "{}{}  {}\n",
+        line("Kubernetes", &entry.kubernetes),
+        line("vCenter", &entry.vsphere),
+        style::faint(&format!("{show} lists the sources"))
+    )
+}
+
+/// The kinds of the sources, in words.
+fn evidence(index: &Index, support: &Support) -> String {
+    let mut kinds: Vec<&str> = Vec::new();
+    for source in &support.evidence {
+        let kind = match index.sources.get(source).map_or("", |source| source.kind.as_str()) {
+            "release-notes" => "release notes",
+            "issue" => "an issue",
+            "downstream" => "a downstream project",
+            "" => source,
+            kind => kind,
+        };
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    match kinds.is_empty() {
+        true => "without evidence".to_owned(),
+        false => format!("from {}", kinds.join(" and ")),
+    }
 }
 
 pub(super) async fn why_not(args: &WhyNot, global: &Global) -> Result<Answer, CliError> {
