@@ -32,7 +32,7 @@ pub use consent::Consent;
 pub use error::ChangeError;
 pub use grants::{Grant, GrantError, grants, is_covered, is_of_every_role};
 pub use password::{PasswordPolicy, PolicyError, password};
-pub use plan::{Conflict, plan_create, plan_delete, plan_shrink};
+pub use plan::{Conflict, Unused, plan_create, plan_delete, plan_shrink};
 pub use principal::{ParsePrincipalError, Person, Principal};
 pub use review::{Lack, Review, Surplus, Via, path_of, review};
 pub use step::Step;

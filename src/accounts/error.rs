@@ -63,6 +63,11 @@ impl ChangeError {
         matches!(self, Self::Refused { kind, .. } if kind == "NotFound" || kind.ends_with("NotFound") || kind.contains("InvalidPrincipal"))
     }
 
+    /// Whether the object that was to be changed is not there any more.
+    fn is_gone(&self) -> bool {
+        matches!(self, Self::Refused { kind, .. } if kind == "ManagedObjectNotFound")
+    }
+
     /// Whether a role of this name was created by another one meanwhile.
     #[must_use]
     pub fn is_already_there(&self) -> bool {
@@ -93,6 +98,8 @@ impl Remedy for ChangeError {
                 "Log in as a member of that group, or have the user created in its identity source and name it with --existing."
             }
             Self::TokenRefused { .. } => "Look whether this user may log in to the vSphere Client; nothing was changed.",
+            Self::Refused { .. } if self.is_gone() => "The object was deleted meanwhile.",
+            Self::Refused { .. } if self.is_already_there() => "Another administrator runs this command at the same time.",
             Self::Refused { .. } => {
                 "Look at the vCenter's words; where users cannot be created in the domain, name one of another domain with --existing."
             }

@@ -286,6 +286,59 @@ pub(super) mod tests {
         );
     }
 
+    /// For any set of features no kind of object gets more than the documents of the drivers list for it, and the one privilege more that
+    /// vSphere's own documents list for machines with encrypted volumes.
+    #[test]
+    fn grants_are_never_more_than_documented() {
+        let documented = |kind: &str| match kind {
+            "Folder" => &["Cns.Searchable", "StorageProfile.View"][..],
+            "Datastore" => &["Datastore.FileManagement"],
+            "VirtualMachine" => &[
+                "VirtualMachine.Config.AddExistingDisk",
+                "VirtualMachine.Config.AddRemoveDevice",
+                "Cryptographer.AddDisk",
+            ],
+            "ClusterComputeResource" => &["Host.Config.Storage"],
+            _ => &[],
+        };
+        let all = [
+            Feature::CloudProvider,
+            Feature::Block,
+            Feature::File,
+            Feature::Topology,
+            Feature::Encryption,
+        ];
+        let mut given = BTreeSet::new();
+        for chosen in 0..1_u32 << all.len() {
+            let features: Vec<Feature> = (0..all.len()).filter(|at| chosen & (1 << at) != 0).map(|at| all[at]).collect();
+            let mut site = site(&["vm", "vm"], 1);
+            site.0.datastores[0].kind = "vsan".into();
+            for grant in grants(&required(&features, &site), &site.0, &site.1, &BTreeSet::new()).expect("grants") {
+                let root = grant.object.kind != "Folder" || grant.path == "/";
+                for privilege in &grant.privileges {
+                    assert!(
+                        root && documented(&grant.object.kind).contains(&privilege.as_str()),
+                        "{features:?}: {grant:?}"
+                    );
+                    assert!(
+                        privilege != "Cryptographer.AddDisk" || features.contains(&Feature::Encryption),
+                        "{features:?}"
+                    );
+                }
+                given.extend(grant.privileges);
+            }
+        }
+        assert_eq!(given.len(), 7, "some are never given: {given:?}");
+    }
+
+    /// Of thousands of machines in folders of the cluster there is one permission.
+    #[test]
+    fn grants_for_thousands_of_machines_in_own_folders_are_few() {
+        let folders = [vec!["k8s"; 2500], vec!["workers"; 2500], vec!["vm"]].concat();
+        let granted = shown(&[Feature::Block], &folders, 5000, |_| ());
+        assert_eq!(granted.len(), 5, "{granted:?}");
+    }
+
     #[test]
     fn grants_on_datastores_can_be_limited() {
         let site = site(&["vm"], 1);

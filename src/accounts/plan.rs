@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Conflict {
     /// There is such a user, and it is none of ours.
-    #[error("user {user} exists and was not made by vdoctl users for this cluster and these drivers")]
+    #[error("user {user} exists and was not made by vdoctl users for this cluster, this vCenter and these drivers")]
     ForeignUser {
         /// The user.
         user: String,
@@ -69,6 +69,15 @@ impl Remedy for Conflict {
     }
 }
 
+/// What becomes of the roles of ours that no permission in this vCenter uses any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unused {
+    /// They are deleted.
+    Deleted,
+    /// They stay: vCenters in linked mode share their roles, and the permissions of the others are not seen from here.
+    Kept,
+}
+
 /// The steps that give an account what is needed. `person` is the user as the identity source has it, `mark` what marks it as ours;
 /// without a mark the account belongs to another one, and only gets roles. `password_known` says whether the Secret has its password.
 ///
@@ -82,7 +91,11 @@ pub fn plan_create(
     grants: &[Grant],
     live: &Authorization,
 ) -> Result<Vec<Step>, Conflict> {
+    // The user comes first: where its domain can only be read, nothing else has been changed then.
     let mut steps = Vec::new();
+    if let Some(mark) = mark {
+        steps.extend(user_step(principal, mark, person, password_known)?);
+    }
     let needed: BTreeSet<OwnRole> = grants.iter().map(|grant| OwnRole::of(&grant.privileges)).collect();
     for role in needed {
         match live.named(&role.name) {
@@ -95,9 +108,6 @@ pub fn plan_create(
                 steps.extend(corrected(found, role));
             }
         }
-    }
-    if let Some(mark) = mark {
-        steps.extend(user_step(principal, mark, person, password_known)?);
     }
     for grant in grants {
         let own = live.of(principal).find(|(permission, _)| permission.object == grant.object);
@@ -167,7 +177,13 @@ fn grant_step(principal: &Principal, grant: &Grant, own: Option<(&Permission, Op
 /// The steps that take from an account exactly what it has of ours and does not need: permissions on objects that no feature in use needs,
 /// roles with more privileges than needed there, and what another user has added to a role of ours.
 #[must_use]
-pub fn plan_shrink(principal: &Principal, grants: &[Grant], live: &Authorization, path_of: impl Fn(&ManagedObject) -> String) -> Vec<Step> {
+pub fn plan_shrink(
+    principal: &Principal,
+    grants: &[Grant],
+    live: &Authorization,
+    roles: Unused,
+    path_of: impl Fn(&ManagedObject) -> String,
+) -> Vec<Step> {
     let mut after = live.clone();
     let (mut steps, mut new) = (Vec::new(), BTreeSet::new());
     for (permission, role) in live.of(principal) {
@@ -205,13 +221,19 @@ pub fn plan_shrink(principal: &Principal, grants: &[Grant], live: &Authorization
     }
     let mut steps: Vec<Step> = new.into_iter().map(Step::CreateRole).chain(steps).collect();
     let keep: BTreeSet<&str> = granted.keys().map(String::as_str).collect();
-    steps.extend(unused(live, &after, &keep));
+    steps.extend(unused(live, &after, &keep, roles));
     steps
 }
 
 /// The steps after which nothing of an account of ours is left: its permissions, itself if `ours`, and the roles that no one uses then.
 #[must_use]
-pub fn plan_delete(principal: &Principal, ours: bool, live: &Authorization, path_of: impl Fn(&ManagedObject) -> String) -> Vec<Step> {
+pub fn plan_delete(
+    principal: &Principal,
+    ours: bool,
+    live: &Authorization,
+    roles: Unused,
+    path_of: impl Fn(&ManagedObject) -> String,
+) -> Vec<Step> {
     let mut after = live.clone();
     let mut steps = Vec::new();
     for (permission, role) in live.of(principal) {
@@ -227,7 +249,7 @@ pub fn plan_delete(principal: &Principal, ours: bool, live: &Authorization, path
             user: principal.to_string(),
         });
     }
-    steps.extend(unused(live, &after, &BTreeSet::new()));
+    steps.extend(unused(live, &after, &BTreeSet::new(), roles));
     steps
 }
 
@@ -242,10 +264,15 @@ fn revoke(principal: &Principal, permission: &Permission, role: &str, path_of: i
 }
 
 /// The roles of ours that no permission uses afterwards.
-fn unused<'a>(live: &'a Authorization, after: &Authorization, keep: &BTreeSet<&str>) -> impl Iterator<Item = Step> + use<'a> {
+fn unused<'a>(
+    live: &'a Authorization,
+    after: &Authorization,
+    keep: &BTreeSet<&str>,
+    roles: Unused,
+) -> impl Iterator<Item = Step> + use<'a> {
     let used: BTreeSet<i32> = after.permissions.iter().map(|permission| permission.role).collect();
     let keep: BTreeSet<String> = keep.iter().map(|name| (*name).to_owned()).collect();
-    let free = move |role: &&Role| role.is_ours() && !used.contains(&role.id) && !keep.contains(&role.name);
+    let free = move |role: &&Role| roles == Unused::Deleted && role.is_ours() && !used.contains(&role.id) && !keep.contains(&role.name);
     live.roles
         .iter()
         .filter(free)

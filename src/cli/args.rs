@@ -16,6 +16,7 @@ mod publish;
 mod registry;
 mod rights;
 mod support;
+mod trust;
 mod upgrade;
 mod users;
 
@@ -49,8 +50,9 @@ pub use publish::{Init, Mark, MatrixDiff, Publish, Publishing};
 pub use registry::RegistryArgs;
 pub use rights::Rights;
 pub use support::{Report, SupportBundle};
+pub use trust::TypedTrust;
 pub use upgrade::{Manage, Upgrade, UpgradeApply, UpgradePlan, UpgradeVerb, Wait};
-pub use users::{Emit, For, Users, UsersAccount, UsersChange, UsersCreate, UsersVcenter, UsersVerb};
+pub use users::{For, Users, UsersAccount, UsersChange, UsersCreate, UsersVcenter, UsersVerb};
 
 /// Chooses, shows and checks the vSphere drivers of a Kubernetes cluster.
 ///

@@ -12,7 +12,7 @@ use super::requests::{Operation, element, refer};
 use super::session::Session;
 use super::sso::{Users, domain_of};
 use super::xml::{Element, Tree};
-use super::{plain, privileges};
+use super::{plain, policies, privileges};
 use crate::accounts::{
     Authorization, ChangeError, Consent, OwnRole, PasswordPolicy, Permission, Person, Principal, Role, Step, is_of_every_role,
 };
@@ -47,6 +47,16 @@ impl Administrator {
             users: Mutex::new(None),
             roles: Mutex::new(None),
         })
+    }
+
+    /// The instance UUID of the vCenter.
+    ///
+    /// # Errors
+    /// When the session has ended.
+    pub async fn instance(&self) -> Result<String, ChangeError> {
+        let budget = Budget::default();
+        let mut live = self.session.live.lock().await;
+        Ok(self.session.caller(&mut live, &budget)?.service().instance.clone())
     }
 
     /// What is in the vCenter.
@@ -93,6 +103,60 @@ impl Administrator {
         let mut live = self.session.live.lock().await;
         let mut caller = self.session.caller(&mut live, &budget)?;
         Ok(privileges::effective(&mut caller, &principal.down_level(), objects).await?)
+    }
+
+    /// The identifiers of the datastores that meet a storage policy; the names of the policies where there is none of this name.
+    ///
+    /// # Errors
+    /// When the vCenter does not answer as it should.
+    pub async fn datastores_of(&self, policy: &str) -> Result<Result<BTreeSet<String>, Vec<String>>, ChangeError> {
+        let budget = Budget::default();
+        let mut live = self.session.live.lock().await;
+        let mut caller = self.session.caller(&mut live, &budget)?;
+        Ok(policies::datastores(&mut caller, policy).await?)
+    }
+
+    /// That this administrator may make these changes, but for those of users, which another service judges. Two questions at most; nothing
+    /// is changed.
+    ///
+    /// # Errors
+    /// When a privilege is missing, which is named with the object, or the vCenter does not answer as it should.
+    pub async fn permits(&self, steps: &[Step]) -> Result<(), ChangeError> {
+        let budget = Budget::default();
+        let mut live = self.session.live.lock().await;
+        let mut caller = self.session.caller(&mut live, &budget)?;
+        let root = caller.service().root.clone();
+        let needs: Vec<(&Step, Change, &ManagedObject, &str)> = steps
+            .iter()
+            .filter_map(|step| match step {
+                Step::CreateRole(_) | Step::CorrectRole { .. } | Step::DeleteRole { .. } => {
+                    Some((step, Change::AddAuthorizationRole, &root, "/"))
+                }
+                Step::Grant { object, path, .. } | Step::Revoke { object, path, .. } => {
+                    Some((step, Change::SetEntityPermissions, object, path.as_str()))
+                }
+                Step::CreateUser { .. } | Step::SetPassword { .. } | Step::DeleteUser { .. } => None,
+            })
+            .collect();
+        let mut questions: BTreeMap<&str, BTreeSet<ManagedObject>> = BTreeMap::new();
+        for (_, change, object, _) in &needs {
+            questions.entry(change.privilege()).or_default().insert((*object).clone());
+        }
+        let question = |(privilege, objects): (&str, BTreeSet<ManagedObject>)| (objects.into_iter().collect(), vec![privilege.to_owned()]);
+        let questions: Vec<(Vec<ManagedObject>, Vec<String>)> = questions.into_iter().map(question).collect();
+        let granted = privileges::ask(&mut caller, &questions, false).await?;
+        let lacking = needs
+            .into_iter()
+            .find(|(_, change, object, _)| !granted.has(&object.id, change.privilege()));
+        lacking.map_or(Ok(()), |(step, change, object, path)| {
+            Err(ChangeError::NotPermitted {
+                address: self.session.endpoint.address(),
+                user: self.session.credentials.user.clone(),
+                what: step.to_string(),
+                privilege: change.privilege().to_owned(),
+                object: format!("{} {path}", object.kind),
+            })
+        })
     }
 
     /// The user of this name, if there is one.
@@ -325,16 +389,10 @@ impl Administrator {
 
     fn refused(&self, fault: Fault, what: &str, change: Change) -> ChangeError {
         let (address, user) = (self.session.endpoint.address(), self.session.credentials.user.clone());
-        let needed = || match change {
-            Change::SetEntityPermissions | Change::RemoveEntityPermission => "Authorization.ModifyPermissions",
-            Change::TerminateSession => "Sessions.TerminateSession",
-            Change::RetrieveAllPermissions => "System.View",
-            _ => "Authorization.ModifyRoles",
-        };
         match fault.kind.as_str() {
             "NotAuthenticated" => ChangeError::Session(SessionError::Lost { address, user }),
             "NoPermission" => {
-                let (privilege, object) = fault.denied.unwrap_or_else(|| (needed().to_owned(), String::new()));
+                let (privilege, object) = fault.denied.unwrap_or_else(|| (change.privilege().to_owned(), String::new()));
                 ChangeError::NotPermitted {
                     address,
                     user,

@@ -16,6 +16,18 @@ pub(super) enum Change {
     TerminateSession,
 }
 
+impl Change {
+    /// The privilege that it needs.
+    pub(super) const fn privilege(self) -> &'static str {
+        match self {
+            Self::AddAuthorizationRole | Self::UpdateAuthorizationRole | Self::RemoveAuthorizationRole => "Authorization.ModifyRoles",
+            Self::SetEntityPermissions | Self::RemoveEntityPermission => "Authorization.ModifyPermissions",
+            Self::TerminateSession => "Sessions.TerminateSession",
+            Self::RetrieveAllPermissions => "System.View",
+        }
+    }
+}
+
 impl From<Change> for Operation {
     fn from(change: Change) -> Self {
         Self {

@@ -20,6 +20,7 @@ pub(super) enum Method {
     PbmRetrieveServiceContent,
     PbmQueryProfile,
     PbmRetrieveContent,
+    PbmCheckRequirements,
     CnsQueryVolume,
 }
 
@@ -62,7 +63,9 @@ impl Method {
     pub(super) const fn list(self) -> &'static str {
         match self {
             Self::RetrievePropertiesEx | Self::ContinueRetrievePropertiesEx => "objects",
-            Self::HasPrivilegeOnEntities | Self::FetchUserPrivilegeOnEntities | Self::PbmRetrieveContent => "returnval",
+            Self::HasPrivilegeOnEntities | Self::FetchUserPrivilegeOnEntities | Self::PbmRetrieveContent | Self::PbmCheckRequirements => {
+                "returnval"
+            }
             Self::CnsQueryVolume => "volumes",
             _ => "",
         }
@@ -71,7 +74,7 @@ impl Method {
     /// The service that answers it.
     pub(super) fn place(self) -> Place {
         match self {
-            Self::PbmRetrieveServiceContent | Self::PbmQueryProfile | Self::PbmRetrieveContent => PBM,
+            Self::PbmRetrieveServiceContent | Self::PbmQueryProfile | Self::PbmRetrieveContent | Self::PbmCheckRequirements => PBM,
             Self::CnsQueryVolume => CNS,
             _ => VIM,
         }

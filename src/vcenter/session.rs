@@ -70,6 +70,8 @@ pub(super) struct Service {
     pub(super) views: ManagedObject,
     pub(super) root: ManagedObject,
     pub(super) authorization: ManagedObject,
+    /// The instance UUID of this vCenter.
+    pub(super) instance: String,
 }
 
 /// Asks; once more when the first time showed that the session or the connection had ended in between.
@@ -275,7 +277,7 @@ impl Session {
                 pipe.post(endpoint, &VIM, soap::RETRIEVE_SERVICE_CONTENT, None, bounds),
             )
             .await??;
-        let (_, content) = soap::about(endpoint, budget, answer).await?;
+        let (about, content) = soap::about(endpoint, budget, answer).await?;
         let part = |name: &str| {
             let found = content
                 .child(name)
@@ -288,6 +290,7 @@ impl Session {
             views: part("viewManager")?,
             root: part("rootFolder")?,
             authorization: part("authorizationManager")?,
+            instance: about.instance_uuid,
         };
         Ok((pipe, service))
     }

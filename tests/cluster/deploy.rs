@@ -28,7 +28,7 @@ use vdo_testbed::{Probe, Proxy, until};
 const ADMIN: &str = vdo_testbed::Cluster::ADMIN;
 
 /// A proxy before the API server, and the kubeconfig of an administrator who uses it.
-async fn administrator(bed: &Bed) -> Result<(Proxy, String)> {
+pub async fn administrator(bed: &Bed) -> Result<(Proxy, String)> {
     let proxy = Proxy::start(&bed.cluster).await?;
     // The proxy passes tokens on, not certificates.
     let binding = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: deployer}\n\

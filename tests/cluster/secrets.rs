@@ -1,7 +1,7 @@
 //! Secrets of every shape are planted, and looked for wherever they must not be.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-mod scan;
+pub mod scan;
 mod shapes;
 
 use crate::common::{Bed, NS, PATIENCE, condition};

@@ -5,8 +5,7 @@
 
 use anyhow::{Context, Result, ensure};
 use ring::rand::SecureRandom as _;
-use std::collections::BTreeSet;
-use vdo::accounts::{Consent, Grant, Mark, Principal, password, plan_create, plan_delete};
+use vdo::accounts::{Consent, Grant, Mark, Principal, Unused, is_of_every_role, password, plan_create, plan_delete};
 use vdo::api::{ConditionType, Reason};
 use vdo::drivers::{CPI, CSI};
 use vdo::facts::Credentials;
@@ -115,7 +114,8 @@ async fn real_vcenter_readonly_account_reports_missing_privileges() -> Result<()
     Ok(())
 }
 
-/// An account is made with one permission, logs in and is deleted: what is there afterwards is what was there before.
+/// An account is made with one permission, has exactly its privileges and none without it, logs in and is deleted: what is there afterwards
+/// is what was there before.
 #[tokio::test]
 #[ignore = "needs a real vCenter that may be changed: VDO_TEST_VCENTER, VDO_TEST_ADMIN_USER and VDO_TEST_ADMIN_PASSWORD_FILE"]
 async fn real_vcenter_account_is_made_and_leaves_nothing() -> Result<()> {
@@ -128,13 +128,15 @@ async fn real_vcenter_account_is_made_and_leaves_nothing() -> Result<()> {
     let before = admin.authorization().await?;
     let mark = Mark {
         cluster: "real-vcenter-test".into(),
+        vcenter: admin.instance().await?,
         drivers: ["cpi".to_owned()].into(),
     };
     let principal = Principal::user(&mark.names()[0], &domain);
+    let root = admin.inventory().await?.root;
     let grants = [Grant {
-        object: admin.inventory().await?.root,
+        object: root.clone(),
         path: "/".into(),
-        privileges: BTreeSet::new(),
+        privileges: ["Cns.Searchable".to_owned()].into(),
         propagate: false,
     }];
     let random = ring::rand::SystemRandom::new();
@@ -148,13 +150,28 @@ async fn real_vcenter_account_is_made_and_leaves_nothing() -> Result<()> {
         password: secret.clone(),
     };
     let report = look(&endpoint, &credentials).await;
+    let held = admin.effective(&principal, std::slice::from_ref(&root)).await?;
     let live = admin.authorization().await?;
-    for step in plan_delete(&principal, true, &live, |object| object.id.clone()) {
+    for step in plan_delete(&principal, true, &live, Unused::Deleted, |object| object.id.clone()) {
         admin.carry_out(&step, &secret, now).await?;
     }
     ensure!(
         holds(&report, ConditionType::Authenticated) == Some(true),
         "the account could not log in"
+    );
+    let own: Vec<&String> = held.values().flatten().filter(|one| !is_of_every_role(one)).collect();
+    ensure!(own == ["Cns.Searchable"], "{own:?}");
+    let lacks = |privilege: &str| {
+        report
+            .privileges
+            .missing
+            .iter()
+            .any(|one| one.object == root && one.privilege == privilege)
+    };
+    ensure!(
+        lacks("StorageProfile.View") && !lacks("Cns.Searchable"),
+        "{:?}",
+        report.privileges.missing
     );
     ensure!(admin.person(&principal, now).await?.is_none(), "the user is still there");
     let after = admin.authorization().await?;

@@ -10,6 +10,7 @@ fn k8s() -> Principal {
 fn mark() -> Mark {
     Mark {
         cluster: "0c9c2a4e".into(),
+        vcenter: "8b1f2c9e".into(),
         drivers: ["csi".to_owned()].into(),
     }
 }
@@ -114,7 +115,10 @@ fn path_of(object: &ManagedObject) -> String {
 fn plan_create_goes_on_from_any_step() {
     let wanted = wanted(&[Feature::Block, Feature::Topology]);
     let whole = create(None, false, &wanted, &Authorization::default()).expect("a plan");
-    assert!(matches!(whole[0], Step::CreateRole(_)));
+    assert!(
+        matches!(whole[0], Step::CreateUser { .. }),
+        "the domain is tried before anything else is changed"
+    );
     for done in 0..=whole.len() {
         let mut live = Authorization::default();
         carry_out(&mut live, &whole[..done]);
@@ -144,7 +148,11 @@ fn plan_create_conflicts_are_refused() {
         description: mark().to_string().replace("0c9c2a4e", "11111111"),
         ..ours()
     };
-    for person in [&stranger, &other_cluster] {
+    let other_vcenter = Person {
+        description: mark().to_string().replace("8b1f2c9e", "11111111"),
+        ..ours()
+    };
+    for person in [&stranger, &other_cluster, &other_vcenter] {
         assert!(matches!(
             create(Some(person), false, &wanted, &none),
             Err(Conflict::ForeignUser { .. })
@@ -230,10 +238,10 @@ fn plan_shrink_after_a_feature_was_switched_off() {
         true,
     );
     live.permissions.push(other.clone());
-    let steps = plan_shrink(&k8s(), &small, &live, path_of);
+    let steps = plan_shrink(&k8s(), &small, &live, Unused::Deleted, path_of);
     carry_out(&mut live, &steps);
     assert_eq!(create(Some(&ours()), true, &small, &live), Ok(vec![]), "{steps:?}");
-    assert_eq!(plan_shrink(&k8s(), &small, &live, path_of), []);
+    assert_eq!(plan_shrink(&k8s(), &small, &live, Unused::Deleted, path_of), []);
     assert_eq!(live.permissions.len(), small.len() + 1);
     assert!(live.permissions.contains(&other));
     assert_eq!(live.roles.len(), 1, "roles without use are deleted: {:?}", live.roles);
@@ -246,7 +254,7 @@ fn plan_shrink_takes_what_was_added_to_a_role() {
     let steps = create(None, false, &wanted, &live).expect("a plan");
     carry_out(&mut live, &steps);
     live.roles[0].privileges.insert("VApp.Import".into());
-    let steps = plan_shrink(&k8s(), &wanted, &live, path_of);
+    let steps = plan_shrink(&k8s(), &wanted, &live, Unused::Deleted, path_of);
     assert!(
         matches!(&steps[..], [Step::CorrectRole { remove, .. }] if *remove == ["VApp.Import"]),
         "{steps:?}"
@@ -263,19 +271,35 @@ fn plan_delete_leaves_what_belongs_to_others() {
     full.roles.push(foreign("Storage", &[]));
     full.permissions.push(permission("x", "Folder", "VSPHERE.LOCAL\\k8s", 7, false));
     full.permissions.push(permission("y", "Folder", "VSPHERE.LOCAL\\other", 7, false));
-    let whole = plan_delete(&k8s(), true, &full, path_of);
+    let whole = plan_delete(&k8s(), true, &full, Unused::Deleted, path_of);
     for done in 0..whole.len() {
         let mut live = full.clone();
         carry_out(&mut live, &whole[..done]);
-        let rest = plan_delete(&k8s(), true, &live, path_of);
+        let rest = plan_delete(&k8s(), true, &live, Unused::Deleted, path_of);
         carry_out(&mut live, &rest);
         assert_eq!((live.roles.len(), live.permissions.len()), (1, 1), "after {done}");
     }
     let mut live = full.clone();
-    carry_out(&mut live, &plan_delete(&k8s(), false, &full, path_of));
+    carry_out(&mut live, &plan_delete(&k8s(), false, &full, Unused::Deleted, path_of));
     assert_eq!(
         (live.roles.len(), live.permissions.len()),
         (1, 2),
         "a user of another owner keeps its own role"
     );
+}
+
+/// In linked mode another vCenter may use a role that no permission of this one uses.
+#[test]
+fn plan_delete_keeps_the_roles_of_linked_vcenters() {
+    let wanted = wanted(&[Feature::Block]);
+    let mut live = Authorization::default();
+    let steps = create(None, false, &wanted, &live).expect("a plan");
+    carry_out(&mut live, &steps);
+    for steps in [
+        plan_delete(&k8s(), true, &live, Unused::Kept, path_of),
+        plan_shrink(&k8s(), &[], &live, Unused::Kept, path_of),
+    ] {
+        assert!(steps.iter().any(|step| matches!(step, Step::Revoke { .. })), "{steps:?}");
+        assert!(!steps.iter().any(|step| matches!(step, Step::DeleteRole { .. })), "{steps:?}");
+    }
 }

@@ -1,8 +1,7 @@
 //! `vdoctl deploy` as it is typed.
 
-use super::MatrixFile;
+use super::{MatrixFile, TypedTrust};
 use crate::api::UpdatePolicy;
-use crate::types::Thumbprint;
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -87,15 +86,9 @@ pub struct DeployVcenter {
     /// A datacenter to look in, by name or inventory path; may be repeated; default: all
     #[arg(long, env = "VDO_DATACENTER", value_name = "NAME", value_delimiter = ',', requires = "vcenter")]
     pub datacenter: Vec<String>,
-    /// The SHA-256 or SHA-1 thumbprint of the vCenter's certificate
-    #[arg(long, env = "VDO_THUMBPRINT", value_name = "DIGITS", requires = "vcenter", conflicts_with_all = ["ca_file", "insecure"])]
-    pub thumbprint: Option<Thumbprint>,
-    /// A file with the certificate authorities that sign it; default: those of the system, or the certificate that you confirm
-    #[arg(long, env = "VDO_CA_FILE", value_name = "FILE", requires = "vcenter", conflicts_with = "insecure")]
-    pub ca_file: Option<PathBuf>,
-    /// Sends the password to any server, without a check of its certificate
-    #[arg(long, env = "VDO_INSECURE", value_parser = FalseyValueParser::new(), requires = "vcenter")]
-    pub insecure: bool,
+    /// How it is trusted.
+    #[command(flatten)]
+    pub trust: TypedTrust,
 }
 
 /// Where a dry run is made.

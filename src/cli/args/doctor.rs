@@ -1,4 +1,5 @@
 use super::{MatrixFile, Output};
+use crate::accounts::Language;
 use crate::types::Thumbprint;
 use clap::builder::FalseyValueParser;
 use clap::{Args, Subcommand, ValueEnum};
@@ -57,6 +58,15 @@ pub enum Commands {
     Govc,
     /// PowerCLI
     Powercli,
+}
+
+impl From<Commands> for Language {
+    fn from(tool: Commands) -> Self {
+        match tool {
+            Commands::Govc => Self::Govc,
+            Commands::Powercli => Self::PowerCli,
+        }
+    }
 }
 
 /// A part of what `doctor` looks at.

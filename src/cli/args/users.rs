@@ -1,7 +1,6 @@
 //! `vdoctl users` as it is typed.
 
-use super::Format;
-use crate::types::Thumbprint;
+use super::{Commands, Format, TypedTrust};
 use clap::builder::FalseyValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -50,15 +49,6 @@ pub enum For {
     Both,
 }
 
-/// The tool that a script is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Emit {
-    /// govc
-    Govc,
-    /// PowerCLI
-    Powercli,
-}
-
 /// A vCenter, and an administrator of it.
 #[derive(Debug, Clone, PartialEq, Args)]
 #[command(next_help_heading = "vCenter")]
@@ -69,15 +59,9 @@ pub struct UsersVcenter {
     /// Where there is no connection yet: the host name or address of the vCenter, and its port if it is not 443
     #[arg(long, env = "VDO_VCENTER_ADDRESS", value_name = "HOST[:PORT]")]
     pub vcenter: Option<String>,
-    /// With --vcenter: the SHA-256 or SHA-1 thumbprint of its certificate
-    #[arg(long, env = "VDO_THUMBPRINT", value_name = "DIGITS", requires = "vcenter", conflicts_with_all = ["ca_file", "insecure"])]
-    pub thumbprint: Option<Thumbprint>,
-    /// With --vcenter: a file with the certificate authorities that sign it; default: those of this machine
-    #[arg(long, env = "VDO_CA_FILE", value_name = "FILE", requires = "vcenter", conflicts_with = "insecure")]
-    pub ca_file: Option<PathBuf>,
-    /// With --vcenter: sends the password to any server that answers, without checking its certificate
-    #[arg(long, env = "VDO_INSECURE", value_parser = FalseyValueParser::new(), requires = "vcenter")]
-    pub insecure: bool,
+    /// How that vCenter is trusted.
+    #[command(flatten)]
+    pub trust: TypedTrust,
     /// The administrator, for example administrator@vsphere.local; used for this command only and stored nowhere
     #[arg(long, env = "VDO_USER", value_name = "NAME")]
     pub user: String,
@@ -118,6 +102,9 @@ pub struct UsersAccount {
     /// A datastore for volumes, by name, path or URL; may be repeated; default: every one that all nodes reach
     #[arg(long, env = "VDO_DATASTORE", value_name = "NAME", value_delimiter = ',')]
     pub datastore: Vec<String>,
+    /// The datastores that meet a storage policy, by its name; may be repeated, and with --datastore they add up
+    #[arg(long, env = "VDO_STORAGE_POLICY", value_name = "NAME", value_delimiter = ',')]
+    pub storage_policy: Vec<String>,
     /// A user of any identity source that exists already, for example k8s@corp.example.com: it only gets roles and permissions
     #[arg(long, env = "VDO_EXISTING", value_name = "USER")]
     pub existing: Option<String>,
@@ -149,7 +136,7 @@ pub struct UsersCreate {
     pub dry_run: bool,
     /// Prints the changes as commands of another tool, govc or powercli, and changes nothing
     #[arg(long, env = "VDO_EMIT", value_enum, hide_possible_values = true, value_name = "TOOL")]
-    pub emit: Option<Emit>,
+    pub emit: Option<Commands>,
     /// Prints the new password once, at the end
     #[arg(long, env = "VDO_SHOW_ONCE", value_parser = FalseyValueParser::new())]
     pub show_once: bool,
@@ -169,7 +156,7 @@ pub struct UsersChange {
     pub dry_run: bool,
     /// Prints the changes as commands of another tool, govc or powercli, and changes nothing
     #[arg(long, env = "VDO_EMIT", value_enum, hide_possible_values = true, value_name = "TOOL")]
-    pub emit: Option<Emit>,
+    pub emit: Option<Commands>,
     /// Does not ask; needed where there is no terminal
     #[arg(long, short = 'y', env = "VDO_YES", value_parser = FalseyValueParser::new())]
     pub yes: bool,

@@ -28,7 +28,8 @@ pub(super) async fn account(given: &DeployVcenter, online: bool, progress: &mut 
             "Name it with --vcenter HOST and --user NAME, and the password with --password-file FILE; or give the whole configuration with --values FILE.",
         ));
     };
-    let trust = trust(given.thumbprint.as_ref(), given.ca_file.as_deref(), given.insecure)?;
+    let typed = &given.trust;
+    let trust = trust(typed.thumbprint.as_ref(), typed.ca_file.as_deref(), typed.insecure)?;
     let mut endpoint = endpoint(address, trust)?;
     if let Some(file) = &given.password_file {
         private(file)?;

@@ -3,8 +3,8 @@
 
 use super::super::args::Commands;
 use super::super::style::{head, table};
-use crate::types::shell_word;
-use crate::vsphere::Privileges;
+use crate::accounts::{Language, OwnRole, Step, commands};
+use crate::vsphere::{ManagedObject, Privileges};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,36 +21,32 @@ pub(super) struct Role {
     pub name: String,
     /// Its privileges, without those that every role has.
     pub privileges: BTreeSet<String>,
-    /// The objects by path, each with its identifier for PowerCLI.
-    pub objects: BTreeMap<String, String>,
+    /// The objects by path.
+    pub objects: BTreeMap<String, ManagedObject>,
 }
 
 /// The roles that an account needs.
 pub(super) fn roles(privileges: &Privileges) -> Vec<Role> {
     /// What is needed on an object: the roles of documents, and the privileges.
     type Need = (BTreeSet<String>, BTreeSet<String>);
-    let missing = privileges.missing.iter().map(|one| {
-        (
-            &one.path,
-            format!("{}-{}", one.object.kind, one.object.id),
-            &one.role,
-            &one.privilege,
-        )
-    });
-    let held = privileges
-        .held
+    let missing = privileges
+        .missing
         .iter()
-        .map(|one| (&one.path, format!("{}-{}", one.kind, one.id), &one.role, &one.privilege));
-    let mut needs: BTreeMap<(String, String), Need> = BTreeMap::new();
-    for (path, id, role, privilege) in missing.chain(held) {
-        let (names, wanted) = needs.entry((path.clone(), id)).or_default();
+        .map(|one| (&one.path, one.object.clone(), &one.role, &one.privilege));
+    let held = privileges.held.iter().map(|one| {
+        let (kind, id) = (one.kind.clone(), one.id.clone());
+        (&one.path, ManagedObject { kind, id }, &one.role, &one.privilege)
+    });
+    let mut needs: BTreeMap<(String, ManagedObject), Need> = BTreeMap::new();
+    for (path, object, role, privilege) in missing.chain(held) {
+        let (names, wanted) = needs.entry((path.clone(), object)).or_default();
         if !privilege.starts_with(IN_EVERY_ROLE) {
             names.insert(role.clone());
             wanted.insert(privilege.clone());
         }
     }
     let mut roles: BTreeMap<String, Role> = BTreeMap::new();
-    for ((path, id), (names, wanted)) in needs {
+    for ((path, object), (names, wanted)) in needs {
         let name = match names.len() {
             0 => READ_ONLY.to_owned(),
             _ => names.into_iter().collect::<Vec<_>>().join("-AND-"),
@@ -58,7 +54,7 @@ pub(super) fn roles(privileges: &Privileges) -> Vec<Role> {
         let role = roles.entry(name.clone()).or_default();
         role.name = name;
         role.privileges.extend(wanted);
-        role.objects.insert(path, id);
+        role.objects.insert(path, object);
     }
     roles.into_values().collect()
 }
@@ -70,15 +66,14 @@ pub(super) fn json_of(connection: &str, privileges: &Privileges) -> Value {
 }
 
 /// For people, or for the tool that they use.
-pub(super) fn text(accounts: &[(String, Privileges)], commands: Option<Commands>) -> String {
-    let of = |(connection, privileges): &(String, Privileges)| match commands {
+pub(super) fn text(accounts: &[(String, Privileges)], tool: Option<Commands>) -> String {
+    let of = |(connection, privileges): &(String, Privileges)| match tool {
         None => {
             let title = format!("{}  {}\n", head(&format!("CONNECTION {connection}")), privileges.principal);
             let rows = roles(privileges).into_iter().flat_map(rows).collect::<Vec<_>>();
             title + &table(&["ROLE", "PRIVILEGE", "ON"], &rows)
         }
-        Some(Commands::Govc) => govc(connection, privileges),
-        Some(Commands::Powercli) => powercli(connection, privileges),
+        Some(tool) => script(tool.into(), connection, privileges),
     };
     accounts.iter().map(of).collect::<Vec<_>>().join("\n")
 }
@@ -103,53 +98,39 @@ fn rows(role: Role) -> Vec<Vec<String>> {
 }
 
 /// Commands that make the roles and give them to the account.
-fn govc(connection: &str, privileges: &Privileges) -> String {
-    let mut text = format!("# connection {connection}, account {}\n", privileges.principal);
-    for role in roles(privileges) {
-        if role.name != READ_ONLY {
-            let wanted: Vec<&str> = role.privileges.iter().map(String::as_str).collect();
-            text.push_str(&format!("govc role.create {} {}\n", role.name, wanted.join(" ")));
+fn script(language: Language, connection: &str, privileges: &Privileges) -> String {
+    let mut steps = Vec::new();
+    for Role {
+        name,
+        privileges: own,
+        objects,
+    } in roles(privileges)
+    {
+        if name != READ_ONLY {
+            let name = name.clone();
+            steps.push(Step::CreateRole(OwnRole { name, privileges: own }));
         }
-        for path in role.objects.keys() {
-            text.push_str(&format!(
-                "govc permissions.set -principal {} -role {} -propagate=false {}\n",
-                shell_word(&privileges.principal),
-                role.name,
-                shell_word(path)
-            ));
-        }
+        steps.extend(objects.into_iter().map(|(path, object)| Step::Grant {
+            principal: privileges.principal.clone(),
+            group: false,
+            object,
+            path,
+            role: name.clone(),
+            propagate: false,
+            replaces: None,
+        }));
     }
-    text
-}
-
-fn powercli(connection: &str, privileges: &Privileges) -> String {
-    let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
-    let mut text = format!("# connection {connection}, account {}\n", privileges.principal);
-    for role in roles(privileges) {
-        if role.name != READ_ONLY {
-            let wanted: Vec<String> = role.privileges.iter().map(|privilege| quoted(privilege)).collect();
-            text.push_str(&format!(
-                "New-VIRole -Name {} -Privilege (Get-VIPrivilege -Id {})\n",
-                quoted(&role.name),
-                wanted.join(",")
-            ));
-        }
-        for (path, id) in &role.objects {
-            text.push_str(&format!(
-                "New-VIPermission -Entity (Get-View -Id {} | Get-VIObjectByVIView) -Principal {} -Role {} -Propagate:$false  # {path}\n",
-                quoted(id),
-                quoted(&privileges.principal),
-                quoted(&role.name)
-            ));
-        }
-    }
-    text
+    format!(
+        "# connection {connection}, account {}\n{}",
+        privileges.principal,
+        commands(language, &steps)
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vsphere::{HeldPrivilege, ManagedObject, MissingPrivilege};
+    use crate::vsphere::{HeldPrivilege, MissingPrivilege};
 
     fn account() -> (String, Privileges) {
         let missing = |privilege: &str, role: &str| MissingPrivilege {
@@ -211,7 +192,7 @@ mod tests {
         let all = [account()];
         assert_eq!(
             text(&all, Some(Commands::Govc)),
-            "# connection vc1, account VSPHERE.LOCAL\\k8s\n\
+            "# connection vc1, account VSPHERE.LOCAL\\k8s\nset -eu\n\
              govc role.create CNS-SEARCH-AND-SPBM Cns.Searchable\n\
              govc permissions.set -principal \"VSPHERE.LOCAL\\\\k8s\" -role CNS-SEARCH-AND-SPBM -propagate=false /\n\
              govc role.create CNS-VM VirtualMachine.Config.AddExistingDisk\n\
@@ -224,7 +205,7 @@ mod tests {
             "{powercli}"
         );
         assert!(
-            powercli.contains("(Get-View -Id 'VirtualMachine-vm-1' | Get-VIObjectByVIView) -Principal 'VSPHERE.LOCAL\\k8s'"),
+            powercli.contains("(Get-VIObjectByVIView -MORef 'VirtualMachine-vm-1') -Principal 'VSPHERE.LOCAL\\k8s'"),
             "{powercli}"
         );
     }

@@ -5,8 +5,8 @@ use super::super::progress::Progress;
 use super::super::{Answer, CliError, Exit};
 use super::consent::{Planned, Wishes, ask, documents};
 use super::create::{changes, step};
-use super::look::{Looked, log_in};
-use super::show::ours;
+use super::failed;
+use super::look::{Looked, enter};
 use super::site::Site;
 use super::store::users_of;
 use crate::accounts::{Principal, plan_delete, plan_shrink};
@@ -25,17 +25,16 @@ impl<'a> Wishes<'a> {
 }
 
 pub(super) async fn shrink(args: &UsersChange, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
-    let site = Site::find(&args.account, global).await?;
-    let (admin, warning) = log_in(&args.account.vcenter, &site.endpoint).await?;
-    let looked = Looked::at(admin).await?;
+    let (site, looked, warning) = enter(&args.account, global).await?;
     let result = async {
         let mut plans = Vec::new();
+        let roles = looked.unused_roles(&args.account.vcenter.domain).await?;
         for target in &site.targets {
             let principal = target.principal(&args.account)?;
-            let needs = looked.needs(&args.account, &site, target)?;
+            let needs = looked.needs(&args.account, &site, target).await?;
             plans.push(Planned {
                 account: format!("{principal} for {}", target.name()),
-                steps: plan_shrink(&principal, &needs.grants, &looked.live, |object| looked.path_of(object)),
+                steps: plan_shrink(&principal, &needs.grants, &looked.live, roles, |object| looked.path_of(object)),
                 after: Vec::new(),
             });
         }
@@ -47,10 +46,9 @@ pub(super) async fn shrink(args: &UsersChange, global: &Global, progress: &mut P
 }
 
 pub(super) async fn delete(args: &UsersChange, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
-    let site = Site::find(&args.account, global).await?;
-    let (admin, warning) = log_in(&args.account.vcenter, &site.endpoint).await?;
-    let looked = Looked::at(admin).await?;
+    let (site, looked, warning) = enter(&args.account, global).await?;
     let result = async {
+        let roles = looked.unused_roles(&args.account.vcenter.domain).await?;
         let chosen = chosen(args, &site, &looked).await?;
         let mut plans = Vec::new();
         let mut live = looked.live.clone();
@@ -63,7 +61,7 @@ pub(super) async fn delete(args: &UsersChange, global: &Global, progress: &mut P
                     "Give the connection another account in its Secret, or delete the drivers first: vdoctl delete.",
                 ));
             }
-            let steps = plan_delete(principal, *is_ours, &live, |object| looked.path_of(object));
+            let steps = plan_delete(principal, *is_ours, &live, roles, |object| looked.path_of(object));
             live.permissions
                 .retain(|one| !principal.is(&one.principal) || one.group != principal.group);
             plans.push(Planned {
@@ -89,8 +87,8 @@ async fn chosen(args: &UsersChange, site: &Site, looked: &Looked) -> Result<Vec<
         let principal = target.map(|target| target.principal(&args.account)).transpose()?;
         return Ok(principal.map(|principal| (principal, false)).into_iter().collect());
     }
-    let mut all = ours(looked, &args.account.vcenter.domain).await?;
-    all.retain(|(_, mark, _)| mark.cluster == site.cluster);
+    let mut all = looked.ours(&args.account.vcenter.domain).await.map_err(|error| failed(&error))?;
+    all.retain(|(_, mark, _)| mark.cluster == site.cluster && mark.vcenter == looked.vcenter);
     if let Some(name) = &args.account.name {
         all.retain(|(principal, ..)| principal.name.eq_ignore_ascii_case(name));
         if all.is_empty() {
@@ -105,7 +103,7 @@ async fn chosen(args: &UsersChange, site: &Site, looked: &Looked) -> Result<Vec<
 }
 
 async fn carried_out(args: &UsersChange, looked: &Looked, plans: &[Planned], progress: &mut Progress) -> Result<Answer, CliError> {
-    if let Some(answer) = ask(&Wishes::of(args), plans, progress)? {
+    if let Some(answer) = ask(looked, &Wishes::of(args), plans, progress).await? {
         return Ok(answer);
     }
     for plan in plans {

@@ -1,9 +1,11 @@
 //! Shows the changes and asks.
 
-use super::super::args::{Emit, UsersVcenter};
+use super::super::args::{Commands, UsersVcenter};
 use super::super::progress::{Mark, Progress};
 use super::super::{Answer, CliError, Exit, prompt};
-use crate::accounts::{Language, Step, commands};
+use super::failed;
+use super::look::Looked;
+use crate::accounts::{Step, commands};
 use crate::types::count;
 use std::io::{self, IsTerminal as _};
 
@@ -11,7 +13,7 @@ use std::io::{self, IsTerminal as _};
 pub(super) struct Wishes<'a> {
     pub(super) vcenter: &'a UsersVcenter,
     pub(super) dry_run: bool,
-    pub(super) emit: Option<Emit>,
+    pub(super) emit: Option<Commands>,
     pub(super) yes: bool,
 }
 
@@ -38,16 +40,18 @@ fn text(plans: &[Planned]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Shows the plan and asks. An answer ends the command before anything is changed.
-pub(super) fn ask(wishes: &Wishes<'_>, plans: &[Planned], progress: &mut Progress) -> Result<Option<Answer>, CliError> {
+/// Shows the plan and asks. An answer ends the command before anything is changed; so does what this administrator may not do.
+pub(super) async fn ask(
+    looked: &Looked,
+    wishes: &Wishes<'_>,
+    plans: &[Planned],
+    progress: &mut Progress,
+) -> Result<Option<Answer>, CliError> {
     let steps = || plans.iter().flat_map(|plan| plan.steps.iter().cloned()).collect::<Vec<Step>>();
     if let Some(tool) = wishes.emit {
-        let language = match tool {
-            Emit::Govc => Language::Govc,
-            Emit::Powercli => Language::PowerCli,
-        };
-        return Ok(Some(Answer::text(commands(language, &steps())).note("Nothing was changed.")));
+        return Ok(Some(Answer::text(commands(tool.into(), &steps())).note("Nothing was changed.")));
     }
+    looked.admin.permits(&steps()).await.map_err(|error| failed(&error))?;
     if wishes.dry_run {
         let fields = serde_json::json!({"changed": false, "accounts": documents(plans)});
         let answer = super::answer(wishes.vcenter.output, "UsersPlan", fields, text(plans))?;

@@ -8,9 +8,9 @@ use super::super::error::capital;
 use super::super::progress::{Mark, Progress};
 use super::super::{Answer, CliError, Exit};
 use super::consent::{Planned, Wishes, ask, documents};
-use super::look::{Looked, log_in};
+use super::look::{Looked, enter};
 use super::site::{Site, Target};
-use super::store::{new_password, store, writable};
+use super::store::{new_password, store, stored, writable};
 use super::{failed, now};
 use crate::accounts::{ChangeError, Principal, Step, plan_create};
 use crate::api::ConditionType;
@@ -36,9 +36,7 @@ pub(super) struct Work<'a> {
 }
 
 pub(super) async fn run(args: &UsersCreate, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
-    let site = Site::find(&args.account, global).await?;
-    let (admin, warning) = log_in(&args.account.vcenter, &site.endpoint).await?;
-    let looked = Looked::at(admin).await?;
+    let (site, looked, warning) = enter(&args.account, global).await?;
     let result = create(args, &site, &looked, progress).await;
     looked.admin.close().await;
     result.map(|answer| warning.into_iter().fold(answer, Answer::note))
@@ -65,7 +63,7 @@ async fn create(args: &UsersCreate, site: &Site, looked: &Looked, progress: &mut
         emit: args.emit,
         yes: args.yes,
     };
-    if let Some(answer) = ask(&wishes, &plans, progress)? {
+    if let Some(answer) = ask(looked, &wishes, &plans, progress).await? {
         return Ok(talk.into_iter().fold(answer, Answer::note));
     }
     for work in works.iter().filter(|work| work.stores) {
@@ -74,7 +72,7 @@ async fn create(args: &UsersCreate, site: &Site, looked: &Looked, progress: &mut
     let mut shown = Vec::new();
     let mut accounts = documents(&plans);
     for (at, (work, planned)) in works.iter().zip(&plans).enumerate() {
-        let password = carry_out(looked, work, planned, progress).await?;
+        let password = carry_out(site, looked, work, planned, progress).await?;
         let Some(password) = password else {
             talk.push(format!("{} was not tried: its password is not known here.", work.principal));
             continue;
@@ -124,7 +122,7 @@ async fn plan<'a>(
 ) -> Result<(Work<'a>, Planned, Option<String>), CliError> {
     let account = &args.account;
     let principal = target.principal(account)?;
-    let needs = looked.needs(account, site, target)?;
+    let needs = looked.needs(account, site, target).await?;
     let person = looked.person(account, &principal).await?;
     let stored = target.stored.as_ref().filter(|stored| principal.is(&stored.credentials.user));
     let known = match &args.account_password_file {
@@ -145,6 +143,9 @@ async fn plan<'a>(
         .iter()
         .any(|step| matches!(step, Step::CreateUser { .. } | Step::SetPassword { .. }));
     let known = known.filter(|_| !new);
+    if new {
+        site.alone(target)?;
+    }
     let stores = new || args.account_password_file.is_some();
     let mut after = Vec::new();
     if stores {
@@ -178,6 +179,7 @@ async fn plan<'a>(
 
 /// Makes the changes, one after the other. The password of the account, where it is known.
 pub(super) async fn carry_out(
+    site: &Site,
     looked: &Looked,
     work: &Work<'_>,
     planned: &Planned,
@@ -198,6 +200,9 @@ pub(super) async fn carry_out(
         }
         (known, false) => known.clone(),
     };
+    if planned.steps.iter().any(|step| matches!(step, Step::SetPassword { .. })) {
+        unused(site, work).await?;
+    }
     let none = Secret::default();
     changes(looked, &planned.steps, password.as_ref().unwrap_or(&none), progress).await?;
     if !planned.steps.is_empty() {
@@ -207,6 +212,23 @@ pub(super) async fn carry_out(
         );
     }
     Ok(password)
+}
+
+/// That no one has written the account into the Secret meanwhile, with a password that a new one would end.
+async fn unused(site: &Site, work: &Work<'_>) -> Result<(), CliError> {
+    let found = stored(&site.context, &work.target.secret).await?;
+    match found.filter(|found| work.principal.is(&found.credentials.user)) {
+        None => Ok(()),
+        Some(_) => Err(CliError::new(
+            Exit::Refused,
+            format!(
+                "another administrator has just written {} into Secret {}; nothing was changed",
+                work.principal,
+                work.target.place()
+            ),
+            "The same command goes on with what is there now.",
+        )),
+    }
 }
 
 /// Makes changes in a vCenter, and says how far it is.

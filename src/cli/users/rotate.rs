@@ -8,7 +8,7 @@ use super::super::progress::Progress;
 use super::super::{Answer, CliError, Exit};
 use super::consent::{Planned, Wishes, ask, documents};
 use super::create::{Work, carry_out, changes, step, verified};
-use super::look::{Looked, log_in};
+use super::look::{Looked, enter};
 use super::site::{Site, Target};
 use super::store::{driver_secrets, rotated_from, store};
 use super::{failed, now};
@@ -34,9 +34,7 @@ pub(super) async fn run(args: &UsersChange, global: &Global, progress: &mut Prog
             "Change the password of another user in its identity source, and write it into the Secret; the drivers follow.",
         ));
     }
-    let site = Site::find(&args.account, global).await?;
-    let (admin, warning) = log_in(&args.account.vcenter, &site.endpoint).await?;
-    let looked = Looked::at(admin).await?;
+    let (site, looked, warning) = enter(&args.account, global).await?;
     let mut answer = Ok(Answer::text(""));
     for target in &site.targets {
         answer = rotate(args, global, &site, &looked, target, progress).await;
@@ -68,6 +66,7 @@ async fn rotate(
         ));
     };
     let (now_used, other) = (&names[at], &names[1 - at]);
+    site.alone(target)?;
     if let Some(old) = rotated_from(&site.context, target).await? {
         // An earlier run was stopped after the Secret was written: what is left is the old account.
         let old = old
@@ -87,7 +86,7 @@ async fn rotate(
         )
         .await;
     }
-    let needs = looked.needs(&args.account, site, target)?;
+    let needs = looked.needs(&args.account, site, target).await?;
     let person = looked.person(&args.account, other).await?;
     let steps = plan_create(other, Some(&target.mark), person.as_ref(), false, &needs.grants, &looked.live)
         .map_err(|error| CliError::new(Exit::Refused, error.to_string(), error.remedy().unwrap_or_default()))?;
@@ -100,7 +99,7 @@ async fn rotate(
             format!("delete {now_used} with its permissions and end its sessions"),
         ],
     }];
-    if let Some(answer) = ask(&Wishes::of(args), &plans, progress)? {
+    if let Some(answer) = ask(looked, &Wishes::of(args), &plans, progress).await? {
         return Ok(answer);
     }
     let work = Work {
@@ -109,7 +108,7 @@ async fn rotate(
         known: None,
         stores: true,
     };
-    let password = carry_out(looked, &work, &plans[0], progress).await?.unwrap_or_default();
+    let password = carry_out(site, looked, &work, &plans[0], progress).await?.unwrap_or_default();
     verified(site, &work, &args.account, &password, progress).await?;
     store(site, target, &other.to_string(), &password, Some(&now_used.to_string()), progress).await?;
     step(progress, &format!("Secret {} has the credentials of {other}", target.place()));
@@ -136,7 +135,8 @@ async fn finish(
     let ended = looked.admin.end_sessions(old).await.map_err(|error| failed(&error))?;
     let steps = match looked.admin.person(old, now()).await.map_err(|error| failed(&error))? {
         Some(person) if person.description.parse().as_ref() == Ok(&target.mark) => {
-            plan_delete(old, true, &live, |object| looked.path_of(object))
+            let roles = looked.unused_roles(&old.domain).await?;
+            plan_delete(old, true, &live, roles, |object| looked.path_of(object))
         }
         _ => Vec::new(),
     };

@@ -4,28 +4,16 @@ use super::super::args::{Global, UsersAccount, UsersVcenter};
 use super::super::context::Context;
 use super::super::style::{bad, good, warn};
 use super::super::{Answer, CliError, Exit};
-use super::look::{Looked, log_in};
+use super::failed;
+use super::look::{Looked, enter, log_in};
 use super::site::{Site, Target, cluster_uid, place};
-use super::{failed, now};
-use crate::accounts::{Mark, Person, Principal, Review, Role, Via, review};
+use crate::accounts::{Principal, Review, Role, Via, review};
 use crate::cluster::ClusterError;
 use crate::reconcile::{ReconcileError, connection_objects};
 use crate::types::count;
 use crate::vsphere::ManagedObject;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The accounts of ours in a domain.
-pub(super) async fn ours(looked: &Looked, domain: &str) -> Result<Vec<(Principal, Mark, Person)>, CliError> {
-    let people = looked.admin.people(domain, "", now()).await.map_err(|error| failed(&error))?;
-    let of = |person: Person| {
-        let mark = person.description.parse().ok()?;
-        Some((Principal::user(&person.name, domain), mark, person))
-    };
-    let mut all: Vec<_> = people.into_iter().filter_map(of).collect();
-    all.sort_by(|a, b| a.0.cmp(&b.0));
-    Ok(all)
-}
 
 pub(super) async fn list(args: &UsersVcenter, global: &Global) -> Result<Answer, CliError> {
     let context = Context::open(global).await?;
@@ -43,17 +31,18 @@ pub(super) async fn list(args: &UsersVcenter, global: &Global) -> Result<Answer,
 }
 
 async fn listed(args: &UsersVcenter, looked: &Looked, cluster: &str) -> Result<Answer, CliError> {
-    let accounts = ours(looked, &args.domain).await?;
+    let accounts = looked.ours(&args.domain).await.map_err(|error| failed(&error))?;
     let live = &looked.live;
     let mut lines = Vec::new();
     let mut documents = Vec::new();
     for (principal, mark, person) in &accounts {
         let permissions = live.of(principal).count();
         let drivers: Vec<&str> = mark.drivers.iter().map(String::as_str).collect();
-        let here = if mark.cluster == cluster {
-            "this cluster"
+        let here = if mark.cluster == cluster { "this cluster" } else { &mark.cluster };
+        let there = if mark.vcenter == looked.vcenter {
+            String::new()
         } else {
-            mark.cluster.as_str()
+            format!(" in vCenter {}", mark.vcenter)
         };
         let state = match (person.locked, person.disabled) {
             (true, _) => ", locked",
@@ -61,12 +50,12 @@ async fn listed(args: &UsersVcenter, looked: &Looked, cluster: &str) -> Result<A
             _ => "",
         };
         lines.push(format!(
-            "{principal}  {} of {here}, {}{state}",
+            "{principal}  {} of {here}{there}, {}{state}",
             drivers.join(","),
             count(permissions, "permission")
         ));
         documents.push(json!({
-            "user": principal.to_string(), "drivers": mark.drivers, "cluster": mark.cluster, "permissions": permissions,
+            "user": principal.to_string(), "drivers": mark.drivers, "cluster": mark.cluster, "vcenter": mark.vcenter, "permissions": permissions,
             "locked": person.locked, "disabled": person.disabled,
         }));
     }
@@ -94,9 +83,7 @@ async fn listed(args: &UsersVcenter, looked: &Looked, cluster: &str) -> Result<A
 }
 
 pub(super) async fn verify(args: &UsersAccount, global: &Global) -> Result<Answer, CliError> {
-    let site = Site::find(args, global).await?;
-    let (admin, warning) = log_in(&args.vcenter, &site.endpoint).await?;
-    let looked = Looked::at(admin).await?;
+    let (site, looked, warning) = enter(args, global).await?;
     let result = verified(args, &site, &looked).await;
     looked.admin.close().await;
     result.map(|answer| warning.into_iter().fold(answer, Answer::note))
@@ -133,7 +120,7 @@ pub(super) async fn reviewed(
     target: &Target,
     principal: &Principal,
 ) -> Result<Review, CliError> {
-    let needs = looked.needs(args, site, target)?;
+    let needs = looked.needs(args, site, target).await?;
     let own = looked.live.of(principal).map(|(permission, _)| permission.object.clone());
     let required = needs.required.iter().map(|one| one.object.clone());
     let granted = needs.grants.iter().map(|grant| grant.object.clone());

@@ -88,6 +88,24 @@ impl Target {
 }
 
 impl Site {
+    /// That no other connection takes its credentials from the Secret of this one: the account is made for one.
+    pub(super) fn alone(&self, target: &Target) -> Result<(), CliError> {
+        let names = target.connection.as_ref().map(|own| sharing(&self.connections, own));
+        let names = names.unwrap_or_default();
+        if names.is_empty() {
+            return Ok(());
+        }
+        Err(CliError::new(
+            Exit::Refused,
+            format!(
+                "Secret {} is also that of connection {}, which a new account in it would not fit",
+                target.place(),
+                names.join(", ")
+            ),
+            "Give each connection a Secret of its own: spec.credentials.",
+        ))
+    }
+
     /// Looks at the cluster: no vCenter is asked.
     pub(super) async fn find(args: &UsersAccount, global: &Global) -> Result<Self, CliError> {
         let looked = tokio::time::timeout(global.timeout(), Self::look(args, global)).await;
@@ -132,6 +150,21 @@ impl Site {
     }
 }
 
+/// The other connections that take their credentials from the same Secret.
+fn sharing(connections: &[VsphereCloudConfig], own: &VsphereCloudConfig) -> Vec<String> {
+    let secret = |one: &VsphereCloudConfig| {
+        (
+            one.spec.credentials.clone(),
+            one.spec.credentials_namespace.clone(),
+            one.namespace(),
+        )
+    };
+    let others = connections
+        .iter()
+        .filter(|one| one.name_any() != own.name_any() && secret(one) == secret(own));
+    others.map(ResourceExt::name_any).collect()
+}
+
 /// Where the vCenter is: of the connection, or as typed.
 pub(super) async fn place<'a>(
     args: &UsersVcenter,
@@ -139,7 +172,7 @@ pub(super) async fn place<'a>(
     connections: &'a [VsphereCloudConfig],
 ) -> Result<(Endpoint, Option<&'a VsphereCloudConfig>), CliError> {
     if let Some(address) = &args.vcenter {
-        let trust = trust(args.thumbprint.as_ref(), args.ca_file.as_deref(), args.insecure)?;
+        let trust = trust(args.trust.thumbprint.as_ref(), args.trust.ca_file.as_deref(), args.trust.insecure)?;
         return Ok((typed(address, trust)?, None));
     }
     let names: Vec<String> = connections.iter().map(ResourceExt::name_any).collect();
@@ -199,6 +232,8 @@ fn named(args: &UsersAccount) -> Option<BTreeSet<DriverName>> {
 fn mark(drivers: &BTreeSet<DriverName>, cluster: &str) -> Mark {
     Mark {
         cluster: cluster.to_owned(),
+        // It is known after the login.
+        vcenter: String::new(),
         drivers: drivers.iter().map(|driver| short(driver).to_lowercase()).collect(),
     }
 }
@@ -279,4 +314,32 @@ fn of_drivers(args: &UsersAccount, config: &Option<VDOConfig>, cluster: &str, na
         }
     };
     Ok(groups.into_iter().map(target).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::VsphereCloudConfigSpec;
+
+    /// A new account in a Secret that another connection uses as well would end that one's logins.
+    #[test]
+    fn site_connections_that_share_a_secret_are_named() {
+        let connection = |name: &str, secret: &str, namespace: Option<&str>| {
+            let spec = VsphereCloudConfigSpec {
+                credentials: secret.into(),
+                credentials_namespace: namespace.map(Into::into),
+                ..VsphereCloudConfigSpec::default()
+            };
+            VsphereCloudConfig::new(name, spec)
+        };
+        let own = connection("vc1", "one", None);
+        for (other, shared) in [
+            (connection("vc2", "one", None), true),
+            (connection("vc2", "two", None), false),
+            (connection("vc2", "one", Some("elsewhere")), false),
+        ] {
+            let found = sharing(&[own.clone(), other.clone()], &own);
+            assert_eq!(found == ["vc2"], shared, "{other:?}");
+        }
+    }
 }

@@ -6,16 +6,20 @@ use super::{
 };
 use crate::common::Bed;
 use crate::page::manifest;
+use crate::users::{done, user_in_secret};
 use anyhow::Result;
 use serde_json::{Value, json};
 use vdo_testbed::{CsiVersion, PATIENCE, Probe, start_snapshots, until};
 
 const VERSION: &str = "3.7.0";
 
-/// With the roles of the chart alone: nothing is forbidden to the driver, and why it has rights that it does not use is known.
+/// With the roles of the chart and the account of `vdoctl users create` alone, in a vCenter that enforces privileges: nothing is forbidden
+/// to the driver, and why it has rights that it does not use is known.
 #[test]
-fn real_csi_volume_lives_its_whole_life_with_the_roles_of_the_chart() -> Result<()> {
+fn real_csi_volume_lives_its_whole_life_with_the_roles_of_the_chart_and_an_account_of_users_create() -> Result<()> {
     with_driver(&[CsiVersion::Newer], Trust::Thumbprint, async |bed| {
+        bed.vcenter.enforce(true).await?;
+        done(bed, "create", &["--yes"])?;
         let _controller = start_snapshots(&bed.cluster).await?;
         install(bed, VERSION).await?;
         bed.apply(&claim("data")).await?;
@@ -30,8 +34,22 @@ fn real_csi_volume_lives_its_whole_life_with_the_roles_of_the_chart() -> Result<
         bed.delete(SNAPSHOTS, "VolumeSnapshot", "default", "yesterday").await?;
         until_deleted(bed, SNAPSHOTS, "VolumeSnapshot", "default", "yesterday").await?;
         delete_claim(bed, "data", &volume).await?;
+        account_was_needed(bed).await?;
         rights::suffice_and_are_needed(bed).await
     })
+}
+
+/// The driver's calls made use of the privileges that its account was given.
+async fn account_was_needed(bed: &Bed) -> Result<()> {
+    let used = bed.vcenter.used(&user_in_secret(bed).await?).await?;
+    let needed = [
+        "Cns.Searchable",
+        "Datastore.FileManagement",
+        "VirtualMachine.Config.AddExistingDisk",
+        "VirtualMachine.Config.AddRemoveDevice",
+    ];
+    anyhow::ensure!(needed.iter().all(|privilege| used.contains(*privilege)), "{used:?}");
+    Ok(())
 }
 
 /// The first volume of docs/install.md, from its manifest to its deletion.

@@ -66,6 +66,6 @@ pub use process::{Launch, Process};
 pub use proxy::{Act, Call, Cut, Handled, Proxy};
 pub use registry::{LOGIN, RegistryAuth, RegistryKind, RegistryServer, oras, run};
 pub use stages::{NO_NETWORK, NO_NETWORK_SAYS, TROUBLE};
-pub use vcenter::{Logins, Vcenter, VcenterOptions, Vm};
+pub use vcenter::{Gate, Logins, Vcenter, VcenterOptions, Vm};
 pub use wait::{PATIENCE, Probe, until};
 pub use web::{Asked, WebAnswer, WebServer};

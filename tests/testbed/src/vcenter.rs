@@ -1,5 +1,7 @@
 //! A simulated vCenter.
 
+mod administrators;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -13,6 +15,7 @@ use crate::ports::Port;
 use crate::process::{Launch, Process};
 use crate::wait::{PATIENCE, Probe, until};
 use crate::workdir::Workdir;
+pub use administrators::Gate;
 
 /// A virtual machine.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -33,6 +33,7 @@ type control struct {
 	authorization *authorization
 	principals    *principals
 	check         func(*types.Login) bool
+	gate          gate
 
 	mu       sync.Mutex
 	logins   map[string]*login
@@ -40,11 +41,19 @@ type control struct {
 	groups   map[string]map[string]bool
 	policy   sso.AdminPasswordPolicy
 	readOnly bool
+	// The privileges that calls of an account needed and had.
+	used map[string]map[string]bool
+	// The datastores that meet a storage policy, by its identifier.
+	placements map[string][]string
 }
 
 func newControl(service *simulator.Service, users map[string]string, all *vcenters) *control {
 	c := &control{service: service, users: users, all: all, logins: map[string]*login{}, denied: map[string]map[string]bool{}}
-	c.groups, c.policy = map[string]map[string]bool{}, defaultPolicy()
+	c.groups, c.policy, c.placements = map[string]map[string]bool{}, defaultPolicy(), map[string][]string{}
+	c.used = map[string]map[string]bool{}
+	service.HandleFunc("/ctl/gate", c.gate.serveGate)
+	service.HandleFunc("/ctl/placement", c.servePlacement)
+	service.HandleFunc("/ctl/used", c.serveUsed)
 	service.HandleFunc("/ctl/directory", c.serveDirectory)
 	service.HandleFunc("/ctl/enforce", func(_ http.ResponseWriter, r *http.Request) { c.enforce.Store(r.FormValue("on") == "true") })
 	service.HandleFunc("/ctl/logins", c.serveLogins)
@@ -176,6 +185,23 @@ func (c *control) serveDeny(w http.ResponseWriter, r *http.Request) {
 	for _, privilege := range r.Form["privilege"] {
 		c.denied[user][r.FormValue("object")+" "+privilege] = true
 	}
+}
+
+// use notes a privilege that a call needed and had.
+func (c *control) use(user, privilege string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.used[account(user)] == nil {
+		c.used[account(user)] = map[string]bool{}
+	}
+	c.used[account(user)][privilege] = true
+}
+
+// serveUsed tells the privileges that calls of ?user=U made use of, as the keys of an object.
+func (c *control) serveUsed(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_ = json.NewEncoder(w).Encode(c.used[account(r.FormValue("user"))])
 }
 
 func (c *control) grants(user, object, privilege string) bool {

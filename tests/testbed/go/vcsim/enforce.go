@@ -198,7 +198,11 @@ func (e *enforcer) soap(w http.ResponseWriter, r *http.Request, next http.Handle
 				refuse(w, "NoPermission", fmt.Sprintf(`<object type="%s">%s</object><privilegeId>%s</privilegeId>`, need.object.Type, need.object.Value, need.privilege))
 				return
 			}
+			e.control.use(user, need.privilege)
 		}
+	}
+	if !e.control.gate.pass(method, r) {
+		return
 	}
 	if user == "" {
 		next.ServeHTTP(w, r)

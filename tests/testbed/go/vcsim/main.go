@@ -180,6 +180,7 @@ func (all *vcenters) start(o options) ([]byte, error) {
 	guard := &enforcer{control: control, sessions: map[string]string{}}
 	server.Config.Handler = control.count(guard.wrap(server.Config.Handler))
 	control.installUsers()
+	control.installPlacement()
 	control.watch(model.Map().SessionManager())
 
 	host, port, err := net.SplitHostPort(server.URL.Host)

@@ -120,8 +120,8 @@ func (c *control) isMember(user, group string) bool {
 	return c.groups[account(user)][account(group)]
 }
 
-// serveDirectory changes the directory of users: ?join=USER&group=GROUP makes a user a member of a group, ?read-only=true refuses new users
-// and passwords, and ?min=12&max=20 sets the lengths of passwords.
+// serveDirectory changes the directory of users: ?join=USER&group=GROUP makes a user a member of a group, ?lock=USER&on=true locks an account,
+// ?read-only=true refuses new users and passwords, and ?min=12&max=20 sets the lengths of passwords.
 func (c *control) serveDirectory(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,6 +130,11 @@ func (c *control) serveDirectory(w http.ResponseWriter, r *http.Request) {
 			c.groups[account(user)] = map[string]bool{}
 		}
 		c.groups[account(user)][account(r.FormValue("group"))] = true
+	}
+	if user := r.FormValue("lock"); user != "" && c.principals != nil {
+		if found := c.principals.find(c.service.Context, user); found != nil {
+			found.Locked = r.FormValue("on") == "true"
+		}
 	}
 	if value := r.FormValue("read-only"); value != "" {
 		c.readOnly = value == "true"
