@@ -225,7 +225,8 @@ pub fn plan_shrink(
     steps
 }
 
-/// The steps after which nothing of an account of ours is left: its permissions, itself if `ours`, and the roles that no one uses then.
+/// The steps after which nothing of an account of ours is left: its permissions, the roles that no one uses then, and itself if `ours`. It
+/// goes last: as long as it is there, the next run finds what is left.
 #[must_use]
 pub fn plan_delete(
     principal: &Principal,
@@ -244,12 +245,12 @@ pub fn plan_delete(
             after.permissions.retain(|other| other != permission);
         }
     }
+    steps.extend(unused(live, &after, &BTreeSet::new(), roles));
     if ours {
         steps.push(Step::DeleteUser {
             user: principal.to_string(),
         });
     }
-    steps.extend(unused(live, &after, &BTreeSet::new(), roles));
     steps
 }
 

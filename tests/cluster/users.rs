@@ -166,7 +166,7 @@ async fn life(bed: &Bed) -> Result<()> {
     Ok(())
 }
 
-/// Nothing is changed before somebody has agreed.
+/// Nothing is changed without consent.
 async fn asked(bed: &Bed) -> Result<()> {
     let (code, text) = users(bed, "create", &[])?;
     ensure!(code == 4 && text.contains("no terminal to ask on"), "exit {code}\n{text}");

@@ -70,13 +70,13 @@ async fn account_review_names_single_changes() -> Result<()> {
         // What no role is without cannot be taken away alone.
         if !is_of_every_role(&one.privilege) {
             let report = lab.examined(&k8s, &features).await;
-            let told: Vec<_> = report
+            let reported: Vec<_> = report
                 .privileges
                 .missing
                 .iter()
                 .map(|lack| (&lack.object, &lack.privilege))
                 .collect();
-            ensure!(told == named, "{one:?}: {told:?}");
+            ensure!(reported == named, "{one:?}: {reported:?}");
         }
         lab.vcenter.deny(&name, &[]).await?;
     }

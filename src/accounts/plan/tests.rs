@@ -272,6 +272,10 @@ fn plan_delete_leaves_what_belongs_to_others() {
     full.permissions.push(permission("x", "Folder", "VSPHERE.LOCAL\\k8s", 7, false));
     full.permissions.push(permission("y", "Folder", "VSPHERE.LOCAL\\other", 7, false));
     let whole = plan_delete(&k8s(), true, &full, Unused::Deleted, path_of);
+    assert!(
+        matches!(whole.last(), Some(Step::DeleteUser { .. })),
+        "without the user nothing is found any more: {whole:?}"
+    );
     for done in 0..whole.len() {
         let mut live = full.clone();
         carry_out(&mut live, &whole[..done]);

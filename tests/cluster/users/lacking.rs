@@ -54,8 +54,8 @@ async fn is_named(bed: &Bed, privilege: &str, kind: &str, path: &str) -> Result<
     bed.until_condition("VsphereCloudConfig", "vc1", "Authorized", "PrivilegesMissing")
         .await?;
     let connection = bed.get("vdo.vmware.com/v1alpha1", "VsphereCloudConfig", NS, "vc1").await?;
-    let told = &connection["status"]["privileges"];
-    ensure!(told["list"] == json!([format!("{privilege} on {kind} {path}")]), "{told}");
+    let reported = &connection["status"]["privileges"];
+    ensure!(reported["list"] == json!([format!("{privilege} on {kind} {path}")]), "{reported}");
 
     let (code, text, error) = bed.vdoctl(&["doctor", "privileges", "-o", "json"])?;
     let found: Value = serde_json::from_str(&text).with_context(|| format!("{text}{error}"))?;
