@@ -41,7 +41,7 @@ async fn written(bed: &Bed) -> Result<[Value; 3]> {
     Ok([spec(bed).await?, connection, secret])
 }
 
-fn private(folder: &Path, name: &str, text: &str) -> Result<String> {
+pub fn private(folder: &Path, name: &str, text: &str) -> Result<String> {
     let path = folder.join(name);
     std::fs::write(&path, text)?;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;

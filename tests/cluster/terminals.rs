@@ -7,6 +7,7 @@ mod pty;
 
 use crate::common::{Bed, NS};
 use crate::fixture::INSTALLED;
+use crate::operation::private;
 use crate::screen::Screen;
 use anyhow::{Context, Result, ensure};
 use pty::{screen_of, too_wide};
@@ -23,6 +24,12 @@ fn vdoctl(bed: &Bed, arguments: &[&str]) -> Command {
         .env("VDO_KUBECONFIG", bed.cluster.kubeconfig());
     command.args(arguments);
     command
+}
+
+/// `users list` as the vCenter's administrator.
+fn users(bed: &Bed, folder: &Path) -> Result<String> {
+    let file = private(folder, "password", bed.vcenter.password())?;
+    Ok(format!("users list --user {} --password-file {file}", bed.vcenter.user()))
 }
 
 fn bundle(bed: &Bed, folder: &Path) -> Result<String> {
@@ -72,7 +79,8 @@ fn screen_of_every_verb_of_a_cluster_fits_the_terminal() -> Result<()> {
             "approve",
         ];
         let mut all = Vec::new();
-        for verb in verbs.into_iter().chain(from.iter().map(String::as_str)) {
+        let users = users(bed, folder.path())?;
+        for verb in verbs.into_iter().chain(from.iter().map(String::as_str)).chain([users.as_str()]) {
             let words: Vec<&str> = verb.split(' ').collect();
             for columns in [80, 40] {
                 let shown = screen_of(&mut vdoctl(bed, &words), columns);
@@ -110,6 +118,7 @@ fn full_disk_and_closed_pipe_end_every_verb_of_a_cluster_as_they_should() -> Res
             ("support-bundle -o -", true),
             ("report --html -", true),
             (&format!("report --html - --from {bundle}"), true),
+            (&users(bed, folder.path())?, true),
             ("completion fish", true),
         ] {
             let words: Vec<&str> = verb.split(' ').collect();
