@@ -1,6 +1,8 @@
 //! Completion in the shells themselves: what a person gets who has typed a part of a line. PowerShell's script is not run anywhere.
 
-use crate::{terminal::on_terminal_of, vdoctl};
+use crate::pty::on_terminal;
+use crate::stopping::Running;
+use crate::vdoctl;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -89,7 +91,8 @@ fn completion_of_zsh_completes_what_was_typed() {
     let mut zsh = Command::new("setsid");
     zsh.args(["--ctty", "zsh", "-f", "-i"]).env_clear();
     zsh.envs([("PATH", programs()), ("TERM", "dumb".into()), ("HOME", "/nowhere".into())]);
-    let (running, mut terminal) = on_terminal_of(zsh, 200);
+    let (zsh, mut terminal) = on_terminal(zsh, 200);
+    let running = Running(zsh);
     let (sender, parts) = mpsc::channel();
     let mut from = terminal.try_clone().expect("a handle");
     std::thread::spawn(move || {

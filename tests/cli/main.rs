@@ -15,6 +15,8 @@ mod matrix;
 mod mirror;
 mod own_process;
 mod process;
+#[path = "../common/pty.rs"]
+mod pty;
 mod publish;
 mod registry;
 mod rights;

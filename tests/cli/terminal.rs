@@ -3,14 +3,14 @@
 
 use crate::api_server::{self, ApiServer};
 use crate::matrix::EDGES;
+use crate::pty;
 use crate::stopping::Running;
 use crate::vdoctl;
-use nix::pty::{Winsize, openpty};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// A title, a cleared screen, hidden letters, a colour that is none of ours, C1, a turn of direction, a return to the margin.
 const POISON: &str = "\u{1b}]0;pwned\u{7}\u{1b}[2J\u{1b}[8mx\u{1b}[35m\u{9b}1m\u{202e}\u{2066}\u{200f}\u{2028}\u{7f}\r";
@@ -20,21 +20,8 @@ fn on_terminal(arguments: &[&str], kubeconfig: Option<&Path>) -> (Running, File)
     let mut command = Command::new(env!("CARGO_BIN_EXE_vdoctl"));
     command.env_clear().env("TERM", "xterm").args(arguments);
     command.envs(kubeconfig.map(|path| ("KUBECONFIG", path)));
-    on_terminal_of(command, 0)
-}
-
-/// The same of any command, on a terminal of some width.
-pub fn on_terminal_of(mut command: Command, columns: u16) -> (Running, File) {
-    let size = Winsize {
-        ws_row: 50,
-        ws_col: columns,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    };
-    let pty = openpty(Some(&size), None).expect("a terminal");
-    let end = || Stdio::from(pty.slave.try_clone().expect("a handle"));
-    let child = command.stdin(end()).stdout(end()).stderr(end()).spawn().expect("it starts");
-    (Running(child), File::from(pty.master))
+    let (child, terminal) = pty::on_terminal(command, 0);
+    (Running(child), terminal)
 }
 
 /// Everything that a command writes to its terminal.

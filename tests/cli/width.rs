@@ -1,10 +1,7 @@
 //! Screens fit the terminal: no line of any verb is broken by it within a word, at 80 columns and at 40.
 
-#[path = "../common/pty.rs"]
-mod pty;
-
 use crate::matrix::EDGES;
-use pty::{screen_of, too_wide};
+use crate::pty::{screen_of, too_wide};
 use std::process::Command;
 
 /// What runs without a cluster, and what is said where there is none.
@@ -56,7 +53,7 @@ fn wide(arguments: &[&str]) -> Vec<String> {
     [80, 40]
         .into_iter()
         .flat_map(|columns| {
-            let shown = screen_of(&mut vdoctl(arguments.iter()), columns);
+            let shown = screen_of(vdoctl(arguments.iter()), columns);
             assert!(!shown.trim().is_empty(), "{arguments:?} shows nothing");
             too_wide(&shown, columns)
                 .into_iter()

@@ -50,6 +50,8 @@ mod page;
 mod platform;
 mod preconditions;
 mod privileges;
+#[path = "../common/pty.rs"]
+mod pty;
 mod publish;
 mod real_csi;
 mod recreate;

@@ -1,10 +1,10 @@
 //! `vdoctl` on a terminal of 80 columns: what a person sees, and what a person types.
 
+use crate::pty::on_terminal;
 use anyhow::{Context, Result};
-use nix::pty::{Winsize, openpty};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use vdo_testbed::{PATIENCE, Probe, until};
@@ -39,18 +39,8 @@ impl Screen {
         Ok(tcgetattr(&self.terminal)?.local_flags.contains(LocalFlags::ECHO))
     }
 
-    pub fn start(mut command: Command) -> Result<Self> {
-        let size = Winsize {
-            ws_row: 200,
-            ws_col: u16::try_from(COLUMNS)?,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
-        let pty = openpty(Some(&size), None)?;
-        let end = || Ok::<_, std::io::Error>(Stdio::from(pty.slave.try_clone()?));
-        let child = command.stdin(end()?).stdout(end()?).stderr(end()?).spawn()?;
-        drop((command, pty.slave));
-        let terminal = File::from(pty.master);
+    pub fn start(command: Command) -> Result<Self> {
+        let (child, terminal) = on_terminal(command, u16::try_from(COLUMNS)?);
         let (mut from, bytes) = (terminal.try_clone()?, Arc::new(Mutex::new(Vec::new())));
         let into = bytes.clone();
         let reader = std::thread::spawn(move || {

@@ -2,15 +2,12 @@
 //! browser.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-#[path = "../common/pty.rs"]
-mod pty;
-
 use crate::common::{Bed, NS};
 use crate::fixture::INSTALLED;
 use crate::operation::private;
+use crate::pty::{screen_of, too_wide};
 use crate::screen::Screen;
 use anyhow::{Context, Result, ensure};
-use pty::{screen_of, too_wide};
 use serde_json::Value;
 use std::fs::File;
 use std::path::Path;
@@ -83,7 +80,7 @@ fn screen_of_every_verb_of_a_cluster_fits_the_terminal() -> Result<()> {
         for verb in verbs.into_iter().chain(from.iter().map(String::as_str)).chain([users.as_str()]) {
             let words: Vec<&str> = verb.split(' ').collect();
             for columns in [80, 40] {
-                let shown = screen_of(&mut vdoctl(bed, &words), columns);
+                let shown = screen_of(vdoctl(bed, &words), columns);
                 ensure!(!shown.trim().is_empty() || verb == "rights --missing", "{verb} shows nothing");
                 let wide = too_wide(&shown, columns);
                 all.extend(wide.into_iter().map(|line| format!("vdoctl {verb}, {columns} columns: {line}")));

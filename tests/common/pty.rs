@@ -1,29 +1,34 @@
-//! What a command writes to a terminal of some width.
+//! Commands on terminals of some width, and what they write there.
+#![allow(dead_code, clippy::expect_used, reason = "each test binary uses a part of it")]
 
 use nix::pty::{Winsize, openpty};
 use std::fs::File;
 use std::io::Read as _;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// What a text begins with that is copied and so stays on one line.
 const COMMANDS: [&str; 7] = ["vdoctl ", "kubectl ", "govc ", "helm ", "curl ", "openssl ", "sudo "];
 
-/// Everything that a command writes to its terminal, without styles.
-pub fn screen_of(command: &mut Command, columns: u16) -> String {
+/// Starts a command with a terminal for stdin, stdout and stderr; the other end is for reading and typing.
+pub fn on_terminal(mut command: Command, columns: u16) -> (Child, File) {
     let size = Winsize {
-        ws_row: 50,
+        ws_row: 200,
         ws_col: columns,
         ws_xpixel: 0,
         ws_ypixel: 0,
     };
     let pty = openpty(Some(&size), None).expect("a terminal");
     let end = || Stdio::from(pty.slave.try_clone().expect("a handle"));
-    let mut child = command.stdin(end()).stdout(end()).stderr(end()).spawn().expect("it starts");
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    drop(pty.slave);
+    let child = command.stdin(end()).stdout(end()).stderr(end()).spawn().expect("it starts");
+    (child, File::from(pty.master))
+}
+
+/// Everything that a command writes to its terminal, without styles.
+pub fn screen_of(command: Command, columns: u16) -> String {
+    let (mut child, mut terminal) = on_terminal(command, columns);
     let mut bytes = Vec::new();
     // The end of a terminal is an error on Linux.
-    let _ = File::from(pty.master).read_to_end(&mut bytes);
+    let _ = terminal.read_to_end(&mut bytes);
     child.wait().expect("it ends");
     plain(&String::from_utf8(bytes).expect("UTF-8"))
 }
