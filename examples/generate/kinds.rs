@@ -59,12 +59,12 @@ fn file<K: CustomResourceExt + Resource<DynamicType = ()>>(example: &str) -> Res
     let definition = serde_json::to_value(K::crd())?;
     let kind = K::kind(&());
     let version = &definition["spec"]["versions"][0];
-    let schema = &version["schema"]["openAPIV3Schema"];
+    let whole = &version["schema"]["openAPIV3Schema"];
     let mut text = format!(
         "# {kind}\n\n\
          Generated from src/api by `make generate`. Do not edit.\n\n\
          {} `{}/{}`, in a namespace. Fields that are not listed are pruned by the API server; `kubectl explain {}.spec` shows the same.\n",
-        one_line(schema["description"].as_str().unwrap_or_default()),
+        one_line(whole["description"].as_str().unwrap_or_default()),
         K::group(&()),
         K::version(&()),
         K::crd().spec.names.singular.unwrap_or_default(),
@@ -75,13 +75,17 @@ fn file<K: CustomResourceExt + Resource<DynamicType = ()>>(example: &str) -> Res
     }
     write!(text, "\n```yaml\n{example}```\n")?;
     for part in ["spec", "status"] {
-        let schema = &schema["properties"][part];
+        let schema = &whole["properties"][part];
         if schema.is_null() {
             continue;
         }
         let mut rows = String::new();
         fields("", schema, &mut rows)?;
         write!(text, "\n## {part}\n\n")?;
+        // What holds for several fields together.
+        for message in rules(whole).filter(|_| part == "spec").chain(rules(schema)) {
+            write!(text, "Rule: {message}.\n\n")?;
+        }
         if part == "status" {
             text.push_str("Written by the operator.\n\n");
         }
@@ -143,11 +147,16 @@ fn kind(field: &Value) -> String {
 /// What a field is for, and what the API server refuses.
 fn meaning(field: &Value) -> String {
     let mut text = one_line(field["description"].as_str().unwrap_or_default());
-    for rule in field["x-kubernetes-validations"].as_array().into_iter().flatten() {
-        let message = rule["message"].as_str().unwrap_or_default();
+    for message in rules(field) {
         text.push_str(&format!(" Rule: {message}."));
     }
     cell(text.trim())
+}
+
+/// What the API server says when a rule is broken.
+fn rules(field: &Value) -> impl Iterator<Item = &str> {
+    let all = field["x-kubernetes-validations"].as_array().into_iter().flatten();
+    all.filter_map(|rule| rule["message"].as_str())
 }
 
 fn one_line(text: &str) -> String {

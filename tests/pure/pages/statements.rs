@@ -131,6 +131,39 @@ fn pages_name_fields_that_the_definitions_have() {
     assert!(seen > 15, "only {seen} fields were read");
 }
 
+/// The example of each kind is read as it is, and has no field that is not in its definition.
+#[test]
+fn reference_examples_are_objects_of_their_kind() {
+    fn is<K: serde::de::DeserializeOwned + serde::Serialize>(kind: &str) {
+        let page = read(&format!("docs/reference/{kind}.md"));
+        let example = page
+            .split("```yaml\n")
+            .nth(1)
+            .and_then(|rest| rest.split("```").next())
+            .expect("an example");
+        let written = vdo::yaml::load_value(example).expect("YAML");
+        let read: K = serde_json::from_value(written.clone()).unwrap_or_else(|error| panic!("{kind}: {error}"));
+        let read = serde_json::to_value(read).expect("JSON");
+        lost(kind, &written["spec"], &read["spec"]);
+    }
+    /// Everything that is written is read.
+    fn lost(path: &str, written: &serde_json::Value, read: &serde_json::Value) {
+        match written {
+            serde_json::Value::Object(fields) => fields
+                .iter()
+                .for_each(|(name, value)| lost(&format!("{path}.{name}"), value, &read[name])),
+            serde_json::Value::Array(items) => items
+                .iter()
+                .zip(0..)
+                .for_each(|(item, at)| lost(&format!("{path}[{at}]"), item, &read[at])),
+            written => assert_eq!(written, read, "{path} is no field"),
+        }
+    }
+    is::<vdo::api::VDOConfig>("vdoconfig");
+    is::<vdo::api::VsphereCloudConfig>("vspherecloudconfig");
+    is::<vdo::api::CompatibilityConfig>("compatibilityconfig");
+}
+
 #[test]
 fn pages_name_files_that_exist() {
     for page in STATING {
