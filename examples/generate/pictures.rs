@@ -38,7 +38,9 @@ pub(crate) fn files(root: &Path) -> Result<Vec<(String, String)>, Failure> {
 
 /// A picture as a file of its own: with its colours, and on paper.
 fn alone(picture: &str) -> String {
-    let (head, rest) = picture.split_once('>').unwrap_or((picture, ""));
+    const NAME_OF_SVG: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" ";
+    let picture = picture.replacen("<svg ", NAME_OF_SVG, 1);
+    let (head, rest) = picture.split_once('>').unwrap_or((&picture, ""));
     let paper = "<rect class=\"paper\" x=\"-10\" y=\"-10\" width=\"100%\" height=\"100%\" rx=\"6\"/>";
     format!("{head}>{STYLE}{paper}{rest}\n").replace("><", ">\n<")
 }
@@ -67,7 +69,7 @@ fn drawn<'a>(outlook: &Outlook, drivers: impl Iterator<Item = &'a DriverName>) -
     let drivers: Vec<&DriverName> = drivers.collect();
     let (width, height) = (NAME + stages.len() * COLUMN, (drivers.len() + 1) * ROW);
     let mut text = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"-{MARGIN} -{MARGIN} {} {}\" width=\"{}\" role=\"img\" \
+        "<svg viewBox=\"-{MARGIN} -{MARGIN} {} {}\" width=\"{}\" role=\"img\" \
          aria-label=\"Versions of the drivers while Kubernetes is upgraded minor by minor, with vCenter {VCENTER}\">",
         width + 2 * MARGIN,
         height + 2 * MARGIN,

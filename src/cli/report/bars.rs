@@ -36,7 +36,7 @@ pub(super) fn svg(versions: &[Value], cluster: Option<Minor>) -> String {
     let (whole, high) = (width + 2 * MARGIN, height + 2 * MARGIN);
     let x = |minor: Minor| NAME + usize::try_from(minor.saturating_sub(first)).unwrap_or(0) * CELL;
     let mut text = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"-{MARGIN} -{MARGIN} {whole} {high}\" width=\"{whole}\" role=\"img\" \
+        "<svg viewBox=\"-{MARGIN} -{MARGIN} {whole} {high}\" width=\"{whole}\" role=\"img\" \
          aria-label=\"Kubernetes minors that each version supports\">"
     );
     if let Some(here) = cluster.filter(|here| (first..=last).contains(here)) {
