@@ -66,12 +66,13 @@ fn completion_in_bash_offers_values_after_what_was_typed() {
 #[test]
 #[ignore = "needs fish"]
 fn completion_of_fish_offers_values_after_what_was_typed() {
+    let home = tempfile::tempdir().expect("a folder");
     let offered = |line: &str| {
         let script = format!("vdoctl completion fish | source; complete -C '{line}'");
         let output = Command::new("fish")
             .args(["--no-config", "-c", &script])
             .env_clear()
-            .envs([("PATH", programs()), ("HOME", "/nowhere".into())])
+            .envs([("PATH", programs()), ("HOME", home.path().display().to_string())])
             .output()
             .expect("fish");
         let text = String::from_utf8(output.stdout).expect("text");
@@ -88,9 +89,14 @@ fn completion_of_fish_offers_values_after_what_was_typed() {
 #[test]
 #[ignore = "needs zsh"]
 fn completion_of_zsh_completes_what_was_typed() {
+    let home = tempfile::tempdir().expect("a folder");
     let mut zsh = Command::new("setsid");
     zsh.args(["--ctty", "zsh", "-f", "-i"]).env_clear();
-    zsh.envs([("PATH", programs()), ("TERM", "dumb".into()), ("HOME", "/nowhere".into())]);
+    zsh.envs([
+        ("PATH", programs()),
+        ("TERM", "dumb".into()),
+        ("HOME", home.path().display().to_string()),
+    ]);
     let (zsh, mut terminal) = on_terminal(zsh, 200);
     let running = Running(zsh);
     let (sender, parts) = mpsc::channel();
