@@ -8,7 +8,7 @@
 //! | layer | rooms | may use |
 //! |---|---|---|
 //! | 0 vocabulary | [`types`], [`api`], [`facts`] | serde, semver, kube-core |
-//! | 1 pure core | [`yaml`], [`oci`], [`matrix`], [`chart`], [`driverconfig`], [`manifest`], [`health`], [`vsphere`], [`accounts`], [`certificate`], [`plan`], [`publish`], [`status`] | layer 0; no client, clock, environment, file or await |
+//! | 1 pure core | [`yaml`], [`oci`], [`matrix`], [`chart`], [`driverconfig`], [`manifest`], [`health`], [`vsphere`], [`accounts`], [`fixes`], [`certificate`], [`plan`], [`publish`], [`status`] | layer 0; no client, clock, environment, file or await |
 //! | 2 ports | [`cluster`], [`web`], [`registry`], [`fetch`], [`vcenter`], [`layout`] | layers 0 and 1; not each other, except `web` and `registry` |
 //! | 3 drivers | [`reconcile`], [`controller`], [`runtime`], [`cli`] | everything below |
 //!
@@ -30,6 +30,7 @@ pub mod drivers;
 pub mod facts;
 #[cfg(feature = "io")]
 pub mod fetch;
+pub mod fixes;
 pub mod health;
 pub mod install;
 #[cfg(feature = "io")]

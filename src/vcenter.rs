@@ -1,7 +1,7 @@
 //! What a vCenter tells: about itself to anyone who asks, and about its inventory after a login.
 //!
-//! [`Session`] is the part with a login; it can only read. [`Administrator`] can also change roles, permissions and users, for a person who
-//! asks `vdoctl` to. [`facts`] walks the stages of a connection in order — name, port, certificate, protocol — and when one fails,
+//! [`Session`] is the part with a login; it can only read. [`Administrator`] can also change roles, permissions, users, machines and tags, for
+//! a person who asks `vdoctl` to. [`facts`] walks the stages of a connection in order — name, port, certificate, protocol — and when one fails,
 //! the error names it, with what was found there and what to do. No credential is sent, so asking again costs nothing:
 //! it cannot lock an account.
 //!
@@ -27,11 +27,13 @@ mod meter;
 mod offload;
 mod policies;
 mod privileges;
+mod repairs;
 mod requests;
 mod response;
 mod session;
 mod soap;
 mod sso;
+mod tag_changes;
 mod tags;
 mod tls;
 mod volumes;

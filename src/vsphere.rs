@@ -63,4 +63,5 @@ pub use required_privileges::{RequiredPrivilege, privilege_queries, required_pri
 pub use requirements::{Feature, Requirements, WantedDatastore, WantedPolicy, requirements};
 pub use session_error::SessionError;
 pub use tagging::{Policy, Tagging};
-pub use topology::{taggable, topology};
+pub use topology::{labels_of_category, tag_of_host, taggable, topology};
+pub use vm_checks::MINIMUM_HARDWARE;

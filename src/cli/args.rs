@@ -36,7 +36,7 @@ pub use configure::{
 };
 pub use delete::Delete;
 pub use deploy::{Deploy, DeployVcenter, DryRun};
-pub use doctor::{Commands, Doctor, DoctorVcenter, DoctorVerb};
+pub use doctor::{Allow, Commands, Doctor, DoctorFixing, DoctorVcenter, DoctorVerb};
 pub use examples::of as examples;
 pub use explain::ExplainReason;
 pub use history::{History, Rollback};

@@ -1,10 +1,12 @@
 //! `vdoctl doctor`: the checks of the operator, made now and shown to a person.
 //!
 //! It has no checks of its own: what it says of a vCenter comes from the look that the operator takes, and what it says of the
-//! drivers from the operator's pipeline up to the plan. It writes nothing, and it never sends a password that was refused before.
+//! drivers from the operator's pipeline up to the plan. It never sends a password that was refused before, and it writes nothing, but for
+//! `--fix` and `--undo`, which an administrator consents to.
 
 pub(super) mod check;
 mod cluster;
+mod fix;
 mod operator;
 pub(super) mod password;
 pub(super) mod preflight;
@@ -95,10 +97,40 @@ pub(super) fn kubelet(nodes: &[Arc<Node>]) -> Check {
 
 pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Result<Answer, CliError> {
     let format = args.output().or_table();
+    misuse(args)?;
+    if args.fixing.fix || args.fixing.undo {
+        return fix::run(args, global, &mut Progress::new(printer, format)).await;
+    }
     match &args.from {
         Some(file) => super::support::recorded(file, "doctor", format),
         None => answer(args, &watched(found(args, global), Progress::new(printer, format)).await?, format),
     }
+}
+
+/// What clap cannot say of flags that hold for subcommands, too.
+fn misuse(args: &Args) -> Result<(), CliError> {
+    let fixing = &args.fixing;
+    let changes = fixing.fix || fixing.undo;
+    let usage = |what: &str, remedy: &str| Err(CliError::new(Exit::Usage, what, remedy));
+    if changes && !matches!(args.what, None | Some(DoctorVerb::Connection { .. })) {
+        return usage(
+            "--fix and --undo are about one vCenter as a whole",
+            "Write: vdoctl doctor --fix, or vdoctl doctor connection NAME --fix",
+        );
+    }
+    if !changes && (fixing.dry_run || fixing.yes || fixing.record.is_some()) {
+        return usage(
+            "without --fix or --undo nothing is changed",
+            "Leave --dry-run, --yes and --record out.",
+        );
+    }
+    if args.vcenter.user.is_some() && !args.pre && !changes {
+        return usage(
+            "--user goes with --pre, --fix or --undo",
+            "Without them the account in the connection's Secret is used.",
+        );
+    }
+    Ok(())
 }
 
 /// The same findings as a document and as text: a password is tried once only.

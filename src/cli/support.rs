@@ -164,7 +164,7 @@ fn said(value: &Value) -> &str {
 }
 
 /// A word for a file name.
-fn word(text: &str) -> String {
+pub(super) fn word(text: &str) -> String {
     let safe = |c: char| {
         if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') {
             c

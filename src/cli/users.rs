@@ -19,6 +19,9 @@ mod show;
 mod site;
 mod store;
 
+pub(super) use look::log_in;
+pub(super) use site::place;
+
 use super::args::{Format, Global, Users as Args, UsersVerb};
 use super::context::now;
 use super::output::document;
@@ -52,7 +55,7 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Resu
 }
 
 /// An error of the vCenter, with the code that it ends the command with.
-fn failed(error: &ChangeError) -> CliError {
+pub(super) fn failed(error: &ChangeError) -> CliError {
     let exit = match error {
         ChangeError::NotPermitted { .. } | ChangeError::NoUserManager { .. } => Exit::Refused,
         _ => Exit::Vcenter,

@@ -5,7 +5,7 @@ use super::http::{Answer, Bounds, Http1};
 use super::offload::{Unread, Work, offload};
 use super::requests::Operation;
 use super::session::{Live, Rest, Service, Session, open};
-use super::tags::{self, Call, Json};
+use super::tags::{self, Call, Json, RestCall};
 use super::xml::{Element, Tree};
 use crate::vsphere::{ManagedObject, ProbeError, SessionError};
 use hyper::header::{self, HeaderName, HeaderValue};
@@ -101,17 +101,22 @@ impl Caller<'_> {
     }
 
     /// One call of the REST service, which logs in there when there is no session or it has ended.
-    pub(super) async fn rest(&mut self, call: &Call<'_>) -> Result<Json, SessionError> {
+    pub(super) async fn rest(&mut self, call: &impl RestCall) -> Result<Json, SessionError> {
+        let (answer, modern) = self.rest_answer(call).await?;
+        self.content(call, answer, modern).await
+    }
+
+    /// The same, with the answer as it came, and whether it is one of the newer dialect.
+    pub(super) async fn rest_answer(&mut self, call: &impl RestCall) -> Result<(Answer, bool), SessionError> {
         if let Some(rest) = self.live.rest.clone() {
             match self.exchange(call, Some(&rest), rest.modern).await? {
                 answer if answer.status == 401 => self.live.rest = None,
-                answer => return self.content(call, answer, rest.modern).await,
+                answer => return Ok((answer, rest.modern)),
             }
         }
         let rest = self.rest_login().await?;
         self.live.rest = Some(rest.clone());
-        let answer = self.exchange(call, Some(&rest), rest.modern).await?;
-        self.content(call, answer, rest.modern).await
+        Ok((self.exchange(call, Some(&rest), rest.modern).await?, rest.modern))
     }
 
     async fn rest_login(&mut self) -> Result<Rest, SessionError> {
@@ -128,7 +133,7 @@ impl Caller<'_> {
         tags::opened(&value, modern).ok_or_else(|| self.session.malformed("it gives no session".into()).into())
     }
 
-    async fn exchange(&mut self, call: &Call<'_>, rest: Option<&Rest>, modern: bool) -> Result<Answer, SessionError> {
+    async fn exchange(&mut self, call: &impl RestCall, rest: Option<&Rest>, modern: bool) -> Result<Answer, SessionError> {
         let (endpoint, budget, credentials) = (&self.session.endpoint, self.budget, &self.session.credentials);
         let login = rest
             .is_none()
@@ -143,7 +148,7 @@ impl Caller<'_> {
             let mut pipe = self.pipe().await?;
             let path = call.path(modern);
             let answer = pipe
-                .send(endpoint, call.method(), &path, headers, call.body(), self.bounds())
+                .send(endpoint, call.method(), &path, headers, call.body(modern), self.bounds())
                 .await?;
             self.live.pipe = Some(pipe);
             Ok::<_, ProbeError>(answer)
@@ -152,7 +157,7 @@ impl Caller<'_> {
         Ok(answer.ok_or_else(|| self.passed(call.name()))??)
     }
 
-    async fn content(&self, call: &Call<'_>, answer: Answer, modern: bool) -> Result<Json, SessionError> {
+    pub(super) async fn content(&self, call: &impl RestCall, answer: Answer, modern: bool) -> Result<Json, SessionError> {
         let (address, user) = (self.address(), self.session.credentials.user.clone());
         match answer.status {
             200..=299 => self.offload(move |work| tags::content(&answer, modern, work)).await,

@@ -14,6 +14,10 @@ pub(super) enum Change {
     RemoveEntityPermission,
     RetrieveAllPermissions,
     TerminateSession,
+    #[strum(serialize = "ReconfigVM_Task")]
+    ReconfigVm,
+    #[strum(serialize = "UpgradeVM_Task")]
+    UpgradeVm,
 }
 
 impl Change {

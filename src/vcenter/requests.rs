@@ -145,7 +145,7 @@ pub(super) fn element(name: &str, text: &str) -> String {
 }
 
 /// A text as it stands in an element or in an attribute. A carriage return would be read as a line feed if it stood for itself.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

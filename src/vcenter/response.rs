@@ -90,7 +90,7 @@ fn fault(element: &Element) -> Fault {
 }
 
 /// The first privilege that a refused call needs, and the object that it is needed on: newer vCenters list them, older ones name one.
-fn denied(detail: &Element) -> Option<(String, String)> {
+pub(super) fn denied(detail: &Element) -> Option<(String, String)> {
     let listed = detail.child("missingPrivileges");
     let privilege = listed.map_or_else(|| detail.text_of("privilegeId"), |listed| listed.text_of("privilegeIds"));
     let object = listed.and_then(|listed| listed.child("entity")).or_else(|| detail.child("object"));

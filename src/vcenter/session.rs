@@ -5,7 +5,7 @@ use super::call::Caller;
 use super::http::{Bounds, Http1};
 use super::identifiers::{identifier, reference};
 use super::requests::{Method, VIM, element, is_sendable};
-use super::tags::{self, Call};
+use super::tags::{self, Call, RestCall as _};
 use super::{Endpoint, Limits, MAX_ANSWER, Pool, connect, inventory, plain, policies, privileges, soap, tls, volumes};
 use crate::facts::Credentials;
 use crate::vsphere::{Claim, Granted, Inventory, ManagedObject, Policy, ProbeError, ProbeStage, RegisteredVolumes, SessionError, Tagging};

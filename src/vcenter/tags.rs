@@ -16,59 +16,79 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 
 /// Objects in one question.
-const MANY: usize = 500;
+pub(super) const MANY: usize = 500;
 
 /// Categories and tags that are read at most: each costs a request.
-const MOST: usize = 1000;
+pub(super) const MOST: usize = 1000;
 
-/// Everything that is ever asked of the REST service: opening and closing the session, and reading.
+/// A request to the REST service, in its older and in its newer dialect.
+pub(super) trait RestCall {
+    fn method(&self) -> Method;
+    /// What it is called in messages.
+    fn name(&self) -> &'static str;
+    fn path(&self, modern: bool) -> String;
+    fn body(&self, modern: bool) -> String;
+}
+
+/// Where the tags are, and how the older dialect and the newer one write an identifier and an action.
+pub(super) const fn dialect(modern: bool) -> (&'static str, &'static str, &'static str) {
+    match modern {
+        true => ("/api/cis/tagging/", "/", "?action="),
+        false => ("/rest/com/vmware/cis/tagging/", "/id:", "?~action="),
+    }
+}
+
+/// Everything that a [`Session`](super::Session) asks of the REST service: opening and closing the session, and reading.
 #[derive(Debug, Clone)]
 pub(super) enum Call<'a> {
     Login,
     Logout,
     Categories,
     Category(&'a str),
+    TagsOf(&'a str),
     Tag(&'a str),
     Attached(&'a [ManagedObject]),
+    ObjectsOf(&'a str),
 }
 
-impl Call<'_> {
-    pub(super) fn method(&self) -> Method {
+impl RestCall for Call<'_> {
+    fn method(&self) -> Method {
         match self {
-            Self::Login | Self::Attached(_) => Method::POST,
+            Self::Login | Self::Attached(_) | Self::TagsOf(_) | Self::ObjectsOf(_) => Method::POST,
             Self::Logout => Method::DELETE,
             Self::Categories | Self::Category(_) | Self::Tag(_) => Method::GET,
         }
     }
 
-    pub(super) const fn name(&self) -> &'static str {
+    fn name(&self) -> &'static str {
         match self {
             Self::Login => "the REST login",
             Self::Logout => "the REST logout",
             Self::Categories | Self::Category(_) => "the question for tag categories",
-            Self::Tag(_) | Self::Attached(_) => "the question for tags",
+            Self::TagsOf(_) | Self::Tag(_) | Self::Attached(_) | Self::ObjectsOf(_) => "the question for tags",
         }
     }
 
     /// The path: the older one is served by all, the newer one where the older has gone.
-    pub(super) fn path(&self, modern: bool) -> String {
-        let (base, id, action) = if modern {
-            ("/api/cis/tagging/", "/", "?action=")
-        } else {
-            ("/rest/com/vmware/cis/tagging/", "/id:", "?~action=")
-        };
+    fn path(&self, modern: bool) -> String {
+        let (base, id, action) = dialect(modern);
         match self {
             Self::Login | Self::Logout if modern => "/api/session".into(),
             Self::Login | Self::Logout => "/rest/com/vmware/cis/session".into(),
             Self::Categories => format!("{base}category"),
             Self::Category(name) => format!("{base}category{id}{name}"),
+            Self::TagsOf(_) if modern => format!("{base}tag{action}list-tags-for-category"),
+            Self::TagsOf(category) => format!("{base}tag{id}{category}{action}list-tags-for-category"),
             Self::Tag(name) => format!("{base}tag{id}{name}"),
             Self::Attached(_) => format!("{base}tag-association{action}list-attached-tags-on-objects"),
+            Self::ObjectsOf(tag) => format!("{base}tag-association{id}{tag}{action}list-attached-objects"),
         }
     }
 
-    pub(super) fn body(&self) -> String {
+    fn body(&self, modern: bool) -> String {
         match self {
+            Self::TagsOf(category) if modern => json!({"category_id": category}).to_string(),
+            Self::TagsOf(_) | Self::ObjectsOf(_) => "{}".into(),
             Self::Attached(objects) => {
                 let ids: Vec<Value> = objects.iter().map(|object| json!({"id": object.id, "type": object.kind})).collect();
                 json!({"object_ids": ids}).to_string()
@@ -125,24 +145,24 @@ pub(super) async fn read(caller: &mut Caller<'_>, categories: &BTreeSet<&str>, o
     Ok(tagging)
 }
 
-fn checked<T>(caller: &Caller<'_>, reported: Result<T, String>) -> Result<T, ProbeError> {
+pub(super) fn checked<T>(caller: &Caller<'_>, reported: Result<T, String>) -> Result<T, ProbeError> {
     reported.map_err(|because| caller.session.malformed(because))
 }
 
 /// The strings of a list, as many as are asked about; there may be null in its place.
-fn texts(list: &Value) -> Vec<String> {
+pub(super) fn texts(list: &Value) -> Vec<String> {
     let all = list.as_array().into_iter().flatten();
     all.filter_map(Value::as_str).map(str::to_owned).take(MOST).collect()
 }
 
-fn text(value: &Value, key: &str) -> String {
+pub(super) fn text(value: &Value, key: &str) -> String {
     value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 /// What an answer holds, and the memory that it takes.
 #[derive(Debug)]
 pub(super) struct Json {
-    value: Value,
+    pub(super) value: Value,
     _held: Held,
 }
 
@@ -219,6 +239,16 @@ mod tests {
                 Call::Tag("t"),
                 "GET /rest/com/vmware/cis/tagging/tag/id:t",
                 "GET /api/cis/tagging/tag/t",
+            ),
+            (
+                Call::TagsOf("c"),
+                "POST /rest/com/vmware/cis/tagging/tag/id:c?~action=list-tags-for-category",
+                "POST /api/cis/tagging/tag?action=list-tags-for-category",
+            ),
+            (
+                Call::ObjectsOf("t"),
+                "POST /rest/com/vmware/cis/tagging/tag-association/id:t?~action=list-attached-objects",
+                "POST /api/cis/tagging/tag-association/t?action=list-attached-objects",
             ),
             (
                 Call::Attached(&[]),

@@ -104,48 +104,67 @@ pub fn topology(
     (Check::of(kind, passed, findings.collect()), segments)
 }
 
-/// What the tags between the host of a node and the root say. The nearest counts; a farther one that says otherwise may be
-/// taken instead by a driver, so it is a finding.
+/// What the tags of one category between the host of a node and the root say.
+pub(super) struct Found<'a> {
+    /// The object with the nearest tag, and that tag.
+    pub(super) nearest: Option<(&'a str, &'a str)>,
+    /// Why another one may be taken instead.
+    pub(super) ambiguous: Option<String>,
+}
+
+/// Looks for the tag of a category. The nearest counts; a farther one that differs may be taken instead by a driver.
+pub(super) fn find_tag<'a>(way: &[&'a str], category: &str, inventory: &Inventory, tagging: &'a Tagging) -> Found<'a> {
+    let (mut nearest, mut ambiguous) = (None, None);
+    for id in way.iter().copied() {
+        let attached = tagging.attached.get(id).into_iter().flatten().filter(|(of, _)| of == category);
+        let tags: Vec<&str> = attached.map(|(_, tag)| tag.as_str()).collect();
+        match (tags.as_slice(), nearest) {
+            ([], _) => {}
+            ([tag], None) => nearest = Some((id, *tag)),
+            ([tag], Some((_, nearer))) if nearer == *tag => {}
+            ([tag], Some((at, nearer))) => {
+                ambiguous = ambiguous.or(Some(format!(
+                    "{} has tag {nearer:?} of category {category}, and {} above it has {tag:?}",
+                    inventory.name_of(at),
+                    inventory.name_of(id)
+                )));
+            }
+            (many, _) => {
+                let which = name_list(many);
+                let reported = format!("{} has several tags of category {category}: {which}", inventory.name_of(id));
+                ambiguous = ambiguous.or(Some(reported));
+                nearest = nearest.or(Some((id, many[0])));
+            }
+        }
+    }
+    Found { nearest, ambiguous }
+}
+
+/// The tag of a category that counts for machines on a host, if there is one.
+#[must_use]
+pub fn tag_of_host<'a>(inventory: &'a Inventory, tagging: &'a Tagging, host: &'a str, category: &str) -> Option<&'a str> {
+    let found = find_tag(&inventory.ancestry(host), category, inventory, tagging);
+    found.nearest.map(|(_, tag)| tag)
+}
+
+/// What the tags say in all categories.
 fn says(way: &[&str], categories: &[&str], inventory: &Inventory, tagging: &Tagging) -> Says {
     let mut says = Says {
         tags: BTreeMap::new(),
         findings: vec![],
     };
     for category in categories {
-        let mut found: Option<(&str, &str)> = None;
-        let mut ambiguous = None;
-        for id in way {
-            let attached = tagging.attached.get(*id).into_iter().flatten().filter(|(of, _)| of == category);
-            let tags: Vec<&str> = attached.map(|(_, tag)| tag.as_str()).collect();
-            match (tags.as_slice(), found) {
-                ([], _) => {}
-                ([tag], None) => found = Some((id, tag)),
-                ([tag], Some((_, nearer))) if nearer == *tag => {}
-                ([tag], Some((at, nearer))) => {
-                    ambiguous = ambiguous.or(Some(format!(
-                        "{} has tag {nearer:?} of category {category}, and {} above it has {tag:?}",
-                        inventory.name_of(at),
-                        inventory.name_of(id)
-                    )));
-                }
-                (many, _) => {
-                    let which = name_list(many);
-                    let reported = format!("{} has several tags of category {category}: {which}", inventory.name_of(id));
-                    ambiguous = ambiguous.or(Some(reported));
-                    found = found.or(Some((id, many[0])));
-                }
-            }
-        }
-        if let Some((_, tag)) = found {
+        let found = find_tag(way, category, inventory, tagging);
+        if let Some((_, tag)) = found.nearest {
             says.tags.insert((*category).to_owned(), tag.to_owned());
         }
-        if let Some(reported) = ambiguous {
+        if let Some(reported) = found.ambiguous {
             let remedy = Advice::run(
                 "Leave one tag of the category between host and root:",
                 "govc tags.detach -c CATEGORY TAG PATH",
             );
             says.findings.push(Finding::new(Reason::TopologyTagAmbiguous, reported, remedy));
-        } else if found.is_none() {
+        } else if found.nearest.is_none() {
             let host = way.first().map_or("", |id| inventory.name_of(id));
             says.findings.push(Finding::new(
                 Reason::TopologyTagMissing,
@@ -160,22 +179,29 @@ fn says(way: &[&str], categories: &[&str], inventory: &Inventory, tagging: &Tagg
     says
 }
 
+/// The labels of nodes that a driver sets from the tag of a category, that of the cloud provider first.
+#[must_use]
+pub fn labels_of_category(requirements: &Requirements, category: &str) -> Vec<String> {
+    let of_cpi = requirements.zone_and_region.iter().flat_map(|(zone, region)| {
+        let both = [(zone, "topology.kubernetes.io/zone"), (region, "topology.kubernetes.io/region")];
+        both.into_iter()
+            .filter(|(own, _)| *own == category)
+            .map(|(_, label)| label.to_owned())
+    });
+    let of_csi = requirements.categories.iter().filter(|own| *own == category);
+    of_cpi.chain(of_csi.map(|own| format!("topology.csi.vmware.com/{own}"))).collect()
+}
+
 /// Labels that differ from the tags. One that is not there yet does not count.
 fn differing(requirements: &Requirements, node: &Node, tags: &BTreeMap<String, String>) -> Vec<(String, Finding)> {
-    let of_csi = requirements
-        .categories
-        .iter()
-        .map(|category| (format!("topology.csi.vmware.com/{category}"), category));
-    let of_cpi = requirements.zone_and_region.iter().flat_map(|(zone, region)| {
-        [
-            ("topology.kubernetes.io/zone".to_owned(), zone),
-            ("topology.kubernetes.io/region".to_owned(), region),
-        ]
+    let compared = tags.iter().flat_map(|(category, tag)| {
+        labels_of_category(requirements, category)
+            .into_iter()
+            .map(move |label| (category, tag, label))
     });
-    of_csi
-        .chain(of_cpi)
-        .filter_map(|(label, category)| {
-            let (said, tag) = (node.place.labels.get(&label)?, tags.get(category)?);
+    compared
+        .filter_map(|(category, tag, label)| {
+            let said = node.place.labels.get(&label)?;
             (said != tag.as_str()).then(|| {
                 let message = format!("label {label} is {said:?}, the tag of category {category} is {tag:?}");
                 let remedy = "Move the tag or the machine back, or delete the node and let it register again.";

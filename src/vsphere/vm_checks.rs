@@ -6,7 +6,7 @@ use crate::facts::Node;
 use std::net::IpAddr;
 
 /// The oldest hardware version that the drivers work with.
-const HARDWARE: u32 = 15;
+pub const MINIMUM_HARDWARE: u32 = 15;
 
 /// The oldest ESXi that the drivers work with.
 const ESXI: [u32; 2] = [6, 7];
@@ -42,16 +42,16 @@ pub(super) fn check_vm(
         );
     }
     let number = machine.hardware.strip_prefix("vmx-").and_then(|text| text.parse::<u32>().ok());
-    if number.is_some_and(|version| version < HARDWARE) {
+    if number.is_some_and(|version| version < MINIMUM_HARDWARE) {
         add(
             Reason::HardwareVersionTooOld,
             format!(
-                "machine {path} has hardware version {}; the drivers need vmx-{HARDWARE}",
+                "machine {path} has hardware version {}; the drivers need vmx-{MINIMUM_HARDWARE}",
                 machine.hardware
             ),
             Advice::run(
                 "Power it off and upgrade it:",
-                format!("govc vm.upgrade -version={HARDWARE} -vm {quoted}"),
+                format!("govc vm.upgrade -version={MINIMUM_HARDWARE} -vm {quoted}"),
             ),
         );
     }

@@ -23,6 +23,7 @@ matrix        1  types yaml drivers
 plan          1  types api manifest drivers rbac matrix
 vsphere       1  types api facts yaml drivers matrix
 accounts      1  types vsphere
+fixes         1  types api facts vsphere
 certificate   1  types manifest vsphere
 signature     1  types oci
 publish       1  types yaml chart matrix plan signature
@@ -32,13 +33,13 @@ cluster       2  types api manifest plan
 web           2  types
 registry      2  types oci web
 fetch         2  types api oci chart matrix signature mirror web registry
-vcenter       2  types facts vsphere accounts
+vcenter       2  types facts vsphere accounts fixes
 layout        2  types oci
 transfer      2  types oci registry layout
 reconcile     3  types api facts manifest chart driverconfig drivers health rbac plan matrix vsphere certificate mirror status cluster fetch vcenter
 runtime       3
 controller    3  types api facts manifest plan vsphere status cluster fetch vcenter reconcile runtime
-cli           3  types api facts yaml oci manifest install chart drivers health plan matrix vsphere accounts signature publish mirror status cluster web registry fetch vcenter layout transfer reconcile runtime
+cli           3  types api facts yaml oci manifest install chart drivers health plan matrix vsphere accounts fixes signature publish mirror status cluster web registry fetch vcenter layout transfer reconcile runtime
 bin           3  api runtime controller cli
 ";
 

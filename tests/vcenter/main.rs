@@ -5,6 +5,7 @@ mod accounts;
 mod budget;
 mod cluster_id;
 mod connection_faults;
+mod fixes;
 mod probe;
 mod real_vcenter;
 mod report;

@@ -35,6 +35,63 @@ pub struct Doctor {
     /// The vCenter.
     #[command(flatten)]
     pub vcenter: DoctorVcenter,
+    /// What is changed.
+    #[command(flatten)]
+    pub fixing: DoctorFixing,
+}
+
+/// A change that cannot be undone, and is made only where it is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Allow {
+    /// The hardware version of machines
+    HardwareVersion,
+}
+
+/// What `doctor` changes in a vCenter, with the credentials of an administrator.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "Fixing")]
+pub struct DoctorFixing {
+    /// Fixes what a command can fix in the vCenter, as the administrator --user: disk.EnableUUID of machines that are powered off, and tags of zones and regions. Asks before each fix
+    #[arg(
+        long,
+        env = "VDO_FIX",
+        value_parser = FalseyValueParser::new(),
+        global = true,
+        requires = "user",
+        conflicts_with_all = ["undo", "from"]
+    )]
+    pub fix: bool,
+    /// Takes back what --fix has recorded, as far as no one else has changed or uses it
+    #[arg(
+        long,
+        env = "VDO_UNDO",
+        value_parser = FalseyValueParser::new(),
+        global = true,
+        requires = "user",
+        conflicts_with = "from"
+    )]
+    pub undo: bool,
+    /// With --fix: a change that cannot be undone is made, too: hardware-version
+    #[arg(
+        long,
+        env = "VDO_ALLOW",
+        value_name = "CHANGE",
+        value_enum,
+        hide_possible_values = true,
+        value_delimiter = ',',
+        global = true,
+        requires = "fix"
+    )]
+    pub allow: Vec<Allow>,
+    /// With --fix and --undo: the file in which changes are recorded; default: vdo-fixes-CLUSTER.json in this folder
+    #[arg(long, env = "VDO_RECORD", value_name = "FILE", global = true)]
+    pub record: Option<PathBuf>,
+    /// With --fix and --undo: shows what would be changed and changes nothing
+    #[arg(long, env = "VDO_DRY_RUN", value_parser = FalseyValueParser::new(), global = true)]
+    pub dry_run: bool,
+    /// With --fix and --undo: does not ask about what can be undone; needed where there is no terminal
+    #[arg(long, short = 'y', env = "VDO_YES", value_parser = FalseyValueParser::new(), global = true)]
+    pub yes: bool,
 }
 
 impl Doctor {
@@ -74,6 +131,8 @@ impl From<Commands> for Language {
 pub enum DoctorVerb {
     /// Shows for each node its virtual machine and what is wrong with it
     Nodes,
+    /// Shows for each node the labels of zones and regions, the tags that they come from, and what does not fit
+    Topology,
     /// Shows every stage of the check of one vSphere connection
     Connection {
         /// The vSphere connection
@@ -108,8 +167,8 @@ pub struct DoctorVcenter {
     /// With --pre: the host name or address of the vCenter, and its port if it is not 443
     #[arg(long, env = "VDO_VCENTER_ADDRESS", value_name = "HOST[:PORT]", global = true, requires = "pre")]
     pub vcenter: Option<String>,
-    /// With --pre: the user, for example k8s@vsphere.local
-    #[arg(long, env = "VDO_USER", value_name = "NAME", global = true, requires = "pre")]
+    /// With --pre: the user, for example k8s@vsphere.local. With --fix and --undo: an administrator; used for this command only and stored nowhere
+    #[arg(long, env = "VDO_USER", value_name = "NAME", global = true)]
     pub user: Option<String>,
     /// A file with the password, - is stdin; default with --pre: it is asked for on the terminal. Without --pre it is tried instead of the one in the connection's Secret
     #[arg(long, env = "VDO_PASSWORD_FILE", value_name = "FILE", global = true)]

@@ -197,6 +197,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "vdoctl doctor",
             "vdoctl doctor --pre --vcenter vcenter.example.com --user k8s@vsphere.local",
             "vdoctl doctor nodes",
+            "vdoctl doctor --fix --user administrator@vsphere.local --dry-run",
+            "vdoctl doctor --undo --user administrator@vsphere.local",
         ],
     ),
     (
@@ -212,6 +214,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("users rotate", &["vdoctl users rotate --user administrator@vsphere.local"]),
     ("users delete", &["vdoctl users delete --user administrator@vsphere.local"]),
     ("doctor nodes", &["vdoctl doctor nodes"]),
+    ("doctor topology", &["vdoctl doctor topology", "vdoctl doctor topology -o json"]),
     ("doctor connection", &["vdoctl doctor connection vc1"]),
     (
         "doctor privileges",

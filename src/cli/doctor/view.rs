@@ -99,7 +99,7 @@ fn line(check: &Check, wide: usize, layout: Layout) -> String {
 }
 
 /// What to do, and where more of it is written. Commands stand on lines of their own.
-fn remedy(finding: &Finding, layout: Layout) -> String {
+pub(super) fn remedy(finding: &Finding, layout: Layout) -> String {
     let mut lines: Vec<(bool, String)> = Vec::new();
     for line in finding.remedy.lines() {
         lines.push(match line {

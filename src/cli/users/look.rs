@@ -31,7 +31,7 @@ pub(super) struct Needs {
 }
 
 /// Logs in as the administrator. The password is asked for here and nowhere else.
-pub(super) async fn log_in(args: &UsersVcenter, endpoint: &Endpoint) -> Result<(Administrator, Option<String>), CliError> {
+pub(in crate::cli) async fn log_in(args: &UsersVcenter, endpoint: &Endpoint) -> Result<(Administrator, Option<String>), CliError> {
     let (password, warning) = password(args.password_file.as_deref(), &args.user)?;
     let credentials = Credentials {
         user: args.user.clone(),

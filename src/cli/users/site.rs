@@ -166,7 +166,7 @@ fn sharing(connections: &[VsphereCloudConfig], own: &VsphereCloudConfig) -> Vec<
 }
 
 /// Where the vCenter is: of the connection, or as typed.
-pub(super) async fn place<'a>(
+pub(in crate::cli) async fn place<'a>(
     args: &UsersVcenter,
     context: &Context,
     connections: &'a [VsphereCloudConfig],

@@ -81,10 +81,18 @@ func (c *control) setMachine(vm *simulator.VirtualMachine, key, value string) bo
 		vm.Config.Version = value
 	case "disk-uuid":
 		vm.Config.Flags.DiskUuidEnabled = nil
+		var options []types.BaseOptionValue
+		for _, option := range vm.Config.ExtraConfig {
+			if option.GetOptionValue().Key != "disk.EnableUUID" {
+				options = append(options, option)
+			}
+		}
 		if value != "" {
 			on := value == "true"
 			vm.Config.Flags.DiskUuidEnabled = &on
+			options = append(options, &types.OptionValue{Key: "disk.EnableUUID", Value: strings.ToUpper(value)})
 		}
+		vm.Config.ExtraConfig = options
 	case "tools":
 		vm.Guest.ToolsRunningStatus = value
 	case "host-name":

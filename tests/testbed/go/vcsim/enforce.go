@@ -120,9 +120,48 @@ func (e *enforcer) needs(method string, all []element) []need {
 		machines := objects(all, "vm", "VirtualMachine")
 		return append(on("VirtualMachine.Config.AddExistingDisk", machines...), on("VirtualMachine.Config.AddRemoveDevice", machines...)...)
 	case "ReconfigVM_Task":
-		return on("VirtualMachine.Config.Settings", objects(all, "_this", "")...)
+		privilege := "VirtualMachine.Config.Settings"
+		if len(named(all, "extraConfig")) > 0 {
+			privilege = "VirtualMachine.Config.AdvancedConfig"
+		}
+		return on(privilege, objects(all, "_this", "")...)
+	case "UpgradeVM_Task":
+		return on("VirtualMachine.Config.UpgradeVirtualHardware", objects(all, "_this", "")...)
 	}
 	return nil
+}
+
+// tagging is the privilege that a change of tags needs, and on what.
+func (e *enforcer) tagging(r *http.Request, text []byte) (string, types.ManagedObjectReference) {
+	root := e.control.authorization.root
+	path := strings.TrimPrefix(r.URL.Path, "/rest/com/vmware/cis/tagging/")
+	what, _, _ := strings.Cut(path, "/")
+	kind := map[string]string{"category": "Category", "tag": "Tag"}[what]
+	switch {
+	case r.Method == http.MethodPost && path == what && kind != "":
+		return "InventoryService.Tagging.Create" + kind, root
+	case r.Method == http.MethodDelete && kind != "":
+		return "InventoryService.Tagging.Delete" + kind, root
+	case strings.HasSuffix(r.URL.RawQuery, "action=attach") || strings.HasSuffix(r.URL.RawQuery, "action=detach"):
+		var asked struct {
+			Object struct{ ID, Type string } `json:"object_id"`
+		}
+		_ = json.Unmarshal(text, &asked)
+		return "InventoryService.Tagging.AttachTag", types.ManagedObjectReference{Type: asked.Object.Type, Value: asked.Object.ID}
+	}
+	return "", root
+}
+
+var setting = regexp.MustCompile(`(?s)<spec>(.*<key>disk\.EnableUUID</key><value[^>]*>([^<]*)</value>.*)</spec>`)
+
+// follow sets the flag of a machine with the setting that a vCenter derives it from.
+func follow(text []byte) []byte {
+	found := setting.FindSubmatch(text)
+	if found == nil {
+		return text
+	}
+	on := strings.EqualFold(string(found[2]), "true")
+	return setting.ReplaceAll(text, fmt.Appendf(nil, "<spec><flags><diskUuidEnabled>%t</diskUuidEnabled></flags>$1</spec>", on))
 }
 
 func (e *enforcer) wrap(next http.Handler) http.Handler {
@@ -203,6 +242,10 @@ func (e *enforcer) soap(w http.ResponseWriter, r *http.Request, next http.Handle
 	}
 	if !e.control.gate.pass(method, r) {
 		return
+	}
+	if method == "ReconfigVM_Task" {
+		text := follow(body(r))
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
 	}
 	if user == "" {
 		next.ServeHTTP(w, r)
@@ -295,6 +338,13 @@ func (e *enforcer) rest(w http.ResponseWriter, r *http.Request, next http.Handle
 				fmt.Fprint(w, `{"type":"com.vmware.vapi.std.errors.unauthorized","value":{"messages":[]}}`)
 				return
 			}
+		}
+	}
+	if user := e.user(session); user != "" && e.control.enforce.Load() {
+		if privilege, object := e.tagging(r, text); privilege != "" && !e.control.authorization.grants(user, object, privilege) {
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprint(w, `{"type":"com.vmware.vapi.std.errors.unauthorized","value":{"messages":[]}}`)
+			return
 		}
 	}
 	if _, pair, ok := strings.Cut(r.Header.Get("Authorization"), "Basic "); ok && r.Method == http.MethodPost {

@@ -23,6 +23,24 @@ pub(super) fn is_older(path: &str) -> bool {
     path.starts_with("/rest/")
 }
 
+/// The older path and body of a newer request, where these differ by more than the base of the path.
+pub(super) fn older_request(method: &http::Method, path: &str, body: &Bytes) -> Option<(String, Bytes)> {
+    let rest = path.strip_prefix("/api/cis/tagging/")?;
+    let value: Value = serde_json::from_slice(body).unwrap_or_default();
+    match rest {
+        "category" | "tag" if *method == http::Method::POST => {
+            let body = serde_json::json!({"create_spec": value}).to_string();
+            Some((older(path)?, body.into()))
+        }
+        "tag?action=list-tags-for-category" => {
+            let category = value["category_id"].as_str()?;
+            let path = format!("/rest/com/vmware/cis/tagging/tag/id:{category}?~action=list-tags-for-category");
+            Some((path, Bytes::new()))
+        }
+        _ => None,
+    }
+}
+
 /// An answer without the wrapping of the older dialect.
 pub(super) fn unwrapped(body: &Bytes) -> Bytes {
     match serde_json::from_slice::<Value>(body) {

@@ -224,9 +224,13 @@ async fn forward(
     envelope: &str,
     body: Bytes,
 ) -> io::Result<Response<Bytes>> {
-    let body = match call.method.starts_with("Find") {
-        true => text::lower(&text::lower(envelope, "uuid"), "dnsName").into(),
-        false => body,
+    let translated = state.modern && !call.soap;
+    let newer = parts.uri.path_and_query().map(|path| path.as_str().to_owned()).unwrap_or_default();
+    let different = rest::older_request(&parts.method, &newer, &body).filter(|_| translated);
+    let (older, body) = match different {
+        Some((path, body)) => (Some(path), body),
+        None if call.method.starts_with("Find") => (None, text::lower(&text::lower(envelope, "uuid"), "dnsName").into()),
+        None => (rest::older(&newer), body),
     };
     let mut request = Request::from_parts(parts, Full::new(body));
     // The real cookie stands in quotes, which belong to it.
@@ -241,8 +245,7 @@ async fn forward(
             .insert(header::COOKIE, HeaderValue::from_str(&cookie).map_err(io::Error::other)?);
     }
     request.headers_mut().remove(header::CONTENT_LENGTH);
-    let translated = state.modern && !call.soap;
-    if translated && let Some(path) = request.uri().path_and_query().and_then(|path| rest::older(path.as_str())) {
+    if translated && let Some(path) = older {
         *request.uri_mut() = path.parse().map_err(io::Error::other)?;
     }
     let mut upstream = upstream.lock().await;

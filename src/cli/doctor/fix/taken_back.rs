@@ -1,0 +1,149 @@
+//! `doctor --undo`.
+
+use super::super::super::args::Doctor as Args;
+use super::super::super::progress::{Mark, Progress};
+use super::super::super::{Answer, CliError, Exit};
+use super::site::Site;
+use super::store::Store;
+use super::{Line, Outcome, answer, consent, failed};
+use crate::accounts::ChangeError;
+use crate::fixes::{Catalog, MachineState, Step, Subject, Undo, undo};
+use crate::vsphere::{Advice, ManagedObject};
+use std::collections::BTreeSet;
+
+pub(super) async fn run(args: &Args, site: &Site, progress: &mut Progress) -> Result<Answer, CliError> {
+    let mut store = Store::open(site)?;
+    if store.record.steps.is_empty() {
+        return Err(CliError::new(
+            Exit::NotFound,
+            format!("there is nothing to undo in {}", store.name()),
+            "vdoctl doctor --fix records its changes in the folder in which it is run; name another file with --record FILE.",
+        ));
+    }
+    let groups = groups(&store);
+    let mut planned = Vec::new();
+    for group in &groups {
+        planned.push(look(site, &store, group).await?);
+    }
+    let steps_of = |plan: &[(Step, Undo)]| -> Vec<Step> {
+        let steps = plan.iter().filter_map(|(_, undo)| match undo {
+            Undo::Step(step) => Some(step.clone()),
+            _ => None,
+        });
+        steps.collect()
+    };
+    if !args.fixing.dry_run {
+        let all: Vec<Vec<Step>> = planned
+            .iter()
+            .map(|plan| steps_of(plan))
+            .filter(|steps| !steps.is_empty())
+            .collect();
+        consent::can_be_had(&args.fixing, all.iter().map(Vec::as_slice))?;
+    }
+    let mut lines = Vec::new();
+    let mut made = 0;
+    for (group, plan) in groups.iter().zip(planned) {
+        let steps = steps_of(&plan);
+        if args.fixing.dry_run || (!steps.is_empty() && !consent::is_given(&args.fixing, "as it was before:", &steps, progress)?) {
+            let outcome = if args.fixing.dry_run { Outcome::Planned } else { Outcome::Declined };
+            lines.extend(plan.into_iter().map(|(step, undo)| line(&step, undo, outcome)));
+            continue;
+        }
+        for step in group {
+            // Meanwhile a person may have been asked; what counts is what is there now.
+            let (machine, mut catalog) = live(site, std::slice::from_ref(step)).await.map_err(|error| failed(&error, made))?;
+            let verdict = undo(step, &store.record.mark, machine.as_ref(), &catalog);
+            match &verdict {
+                Undo::Step(back) => {
+                    let done = site.admin.repair(back, machine.as_ref(), &catalog, &store.record.mark).await;
+                    done.map_err(|error| failed(&error, made))?;
+                    catalog.apply(back, &store.record.mark, "");
+                    store.remove(step)?;
+                    made += 1;
+                    if !progress.is_data() {
+                        progress.step(Mark::Done, &back.to_string());
+                    }
+                }
+                Undo::Nothing(_) => store.remove(step)?,
+                Undo::Stays(_) => {}
+            }
+            lines.push(line(step, verdict, Outcome::Made));
+        }
+    }
+    let note = match args.fixing.dry_run {
+        true => Some("This was a dry run; nothing was changed.".to_owned()),
+        false if store.record.steps.is_empty() => None,
+        false => Some(format!("What is left is in {}.", store.name())),
+    };
+    answer(args, "DoctorUndo", &lines, note)
+}
+
+/// The recorded steps, the last one first, with those of one subject together.
+fn groups(store: &Store) -> Vec<Vec<Step>> {
+    let mut groups: Vec<(Subject, Vec<Step>)> = Vec::new();
+    for entry in store.record.steps.iter().rev() {
+        let subject = entry.step.subject();
+        match groups.iter_mut().find(|(own, _)| *own == subject) {
+            Some((_, steps)) => steps.push(entry.step.clone()),
+            None => groups.push((subject, vec![entry.step.clone()])),
+        }
+    }
+    groups.into_iter().map(|(_, steps)| steps).collect()
+}
+
+/// What undoing a group would do, each step after those before it.
+async fn look(site: &Site, store: &Store, group: &[Step]) -> Result<Vec<(Step, Undo)>, CliError> {
+    let (machine, mut catalog) = live(site, group).await.map_err(|error| failed(&error, 0))?;
+    let mut plan = Vec::new();
+    for step in group {
+        let verdict = undo(step, &store.record.mark, machine.as_ref(), &catalog);
+        if let Undo::Step(back) = &verdict {
+            catalog.apply(back, &store.record.mark, "");
+        }
+        plan.push((step.clone(), verdict));
+    }
+    Ok(plan)
+}
+
+/// What is there of what steps of one subject have changed.
+async fn live(site: &Site, steps: &[Step]) -> Result<(Option<MachineState>, Catalog), ChangeError> {
+    let machine = match steps.iter().find_map(Step::machine) {
+        Some(machine) => site.admin.machine(&machine.object()).await?,
+        None => None,
+    };
+    let categories: BTreeSet<&str> = steps
+        .iter()
+        .filter_map(|step| match step {
+            Step::CreateCategory { category } | Step::CreateTag { category, .. } | Step::AttachTag { category, .. } => {
+                Some(category.as_str())
+            }
+            _ => None,
+        })
+        .collect();
+    if categories.is_empty() {
+        return Ok((machine, Catalog::default()));
+    }
+    let objects: Vec<ManagedObject> = steps
+        .iter()
+        .filter_map(|step| match step {
+            Step::AttachTag { object, .. } => Some(object.clone()),
+            _ => None,
+        })
+        .collect();
+    Ok((machine, site.admin.catalog(&categories, &objects, true).await?))
+}
+
+fn line(step: &Step, verdict: Undo, of_steps: Outcome) -> Line {
+    let (message, steps, outcome) = match verdict {
+        Undo::Step(back) => (format!("undo: {step}"), vec![back], of_steps),
+        Undo::Nothing(why) => (why, Vec::new(), Outcome::Nothing),
+        Undo::Stays(why) => (why, Vec::new(), Outcome::ByHand),
+    };
+    Line {
+        reason: None,
+        message,
+        steps,
+        outcome,
+        remedy: Advice::default(),
+    }
+}
