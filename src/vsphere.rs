@@ -28,6 +28,7 @@ mod kubelet;
 pub mod lockout;
 mod match_vms;
 mod node_report;
+mod node_topology;
 mod overlap;
 mod privileges;
 mod probe_error;
@@ -53,6 +54,7 @@ pub use inventory::{Datastore, Entity, Host, Inventory, Machine, ManagedObject};
 pub use kubelet::kubelet_check;
 pub use match_vms::match_vms;
 pub use node_report::{NodeReport, machines_status, nodes_check};
+pub use node_topology::{NodeTopology, TagPlace, node_topology};
 pub use overlap::{Coverage, CrossChecks, coverage, cross_checks};
 pub use privileges::{
     HeldPrivilege, MissingPrivilege, Privileges, SurplusPrivileges, compare_privileges, privileges_check, privileges_status,

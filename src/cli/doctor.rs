@@ -11,6 +11,7 @@ mod operator;
 pub(super) mod password;
 pub(super) mod preflight;
 mod required;
+mod topology;
 mod uninstall;
 mod view;
 
@@ -20,8 +21,9 @@ use super::output::document;
 use super::printer::Printer;
 use super::progress::Progress;
 use super::{Answer, CliError, Exit};
+use crate::api::ConditionType;
 use crate::facts::Node;
-use crate::vsphere::{ConnectionReport, NodeReport, Privileges, SharedDatastores, kubelet_check};
+use crate::vsphere::{ConnectionReport, NodeReport, NodeTopology, Privileges, SharedDatastores, kubelet_check};
 use check::{Check, KUBELETS, Mark, Subject, worst};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -36,6 +38,8 @@ struct Findings {
     nodes: Vec<(String, NodeReport)>,
     /// What the account of each connection may do.
     privileges: Vec<(String, Privileges)>,
+    /// The zones and regions of the nodes of each connection.
+    topology: Vec<(String, NodeTopology)>,
     /// The datastores that all hosts of the nodes of a connection reach, by topology segment.
     datastores: Vec<(String, SharedDatastores)>,
     /// What else ends the command with a code of its own.
@@ -51,6 +55,7 @@ impl Findings {
         self.privileges.push((name.to_owned(), reported.privileges));
         self.datastores
             .extend(reported.shared.into_iter().map(|shared| (name.to_owned(), shared)));
+        self.topology.extend(reported.topology.into_iter().map(|line| (name.to_owned(), line)));
         for node in reported.nodes {
             match self
                 .nodes
@@ -102,6 +107,7 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Resu
         return fix::run(args, global, &mut Progress::new(printer, format)).await;
     }
     match &args.from {
+        Some(file) if matches!(args.what, Some(DoctorVerb::Topology)) => topology::recorded(args, file),
         Some(file) => super::support::recorded(file, "doctor", format),
         None => answer(args, &watched(found(args, global), Progress::new(printer, format)).await?, format),
     }
@@ -116,12 +122,6 @@ fn misuse(args: &Args) -> Result<(), CliError> {
         return usage(
             "--fix and --undo are about one vCenter as a whole",
             "Write: vdoctl doctor --fix, or vdoctl doctor connection NAME --fix",
-        );
-    }
-    if !changes && (fixing.dry_run || fixing.yes || fixing.record.is_some()) {
-        return usage(
-            "without --fix or --undo nothing is changed",
-            "Leave --dry-run, --yes and --record out.",
         );
     }
     if args.vcenter.user.is_some() && !args.pre && !changes {
@@ -147,6 +147,9 @@ async fn found(args: &Args, global: &Global) -> Result<Findings, CliError> {
 }
 
 fn answer(args: &Args, found: &Findings, format: Format) -> Result<Answer, CliError> {
+    if matches!(args.what, Some(DoctorVerb::Topology)) {
+        return of_topology(found, format);
+    }
     let exit = worst(&found.subjects, &found.exits);
     let layout = view::Layout {
         columns: terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into()),
@@ -170,6 +173,26 @@ fn answer(args: &Args, found: &Findings, format: Format) -> Result<Answer, CliEr
     let mut answer = Answer::formatted(format, document, text)?.exit(exit);
     answer.talk.extend(found.talk.iter().cloned());
     Ok(answer)
+}
+
+/// The table of the topology. Other checks that failed do not count, but a vCenter that could not be asked does.
+fn of_topology(found: &Findings, format: Format) -> Result<Answer, CliError> {
+    let mut answer = topology::answer(&found.topology, format)?;
+    if found.topology.is_empty() {
+        let checks = found
+            .subjects
+            .iter()
+            .flat_map(|subject| subject.checks.iter().map(move |check| (subject, check)));
+        let own = checks.filter(|(_, check)| check.check == ConditionType::TopologyConsistent.as_str());
+        answer = own.fold(answer, |answer, (subject, check)| {
+            answer.note(format!("{} {}: {}", subject.subject, subject.name, check.message))
+        });
+    }
+    answer.talk.extend(found.talk.iter().cloned());
+    Ok(match worst(&found.subjects, &found.exits) {
+        Exit::Ok | Exit::Differences => answer,
+        other => answer.exit(other),
+    })
 }
 
 /// How soon a person is shown that something goes on, and how often that it still does.
@@ -207,6 +230,7 @@ fn json(found: &Findings, exit: Exit) -> Value {
             "subjects": found.subjects,
             "nodes": nodes,
             "privileges": privileges,
+            "topology": topology::json_of(&found.topology),
             "datastores": datastores,
             "passed": count(Mark::True),
             "failed": count(Mark::False),

@@ -110,6 +110,17 @@ pub(super) fn recorded(file: &Path, verb: &str, format: Format) -> Result<Answer
         .exit(exit.unwrap_or(Exit::Ok)))
 }
 
+/// What a verb said as a document when a bundle was made.
+pub(super) fn recorded_json(file: &Path, verb: &str) -> Result<Value, CliError> {
+    read(file)?.json(verb).ok_or_else(|| {
+        CliError::new(
+            Exit::NotFound,
+            format!("{} has no {verb}", file.display()),
+            "See bundle.json in it.",
+        )
+    })
+}
+
 /// A bundle that was read.
 pub(super) struct Bundle {
     pub manifest: Value,

@@ -11,6 +11,8 @@ pub enum Distribution {
     Rke2,
     /// k3s.
     K3s,
+    /// Something else, which keeps the arguments of its kubelets where only its own documents say.
+    Other,
 }
 
 impl Node {
@@ -26,6 +28,9 @@ impl Node {
         match self.kubelet.as_deref().unwrap_or_default() {
             version if version.contains("+rke2") => Distribution::Rke2,
             version if version.contains("+k3s") => Distribution::K3s,
+            // Builds of VMware are installed by kubeadm.
+            version if version.contains("+vmware") => Distribution::Kubeadm,
+            version if version.contains('+') || version.contains("-eks") || version.contains("-gke") => Distribution::Other,
             _ => Distribution::Kubeadm,
         }
     }
@@ -39,6 +44,7 @@ impl Distribution {
             Self::Kubeadm => "with kubeadm, in InitConfiguration and JoinConfiguration before a node joins",
             Self::Rke2 => "with RKE2, in /etc/rancher/rke2/config.yaml before a node joins",
             Self::K3s => "with k3s, in /etc/rancher/k3s/config.yaml before a node joins",
+            Self::Other => "as an argument of the kubelet, where your distribution keeps these, before a node joins",
         }
     }
 
@@ -49,6 +55,7 @@ impl Distribution {
             Self::Kubeadm => &["nodeRegistration: {kubeletExtraArgs: [{name: cloud-provider, value: external}]}"],
             Self::Rke2 => &["cloud-provider-name: external", "disable-cloud-controller: true"],
             Self::K3s => &["kubelet-arg: [cloud-provider=external]", "disable-cloud-controller: true"],
+            Self::Other => &["--cloud-provider=external"],
         }
     }
 
@@ -61,6 +68,7 @@ impl Distribution {
             }
             Self::Rke2 => "On a node that is there: write it into that file, restart rke2-server or rke2-agent, then",
             Self::K3s => "On a node that is there: write it into that file, restart k3s or k3s-agent, then",
+            Self::Other => "On a node that is there: add the argument, restart the kubelet, then",
         }
     }
 }
@@ -75,7 +83,10 @@ mod tests {
             ("v1.34.4", Distribution::Kubeadm),
             ("v1.34.4+rke2r1", Distribution::Rke2),
             ("v1.34.4+k3s1", Distribution::K3s),
-            ("v1.33.1-eks-1", Distribution::Kubeadm),
+            ("v1.35.0-rc.1", Distribution::Kubeadm),
+            ("v1.33.5+vmware.1-fips", Distribution::Kubeadm),
+            ("v1.33.1-eks-1", Distribution::Other),
+            ("v1.34.1+k0s.0", Distribution::Other),
         ] {
             let node = Node {
                 kubelet: Some(version.into()),

@@ -46,7 +46,7 @@ impl Seat<'_> {
 /// The objects whose tags decide where a tag may go: all that the hosts of the nodes lie in, and the other hosts of their clusters.
 #[must_use]
 pub fn read_for(inventory: &Inventory, reports: &[NodeReport]) -> Vec<ManagedObject> {
-    let mut all: BTreeSet<ManagedObject> = taggable(inventory, reports).into_iter().collect();
+    let mut all: BTreeSet<ManagedObject> = taggable(inventory, reports, false).into_iter().collect();
     let clusters: BTreeSet<&str> = hosts(inventory, reports).filter_map(|host| cluster(inventory, host)).collect();
     let members = inventory.places.values().filter(|place| clusters.contains(place.parent.as_str()));
     all.extend(members.map(|place| place.object.clone()));

@@ -1,8 +1,8 @@
 use super::cluster_id::cluster_id_check;
 use super::{
     Check, ConnectionReport, Feature, Finding, Inspection, InspectionRequest, LoginOutcome, Readings, Requirements, SessionError,
-    SharedDatastores, compare_privileges, find_datacenters, lockout, no_shared_datastore, nodes_check, privileges_check, shared_datastores,
-    storage_findings, topology,
+    SharedDatastores, compare_privileges, find_datacenters, lockout, no_shared_datastore, node_topology, nodes_check, privileges_check,
+    shared_datastores, storage_findings, topology,
 };
 use crate::api::ConditionType;
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,6 +72,9 @@ fn there(report: &mut ConnectionReport, request: &InspectionRequest, readings: &
         Ok(tagging) => topology(requirements, &readings.inventory, nodes, &readings.nodes, tagging),
         Err(error) => (failure(ConditionType::TopologyConsistent, error, None), BTreeMap::new()),
     };
+    if let Ok(tagging) = &readings.tagging {
+        report.topology = node_topology(requirements, &readings.inventory, nodes, &readings.nodes, tagging);
+    }
     report.shared = shared_datastores(&readings.inventory, &readings.nodes, &segments);
     report.checks.push(storage(requirements, readings, &report.shared));
     report.checks.push(match &readings.granted {

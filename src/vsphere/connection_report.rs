@@ -1,4 +1,4 @@
-use super::{Check, CrossChecks, NodeReport, Privileges, SharedDatastores};
+use super::{Check, CrossChecks, NodeReport, NodeTopology, Privileges, SharedDatastores};
 use crate::api::{AboutStatus, CertificateStatus, ConditionType, RegisteredVolumesStatus};
 use serde::Serialize;
 
@@ -16,6 +16,9 @@ pub struct ConnectionReport {
     pub certificate: Option<CertificateStatus>,
     /// The nodes and their machines; those with findings first.
     pub nodes: Vec<NodeReport>,
+    /// The zones and regions of the nodes, a line for each node and category.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub topology: Vec<NodeTopology>,
     /// What the account may do, against what it has to.
     pub privileges: Privileges,
     /// The datastores that all hosts of the nodes reach, by topology segment.

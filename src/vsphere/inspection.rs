@@ -22,6 +22,8 @@ pub struct InspectionRequest {
     pub alone: bool,
     /// Whether privileges that no driver needs are read, too.
     pub surplus: bool,
+    /// Whether the tags of machines are read, too, which no driver reads.
+    pub machine_tags: bool,
     /// The matrix, where there is one, to tell whether any driver supports this vCenter.
     pub index: Option<Arc<Index>>,
     /// The cluster id that is about to be used for the first time, if the storage driver uses this connection.

@@ -7,19 +7,21 @@ use crate::types::name_list;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Everything that can bear a tag of a zone or region: the hosts of the nodes, and all that they lie in.
+/// Everything that can bear a tag of a zone or region: the hosts of the nodes, and all that they lie in. With `machines`, also these, whose
+/// tags no driver reads.
 #[must_use]
-pub fn taggable(inventory: &Inventory, nodes: &[NodeReport]) -> Vec<ManagedObject> {
-    let hosts = nodes
-        .iter()
-        .filter_map(|node| inventory.machines.get(node.at?))
-        .map(|machine| machine.host.as_str());
-    let ids: BTreeSet<&str> = hosts.flat_map(|host| inventory.ancestry(host)).collect();
+pub fn taggable(inventory: &Inventory, nodes: &[NodeReport], machines: bool) -> Vec<ManagedObject> {
+    let all = || nodes.iter().filter_map(|node| inventory.machines.get(node.at?));
+    let ids: BTreeSet<&str> = all().flat_map(|machine| inventory.ancestry(&machine.host)).collect();
     let places = ids
         .iter()
         .filter_map(|id| inventory.places.get(*id))
         .map(|place| place.object.clone());
-    places.chain(std::iter::once(inventory.root.clone())).collect()
+    let machines = all().filter(|_| machines).map(|machine| ManagedObject {
+        kind: "VirtualMachine".into(),
+        id: machine.id.clone(),
+    });
+    places.chain(std::iter::once(inventory.root.clone())).chain(machines).collect()
 }
 
 /// What the tags say of a node.
@@ -318,7 +320,11 @@ mod tests {
 
     #[test]
     fn topology_taggable_objects_include_ancestors() {
-        let ids: Vec<String> = taggable(&inventory(), &nodes()).into_iter().map(|object| object.id).collect();
+        let ids: Vec<String> = taggable(&inventory(), &nodes(), false)
+            .into_iter()
+            .map(|object| object.id)
+            .collect();
         assert_eq!(ids, ["cluster", "dc", "host-1", "hosts", "root"]);
+        assert!(taggable(&inventory(), &nodes(), true).iter().any(|object| object.id == "vm-1"));
     }
 }

@@ -102,6 +102,7 @@ fn cli_help_every_verb_matches_snapshot() {
         &["rights"],
         &["doctor"],
         &["doctor", "nodes"],
+        &["doctor", "topology"],
         &["doctor", "connection"],
         &["doctor", "privileges"],
         &["explain"],

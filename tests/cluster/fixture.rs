@@ -8,8 +8,11 @@
 //! What a test creates is deleted afterwards by its UID, whatever its kind in [`SWEPT`]. What a test changes in objects that were there
 //! before (labels of nodes, what the vCenter says), it changes back itself. Evidence from before a test (events, drift entries, audit
 //! lines) is still there: a test takes an audit mark, or compares times.
+//!
+//! After each test it is checked that nothing was written to the vCenter.
 
 mod bare;
+mod vcenter;
 
 pub use bare::{BARE, IMAGES};
 
@@ -152,7 +155,8 @@ impl Pool {
             };
             let outcome = AssertUnwindSafe(async {
                 prepare(&mut shared).await.context("the cluster for this test")?;
-                test(&mut shared.bed).await
+                test(&mut shared.bed).await?;
+                vcenter::is_only_read(&shared.bed).await
             })
             .catch_unwind()
             .await;

@@ -17,6 +17,7 @@ mod doctor;
 mod drift;
 mod dry_run;
 mod dry_run_disabled;
+mod fix;
 mod fixture;
 mod foreign_driver;
 mod further_drivers;

@@ -340,6 +340,7 @@ fn pages_about_passwords_and_trouble_work_as_written() -> Result<()> {
         ensure!(follow(bed, "passwords.md")? >= 3);
         bed.until_ready().await?;
         ensure!(follow(bed, "troubleshooting.md")? >= 4);
+        ensure!(follow(bed, "doctor.md")? >= 2);
         Ok(())
     })
 }

@@ -15,7 +15,13 @@ pub struct Doctor {
     #[arg(long, env = "VDO_PRE", value_parser = FalseyValueParser::new(), global = true, requires = "vcenter", requires = "user")]
     pub pre: bool,
     /// Shows what it found when this support bundle was made; needs no cluster
-    #[arg(long = "from", env = "VDO_SUPPORT_BUNDLE", value_name = "FILE", conflicts_with = "pre")]
+    #[arg(
+        long = "from",
+        env = "VDO_SUPPORT_BUNDLE",
+        value_name = "FILE",
+        global = true,
+        conflicts_with = "pre"
+    )]
     pub from: Option<PathBuf>,
     /// The index.
     #[command(flatten)]

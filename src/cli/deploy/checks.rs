@@ -138,6 +138,7 @@ async fn examine(
             requirements,
             alone,
             surplus: false,
+            machine_tags: false,
             index: index.clone(),
             claim,
         };

@@ -86,6 +86,7 @@ pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, Cl
             claim,
             alone: own.len() < 2,
             surplus: args.surplus(),
+            machine_tags: matches!(args.what, Some(DoctorVerb::Topology)),
             index: index.clone(),
         };
         examine(args, global, &context, (object, &own), request).await

@@ -49,6 +49,7 @@ pub(super) async fn inspect(args: &Args, global: &Global) -> Result<Findings, Cl
         nodes: cluster.as_ref().map(|cluster| cluster.nodes.clone()).unwrap_or_default(),
         alone: true,
         surplus: args.surplus(),
+        machine_tags: false,
         index: Some(loaded.index.clone()),
         claim: cluster.as_ref().and_then(|cluster| cluster.claim.clone()),
     };

@@ -273,6 +273,7 @@ pub(super) async fn verified(
         claim: None,
         alone: site.connections.len() < 2,
         surplus: false,
+        machine_tags: false,
         index: None,
     };
     let reported = match (&target.connection, work.known.is_some() && args.existing.is_none()) {

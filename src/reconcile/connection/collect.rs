@@ -34,7 +34,11 @@ pub async fn collect(session: &Session, request: &InspectionRequest, tags: bool,
     let tagging = match (categories.is_empty(), tags) {
         (true, _) => Ok(Tagging::default()),
         (false, false) => Err(session.tags_refused()),
-        (false, true) => part(session.tags(&categories, &taggable(&inventory, &nodes), budget).await)?,
+        (false, true) => part(
+            session
+                .tags(&categories, &taggable(&inventory, &nodes, request.machine_tags), budget)
+                .await,
+        )?,
     };
     let volumes = match &request.claim {
         Some(claim) => Some(part(session.registered_volumes(claim, budget).await)?),

@@ -300,6 +300,23 @@ impl Vcenter {
         Ok(self.http()?.request_text(request).await?.trim().parse()?)
     }
 
+    /// The calls of clients with this user agent, without its version, and how often each was made: methods, and of the REST service verb, path
+    /// and action without identifiers.
+    pub async fn calls(&self, agent: &str) -> Result<BTreeMap<String, u64>> {
+        self.read_calls(agent, false).await
+    }
+
+    /// Forgets them.
+    pub async fn forget_calls(&self, agent: &str) -> Result<()> {
+        self.read_calls(agent, true).await.map(|_| ())
+    }
+
+    async fn read_calls(&self, agent: &str, forget: bool) -> Result<BTreeMap<String, u64>> {
+        let request = http::Request::get(format!("/ctl/calls?agent={}&forget={forget}", query(agent))).body(Vec::new())?;
+        let text = self.http()?.request_text(request).await?;
+        Ok(serde_json::from_str::<Option<_>>(&text)?.unwrap_or_default())
+    }
+
     /// Log-in attempts so far, by user name as it was sent.
     pub async fn logins(&self) -> Result<BTreeMap<String, Logins>> {
         let request = http::Request::get("/ctl/logins").body(Vec::new())?;
@@ -367,6 +384,15 @@ impl Vcenter {
 
     /// Attaches a tag to an object; category and tag are made where they do not exist.
     pub async fn tag(&self, category: &str, tag: &str, kind: &str, name: &str) -> Result<()> {
+        self.associate("attach", (category, tag), (kind, name)).await
+    }
+
+    /// Detaches it again.
+    pub async fn untag(&self, category: &str, tag: &str, kind: &str, name: &str) -> Result<()> {
+        self.associate("detach", (category, tag), (kind, name)).await
+    }
+
+    async fn associate(&self, action: &str, (category, tag): (&str, &str), (kind, name): (&str, &str)) -> Result<()> {
         let basic = base64::Engine::encode(
             &base64::engine::general_purpose::STANDARD,
             format!(
@@ -409,7 +435,7 @@ impl Vcenter {
             None => made("tag", serde_json::json!({"name": tag, "description": "", "category_id": category})).await?,
         };
         let object = serde_json::json!({"object_id": {"id": self.id(kind, name).await?, "type": kind}});
-        tagging("POST", &format!("tag-association/id:{id}?~action=attach"), &object).await?;
+        tagging("POST", &format!("tag-association/id:{id}?~action={action}"), &object).await?;
         self.rest("DELETE", "session", header, "").await?;
         Ok(())
     }

@@ -188,6 +188,7 @@ impl World {
             nodes: setting.nodes,
             alone: true,
             surplus: false,
+            machine_tags: false,
             index: self.index.clone(),
             claim: None,
         };

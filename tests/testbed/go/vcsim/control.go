@@ -36,6 +36,7 @@ type control struct {
 	gate          gate
 
 	mu       sync.Mutex
+	calls    map[string]map[string]int
 	logins   map[string]*login
 	denied   map[string]map[string]bool
 	groups   map[string]map[string]bool
@@ -49,6 +50,7 @@ type control struct {
 
 func newControl(service *simulator.Service, users map[string]string, all *vcenters) *control {
 	c := &control{service: service, users: users, all: all, logins: map[string]*login{}, denied: map[string]map[string]bool{}}
+	c.calls = map[string]map[string]int{}
 	c.groups, c.policy, c.placements = map[string]map[string]bool{}, defaultPolicy(), map[string][]string{}
 	c.used = map[string]map[string]bool{}
 	service.HandleFunc("/ctl/gate", c.gate.serveGate)
@@ -62,6 +64,7 @@ func newControl(service *simulator.Service, users map[string]string, all *vcente
 	service.HandleFunc("/ctl/set", c.serveSet)
 	service.HandleFunc("/ctl/id", c.serveID)
 	service.HandleFunc("/ctl/requests", c.serveRequests)
+	service.HandleFunc("/ctl/calls", c.serveCalls)
 	service.HandleFunc("/ctl/start", c.serveStart)
 	return c
 }
@@ -100,6 +103,37 @@ func (c *control) count(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// record remembers what a client has called, by its user agent without the version: a method, or of the REST service verb, path and action
+// without identifiers.
+func (c *control) record(r *http.Request) {
+	agent, _, _ := strings.Cut(r.UserAgent(), "/")
+	call, _ := read(body(r))
+	if call == "" || r.Method != http.MethodPost {
+		path, _, _ := strings.Cut(r.URL.Path, "id:")
+		call = r.Method + " " + strings.TrimPrefix(path, "/rest/com/vmware/cis/")
+		if r.URL.RawQuery != "" {
+			call += "?" + r.URL.RawQuery
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.calls[agent] == nil {
+		c.calls[agent] = map[string]int{}
+	}
+	c.calls[agent][call]++
+}
+
+// serveCalls answers with the calls of a client and how often each was made: ?agent=vdo. With ?forget=true they are forgotten afterwards.
+func (c *control) serveCalls(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	agent := r.FormValue("agent")
+	_ = json.NewEncoder(w).Encode(c.calls[agent])
+	if r.FormValue("forget") == "true" {
+		delete(c.calls, agent)
+	}
 }
 
 func (c *control) serveRequests(w http.ResponseWriter, _ *http.Request) {

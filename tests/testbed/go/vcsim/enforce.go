@@ -167,6 +167,7 @@ func follow(text []byte) []byte {
 func (e *enforcer) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := r.URL.Path
+		e.control.record(r)
 		switch {
 		case strings.HasPrefix(path, "/sts/"):
 			e.token(w, r, next)
