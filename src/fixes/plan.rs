@@ -189,13 +189,12 @@ fn power_off(report: &NodeReport) -> Advice {
         return Advice::default();
     }
     let (node, machine) = (shell_word(&report.node), shell_word(&report.machine));
-    let verbatim = |text: String| AdviceLine::Verbatim(text);
     Advice::of([
         AdviceLine::Text(format!("The machine is {}. Power it off, and run this again:", report.power)),
-        verbatim(format!("kubectl drain {node} --ignore-daemonsets --delete-emptydir-data")),
-        verbatim(format!("govc vm.power -s {machine}")),
+        AdviceLine::Verbatim(format!("kubectl drain {node} --ignore-daemonsets --delete-emptydir-data")),
+        AdviceLine::Verbatim(format!("govc vm.power -s {machine}")),
         AdviceLine::Text("Afterwards:".into()),
-        verbatim(format!("govc vm.power -on {machine}")),
-        verbatim(format!("kubectl uncordon {node}")),
+        AdviceLine::Verbatim(format!("govc vm.power -on {machine}")),
+        AdviceLine::Verbatim(format!("kubectl uncordon {node}")),
     ])
 }

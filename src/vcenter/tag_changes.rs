@@ -108,7 +108,7 @@ mod tests {
             kind: "HostSystem".into(),
             id: "host-1".into(),
         };
-        let spec = r#"{"associable_types":[],"cardinality":"SINGLE","description":"d","name":"n"}"#;
+        let spec = r#"{"name":"n","description":"d","cardinality":"SINGLE","associable_types":[]}"#;
         let wrapped = format!(r#"{{"create_spec":{spec}}}"#);
         for (change, modern, expected) in [
             (
@@ -134,7 +134,7 @@ mod tests {
                     description: "d",
                 },
                 true,
-                r#"POST /api/cis/tagging/tag {"category_id":"c","description":"d","name":"n"}"#.into(),
+                r#"POST /api/cis/tagging/tag {"name":"n","description":"d","category_id":"c"}"#.into(),
             ),
             (
                 TagChange::Attach { tag: "t", object: &object },

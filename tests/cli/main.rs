@@ -80,7 +80,7 @@ fn code(arguments: &[&str]) -> i32 {
 #[test]
 fn cli_help_every_verb_matches_snapshot() {
     snap("help", &["--help"]);
-    let verbs: [&[&str]; 55] = [
+    let verbs: [&[&str]; 56] = [
         &["status"],
         &["plan"],
         &["approve"],

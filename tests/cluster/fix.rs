@@ -1,10 +1,11 @@
 //! `vdoctl doctor --fix`, `--undo` and `topology` as their users meet them: what is asked, changed, recorded and taken back.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use crate::common::{Bed, NODES, PATIENCE};
+use crate::common::{Bed, NODES, NS, PATIENCE};
 use crate::fixture::{EMPTY, Fixture};
 use crate::screen::{COLUMNS, Screen};
 use anyhow::{Context as _, Result, ensure};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::Path;
@@ -36,6 +37,7 @@ impl<'a> Place<'a> {
         connection["spec"]["port"] = place.proxy.port().into();
         connection["spec"]["thumbprint"] = place.proxy.thumbprint_sha256().into();
         bed.apply(&connection).await?;
+        place.as_if_logged_in().await?;
         let spec = json!({"cloudProvider": {"topology": {"zone": "zone", "region": "region"}}, "storageProvider": {"topologyCategories": ["zone"]}});
         bed.apply(&bed.config(spec)).await?;
         for (node, _) in NODES {
@@ -48,6 +50,20 @@ impl<'a> Place<'a> {
             .await?;
         bed.vcenter.set("VirtualMachine", "w-2", &unfit).await?;
         Ok(place)
+    }
+
+    /// Writes what an operator writes that has logged in: a password that was never tried is left to it.
+    async fn as_if_logged_in(&self) -> Result<()> {
+        let secret = self.bed.get("v1", "Secret", NS, "vc1-credentials").await?;
+        let version = &secret["metadata"]["resourceVersion"];
+        let credential =
+            json!({"secret": format!("{NS}/vc1-credentials"), "user": self.bed.vcenter.user(), "version": version, "verified": version});
+        let about =
+            json!({"version": "8.0.3", "build": "1", "apiType": "VirtualCenter", "instanceUuid": self.bed.vcenter.options().instance_uuid});
+        let status = Patch::Merge(json!({"status": {"about": about, "credential": credential}}));
+        let connections = self.bed.api("vdo.vmware.com/v1alpha1", "VsphereCloudConfig", NS);
+        connections.patch_status("vc1", &PatchParams::default(), &status).await?;
+        Ok(())
     }
 
     async fn leave(self) -> Result<()> {

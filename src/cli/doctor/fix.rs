@@ -88,7 +88,8 @@ fn answer(args: &Args, kind: &'static str, lines: &[Line], note: Option<String>)
 
 fn text(lines: &[Line], layout: Layout) -> String {
     let mut text = String::new();
-    for line in lines {
+    // Steps that were made were shown when they were.
+    for line in lines.iter().filter(|line| line.outcome != Outcome::Made) {
         let mark = match line.outcome {
             Outcome::Made | Outcome::Nothing => good("✓"),
             Outcome::Planned => warn("+"),
@@ -99,7 +100,7 @@ fn text(lines: &[Line], layout: Layout) -> String {
         line.steps
             .iter()
             .for_each(|step| text.push_str(&format!("    {}\n", wrap(&step.to_string(), 6, layout.columns))));
-        if line.outcome != Outcome::Made && !line.remedy.is_empty() {
+        if !line.remedy.is_empty() {
             let finding = Finding {
                 reason: line.reason.map(|reason| reason.as_str().to_owned()).unwrap_or_default(),
                 message: String::new(),

@@ -167,7 +167,7 @@ mod tests {
         );
         let wide = anstream::adapter::strip_str(&text(&lines, true, None)).to_string();
         assert!(
-            wide.contains("topology.kubernetes.io/zone=eu-central-1") && wide.contains("HostSystem=eu-central-2 /DC0/host/C0/esx-1"),
+            wide.contains("topology.kubernetes.io/k8s-zone=eu-central-1") && wide.contains("HostSystem=eu-central-2 /DC0/host/C0/esx-1"),
             "{wide}"
         );
         assert!(text(&[], false, None).contains("of no node is known"));

@@ -78,7 +78,8 @@ pub(super) async fn run(args: &Args, site: &Site, progress: &mut Progress) -> Re
     answer(args, "DoctorUndo", &lines, note)
 }
 
-/// The recorded steps, the last one first, with those of one subject together.
+/// The recorded steps, the last one first, with those of one subject together. What cannot be undone comes at the end: a run that is killed
+/// has not taken it out of the record before it was shown.
 fn groups(store: &Store) -> Vec<Vec<Step>> {
     let mut groups: Vec<(Subject, Vec<Step>)> = Vec::new();
     for entry in store.record.steps.iter().rev() {
@@ -88,6 +89,7 @@ fn groups(store: &Store) -> Vec<Vec<Step>> {
             None => groups.push((subject, vec![entry.step.clone()])),
         }
     }
+    groups.sort_by_key(|(subject, _)| matches!(subject, Subject::Hardware(_)));
     groups.into_iter().map(|(_, steps)| steps).collect()
 }
 
