@@ -55,7 +55,8 @@ impl Findings {
         self.privileges.push((name.to_owned(), reported.privileges));
         self.datastores
             .extend(reported.shared.into_iter().map(|shared| (name.to_owned(), shared)));
-        self.topology.extend(reported.topology.into_iter().map(|line| (name.to_owned(), line)));
+        self.topology
+            .extend(reported.topology.into_iter().map(|line| (name.to_owned(), line)));
         for node in reported.nodes {
             match self
                 .nodes

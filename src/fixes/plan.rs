@@ -61,7 +61,7 @@ pub enum Consent {
 }
 
 /// Whether steps are wanted that belong together. `yes` is said once for all that can be undone; what cannot be undone was allowed by name
-/// before it got into a plan, and is asked about all the same where there is a terminal.
+/// before it got into a plan, and is still asked about where there is a terminal.
 #[must_use]
 pub fn consent(steps: &[Step], yes: bool, terminal: bool) -> Consent {
     let reversible = steps.iter().all(Step::is_reversible);

@@ -137,8 +137,8 @@ impl Administrator {
         match answer.status {
             200..=299 if answer.body.is_empty() => Ok(String::new()),
             200..=299 => {
-                let told = caller.content(change, answer, modern).await?;
-                let id = told.value.as_str().unwrap_or_default().to_owned();
+                let reported = caller.content(change, answer, modern).await?;
+                let id = reported.value.as_str().unwrap_or_default().to_owned();
                 match id.is_empty() {
                     true => Ok(id),
                     false => Ok(checked(caller, segment(&id).map(str::to_owned)).map_err(SessionError::from)?),

@@ -131,7 +131,7 @@ mod tests {
             categories: vec!["zone".into()],
             ..Requirements::default()
         };
-        let told = |attached: &[(&str, &str)], categories: &[&str], labels: &[(&str, &str)], reports: &[NodeReport]| {
+        let reported = |attached: &[(&str, &str)], categories: &[&str], labels: &[(&str, &str)], reports: &[NodeReport]| {
             let mut tagging = Tagging {
                 categories: categories.iter().map(|one| (*one).to_owned()).collect(),
                 ..Tagging::default()
@@ -196,12 +196,12 @@ mod tests {
                 " [] TopologyCategoryNotFound the vCenter has no such category",
             ),
         ] {
-            assert_eq!(told(attached, categories, labels, &nodes()), expected);
+            assert_eq!(reported(attached, categories, labels, &nodes()), expected);
         }
         let nowhere = [NodeReport {
             node: "n1".into(),
             ..NodeReport::default()
         }];
-        assert_eq!(told(&[], both, &[cpi], &nowhere), " [] NodeNotFound its machine is not known");
+        assert_eq!(reported(&[], both, &[cpi], &nowhere), " [] NodeNotFound its machine is not known");
     }
 }

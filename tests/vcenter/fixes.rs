@@ -221,8 +221,8 @@ async fn fix_without_a_privilege_names_it_and_the_object() -> Result<()> {
         let machine = lab.live(&admin, &step).await?.0;
         lab.vcenter.deny(lab.vcenter.user(), &[privilege]).await?;
         let error = admin.repair(&step, machine.as_ref(), &catalog, "mark").await.unwrap_err();
-        let told = matches!(&error, ChangeError::NotPermitted { privilege: own, object: on, .. } if own == privilege && on == object);
-        ensure!(told, "{step}: {error:?}");
+        let reported = matches!(&error, ChangeError::NotPermitted { privilege: own, object: on, .. } if own == privilege && on == object);
+        ensure!(reported, "{step}: {error:?}");
         lab.vcenter.deny(lab.vcenter.user(), &[]).await?;
         seen.insert(privilege);
         lab.make(&admin, &step, &mut catalog).await?;
@@ -237,8 +237,8 @@ async fn fix_without_a_privilege_names_it_and_the_object() -> Result<()> {
         let (privilege, object) = back.privilege();
         lab.vcenter.deny(lab.vcenter.user(), &[privilege]).await?;
         let error = admin.repair(&back, machine.as_ref(), &catalog, "mark").await.unwrap_err();
-        let told = matches!(&error, ChangeError::NotPermitted { privilege: own, object: on, .. } if own == privilege && on == object);
-        ensure!(told, "{back}: {error:?}");
+        let reported = matches!(&error, ChangeError::NotPermitted { privilege: own, object: on, .. } if own == privilege && on == object);
+        ensure!(reported, "{back}: {error:?}");
         lab.vcenter.deny(lab.vcenter.user(), &[]).await?;
         admin.repair(&back, machine.as_ref(), &catalog, "mark").await?;
         seen.insert(privilege);

@@ -17,7 +17,7 @@ use super::super::args::{Doctor as Args, Global};
 use super::super::output::document;
 use super::super::progress::Progress;
 use super::super::style::{bad, good, warn};
-use super::super::wrap::{terminal_columns, wrap};
+use super::super::wrap::{columns_of, wrap};
 use super::super::{Answer, CliError, Exit, users};
 use super::check::Finding;
 use super::view::{Layout, remedy};
@@ -78,7 +78,7 @@ fn answer(args: &Args, kind: &'static str, lines: &[Line], note: Option<String>)
     let changed = lines.iter().any(|line| line.outcome == Outcome::Made);
     let fields = || document(kind, json!({"changed": changed, "fixes": lines}));
     let layout = Layout {
-        columns: terminal_columns(),
+        columns: columns_of(&std::io::stdout()),
         wide: true,
     };
     let answer = Answer::formatted(args.output().or_table(), fields, || text(lines, layout))?;

@@ -3,7 +3,7 @@
 use super::super::args::{Doctor as Args, Format};
 use super::super::output::document;
 use super::super::style::{bad, faint, good, table, warn};
-use super::super::wrap::{terminal_columns, wrap};
+use super::super::wrap::{columns_of, wrap};
 use super::super::{Answer, CliError, Exit, support};
 use crate::vsphere::{NodeTopology, TagPlace};
 use serde_json::{Value, json};
@@ -36,7 +36,9 @@ pub(super) fn recorded(args: &Args, file: &Path) -> Result<Answer, CliError> {
 /// The table, and 1 where something does not fit.
 pub(super) fn answer(lines: &[(String, NodeTopology)], format: Format) -> Result<Answer, CliError> {
     let fields = || document("DoctorTopology", json!({"topology": json_of(lines)}));
-    let answer = Answer::formatted(format, fields, || text(lines, format == Format::Wide, terminal_columns()))?;
+    let answer = Answer::formatted(format, fields, || {
+        text(lines, format == Format::Wide, columns_of(&std::io::stdout()))
+    })?;
     let fits = lines.iter().all(|(_, line)| line.reason.is_empty());
     Ok(answer.exit(if fits { Exit::Ok } else { Exit::Differences }))
 }

@@ -43,7 +43,7 @@ fn fix_consent_each_case() {
         (&back, true, true, Consent::Given),
         (&back, true, false, Consent::Given),
         (&back, false, false, Consent::Missing),
-        // What cannot be undone was named with --allow, and is asked about all the same.
+        // What cannot be undone was named with --allow, and is still asked about.
         (&none, false, true, Consent::Ask),
         (&none, true, true, Consent::Ask),
         (&none, true, false, Consent::Given),
@@ -123,8 +123,8 @@ fn undo_of_a_setting_each_state() {
         ("uuid-n1", Some("FALSE"), "FALSE now, which another user has set"),
         ("other", Some("TRUE"), "is not there any more"),
     ] {
-        let told = was(None, uuid, "poweredOff", now);
-        assert!(matches!(&told, Undo::Nothing(text) if text.contains(why)), "{told:?}");
+        let reported = was(None, uuid, "poweredOff", now);
+        assert!(matches!(&reported, Undo::Nothing(text) if text.contains(why)), "{reported:?}");
     }
     let gone = undo(&setting(None), MARK, None, &Catalog::default());
     assert!(
@@ -155,37 +155,43 @@ fn undo_of_tags_deletes_only_what_is_ours_and_unused() {
         catalog
     };
     let mut catalog = made(MARK);
-    let told = |step: &Step, catalog: &Catalog| match undo(step, MARK, None, catalog) {
+    let reported = |step: &Step, catalog: &Catalog| match undo(step, MARK, None, catalog) {
         Undo::Step(step) => step.to_string(),
         Undo::Nothing(why) => format!("nothing: {why}"),
         Undo::Stays(why) => format!("stays: {why}"),
     };
     // In the order in which they were made they are in use; backwards each step makes the next one possible.
-    assert_eq!(told(&category, &catalog), "stays: tag category zone has 1 tag");
-    assert_eq!(told(&tag_step(), &catalog), "stays: tag a of category zone is attached to 1 object");
+    assert_eq!(reported(&category, &catalog), "stays: tag category zone has 1 tag");
+    assert_eq!(
+        reported(&tag_step(), &catalog),
+        "stays: tag a of category zone is attached to 1 object"
+    );
     for (step, back) in [
         (&attach, "detach tag a of category zone from ClusterComputeResource /DC0/host/c1"),
         (&tag_step(), "delete tag a of category zone"),
         (&category, "delete tag category zone"),
     ] {
-        assert_eq!(told(step, &catalog), back);
+        assert_eq!(reported(step, &catalog), back);
         if let Undo::Step(back) = undo(step, MARK, None, &catalog) {
             catalog.apply(&back, MARK, "");
         }
-        assert!(told(step, &catalog).starts_with("nothing: "), "{}", told(step, &catalog));
+        assert!(reported(step, &catalog).starts_with("nothing: "), "{}", reported(step, &catalog));
     }
     let others = made("made by hand");
     assert_eq!(
-        told(&tag_step(), &others),
+        reported(&tag_step(), &others),
         "nothing: tag a of category zone was created by another user"
     );
-    assert_eq!(told(&category, &others), "nothing: tag category zone was created by another user");
+    assert_eq!(
+        reported(&category, &others),
+        "nothing: tag category zone was created by another user"
+    );
     // Where it was not asked what uses a tag, it stays.
     let mut unknown = made(MARK);
     if let Some(tag) = unknown.categories.get_mut("zone").and_then(|zone| zone.tags.get_mut("a")) {
         tag.objects = None;
     }
-    assert!(told(&tag_step(), &unknown).starts_with("stays: "));
+    assert!(reported(&tag_step(), &unknown).starts_with("stays: "));
 }
 
 #[test]
