@@ -384,34 +384,17 @@ impl Administrator {
         };
         let operation = Operation::from(change);
         let answer = caller.exchanged(&operation, &this, arguments, taken, take).await?;
-<<<<<<< HEAD
-        answer.map_err(|fault| self.refused(fault, what, change))
-    }
-
-    fn refused(&self, fault: Fault, what: &str, change: Change) -> ChangeError {
-=======
-        let needed = match change {
-            Change::SetEntityPermissions | Change::RemoveEntityPermission => "Authorization.ModifyPermissions",
-            Change::TerminateSession => "Sessions.TerminateSession",
-            Change::RetrieveAllPermissions => "System.View",
-            _ => "Authorization.ModifyRoles",
-        };
-        answer.map_err(|fault| self.refused(fault, what, (needed, "")))
+        answer.map_err(|fault| self.refused(fault, what, (change.privilege(), "")))
     }
 
     /// What a fault means. What is `needed`, a privilege and the name of an object, is reported where the fault names none.
     pub(super) fn refused(&self, fault: Fault, what: &str, needed: (&str, &str)) -> ChangeError {
->>>>>>> a8c492c (Machines and tags that keep the drivers from working can be fixed in the vCenter, recorded and undone (doctor --fix, --undo))
         let (address, user) = (self.session.endpoint.address(), self.session.credentials.user.clone());
         match fault.kind.as_str() {
             "NotAuthenticated" => ChangeError::Session(SessionError::Lost { address, user }),
             "NoPermission" => {
-<<<<<<< HEAD
-                let (privilege, object) = fault.denied.unwrap_or_else(|| (change.privilege().to_owned(), String::new()));
-=======
                 let (privilege, object) = fault.denied.unwrap_or_else(|| (needed.0.to_owned(), String::new()));
                 let object = if needed.1.is_empty() { object } else { needed.1.to_owned() };
->>>>>>> a8c492c (Machines and tags that keep the drivers from working can be fixed in the vCenter, recorded and undone (doctor --fix, --undo))
                 ChangeError::NotPermitted {
                     address,
                     user,

@@ -28,6 +28,8 @@ impl Change {
             Self::SetEntityPermissions | Self::RemoveEntityPermission => "Authorization.ModifyPermissions",
             Self::TerminateSession => "Sessions.TerminateSession",
             Self::RetrieveAllPermissions => "System.View",
+            Self::ReconfigVm => "VirtualMachine.Config.AdvancedConfig",
+            Self::UpgradeVm => "VirtualMachine.Config.UpgradeVirtualHardware",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The cluster and its vCenter, with an administrator logged in.
 
-use super::super::super::args::{Doctor as Args, DoctorVerb, Global, UsersVcenter};
+use super::super::super::args::{Doctor as Args, DoctorVerb, Global, TypedTrust, UsersVcenter};
 use super::super::super::context::{Context, Deployed};
 use super::super::super::support::word;
 use super::super::super::{CliError, users};
@@ -77,9 +77,11 @@ async fn look(args: &Args, global: &Global) -> Result<(UsersVcenter, Found), Cli
             _ => None,
         },
         vcenter: typed.vcenter.clone(),
-        thumbprint: typed.thumbprint.clone(),
-        ca_file: typed.ca_file.clone(),
-        insecure: typed.insecure,
+        trust: TypedTrust {
+            thumbprint: typed.thumbprint.clone(),
+            ca_file: typed.ca_file.clone(),
+            insecure: typed.insecure,
+        },
         user: typed.user.clone().unwrap_or_default(),
         password_file: typed.password_file.clone(),
         domain: String::new(),
