@@ -292,7 +292,10 @@ async fn fix_of_what_changed_meanwhile_is_refused() -> Result<()> {
     lab.vcenter.fail_next("UpgradeVM_Task", "NotAuthenticated", 1).await?;
     let error = admin.repair(&upgrade, machine.as_ref(), &catalog, "mark").await.unwrap_err();
     ensure!(matches!(&error, ChangeError::Session(SessionError::Lost { .. })), "{error:?}");
-    ensure!(error.remedy().is_some_and(|remedy| remedy.contains("goes on")), "{error:?}");
+    ensure!(
+        error.remedy().is_some_and(|remedy| remedy.contains("Run the same command again")),
+        "{error:?}"
+    );
     Ok(())
 }
 

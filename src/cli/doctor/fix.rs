@@ -24,7 +24,7 @@ use super::view::{Layout, remedy};
 use crate::accounts::ChangeError;
 use crate::api::Reason;
 use crate::fixes::{Fix, Step};
-use crate::vsphere::Advice;
+use crate::vsphere::{Advice, SessionError};
 use serde::Serialize;
 use serde_json::json;
 use site::Site;
@@ -127,17 +127,18 @@ impl Line {
 /// An error of the vCenter: what was done until then is recorded, so the same command goes on.
 fn failed(error: &ChangeError, made: usize) -> CliError {
     let failed = users::failed(error);
-    let remedy = match error {
-        ChangeError::NotPermitted { privilege, object, .. } => {
-            format!("Log in as a user with {privilege} on {object}; the role Administrator has it.")
-        }
-        ChangeError::Refused { .. } => "See the tasks and events of the object in the vSphere Client.".into(),
-        _ => failed.remedy,
+    let again = "run the same command again: it goes on where this one stopped.";
+    let first = match error {
+        ChangeError::Session(SessionError::Lost { .. }) => None,
+        ChangeError::NotPermitted { privilege, object, .. } => Some(format!(
+            "Log in as a user with {privilege} on {object}; the role Administrator has it."
+        )),
+        ChangeError::Refused { .. } => Some("See the tasks and events of the object in the vSphere Client.".into()),
+        _ => Some(failed.remedy),
     };
-    let again = "Then run the same command again: it goes on where this one stopped.";
-    let remedy = match remedy.contains("goes on") {
-        true => remedy,
-        false => format!("{remedy}\n{again}"),
+    let remedy = match first {
+        Some(first) => format!("{first}\nThen {again}"),
+        None => format!("Log in once more: {again}"),
     };
     let what = match made {
         0 => failed.what,
