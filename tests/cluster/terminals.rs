@@ -13,27 +13,30 @@ use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-fn vdoctl(bed: &Bed, arguments: &[&str]) -> Command {
+/// The command with these words, as a shell reads them.
+fn vdoctl(bed: &Bed, line: &str) -> Result<Command> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_vdoctl"));
     command
         .env_clear()
         .env("TERM", "xterm")
         .env("VDO_KUBECONFIG", bed.cluster.kubeconfig());
-    command.args(arguments);
-    command
+    command.args(shlex::split(line).context("a command line")?);
+    Ok(command)
 }
 
 /// `users list` as the vCenter's administrator.
 fn users(bed: &Bed, folder: &Path) -> Result<String> {
     let file = private(folder, "password", bed.vcenter.password())?;
+    let file = shlex::try_quote(&file)?;
     Ok(format!("users list --user {} --password-file {file}", bed.vcenter.user()))
 }
 
+/// A support bundle, as a word of a command line.
 fn bundle(bed: &Bed, folder: &Path) -> Result<String> {
     let path = folder.join("support.tar.gz").display().to_string();
     let (code, _, err) = bed.vdoctl(&["support-bundle", "-o", &path])?;
     ensure!(code == 0, "{err}");
-    Ok(path)
+    Ok(shlex::try_quote(&path)?.into_owned())
 }
 
 #[test]
@@ -78,9 +81,9 @@ fn screen_of_every_verb_of_a_cluster_fits_the_terminal() -> Result<()> {
         let mut all = Vec::new();
         let users = users(bed, folder.path())?;
         for verb in verbs.into_iter().chain(from.iter().map(String::as_str)).chain([users.as_str()]) {
-            let words: Vec<&str> = verb.split(' ').collect();
             for columns in [80, 40] {
-                let shown = screen_of(vdoctl(bed, &words), columns);
+                let shown = screen_of(vdoctl(bed, verb)?, columns);
+                ensure!(!shown.contains("Usage:"), "{verb}: {shown}");
                 ensure!(!shown.trim().is_empty() || verb == "rights --missing", "{verb} shows nothing");
                 let wide = too_wide(&shown, columns);
                 all.extend(wide.into_iter().map(|line| format!("vdoctl {verb}, {columns} columns: {line}")));
@@ -118,9 +121,8 @@ fn full_disk_and_closed_pipe_end_every_verb_of_a_cluster_as_they_should() -> Res
             (&users(bed, folder.path())?, true),
             ("completion fish", true),
         ] {
-            let words: Vec<&str> = verb.split(' ').collect();
             let full = File::options().write(true).open("/dev/full")?;
-            let output = vdoctl(bed, &words).stdout(full).output()?;
+            let output = vdoctl(bed, verb)?.stdout(full).output()?;
             let said = String::from_utf8(output.stderr)?;
             if writes {
                 let right = output.status.code() == Some(4) && said.contains("the output cannot be written: No space left on device");
@@ -130,7 +132,7 @@ fn full_disk_and_closed_pipe_end_every_verb_of_a_cluster_as_they_should() -> Res
             }
             let (reader, writer) = std::io::pipe()?;
             drop(reader);
-            let output = vdoctl(bed, &words).stdout(writer).stderr(Stdio::piped()).output()?;
+            let output = vdoctl(bed, verb)?.stdout(writer).stderr(Stdio::piped()).output()?;
             let said = String::from_utf8(output.stderr)?;
             let quiet = !["error:", "panicked", "Broken pipe"].iter().any(|word| said.contains(word));
             ensure!(output.status.success() && quiet, "closed pipe, {verb}: {:?} {said}", output.status);

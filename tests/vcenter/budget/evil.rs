@@ -149,8 +149,9 @@ fn good(call: &str, request: &str, port: u16) -> String {
         "PbmRetrieveServiceContent" => pbm(
             call,
             &format!(
-                "<returnval>{}</returnval>",
-                reference("profileManager", "PbmProfileProfileManager", "ProfileManager")
+                "<returnval>{}{}</returnval>",
+                reference("profileManager", "PbmProfileProfileManager", "ProfileManager"),
+                reference("placementSolver", "PbmPlacementSolver", "placementSolver")
             ),
         ),
         "PbmQueryProfile" => pbm(call, "<returnval><uniqueId>p-1</uniqueId></returnval>"),
