@@ -101,7 +101,8 @@ async fn until_is<T>(
     (api_version, kind, namespace, name): (&str, &str, &str, &str),
     seen: impl Fn(&Value) -> Option<T>,
 ) -> Result<T> {
-    until(&format!("{kind} {name} to be {what}"), PATIENCE, async || {
+    // The driver may miss that the simulator's CNS is done at once; it tries again after five minutes of its own.
+    until(&format!("{kind} {name} to be {what}"), 2 * PATIENCE, async || {
         let object = bed.get(api_version, kind, namespace, name).await?;
         Ok(seen(&object).map_or_else(|| Probe::not_yet(format!("{object}\n{}", bed.agent.logs())), Probe::Ready))
     })
