@@ -7,7 +7,7 @@ mod shapes;
 use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::alone;
 use anyhow::{Context, Result, ensure};
-use scan::{ENCODINGS, Scanner, encode};
+use scan::{ENCODINGS, Scanner, encode, seen_of_process};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -249,12 +249,7 @@ fn secrets_of_every_shape_are_in_no_output() -> Result<()> {
             search.look(&scanner, "metrics and health", path, answer.as_bytes());
         }
         for process in bed.operator.as_ref().context("an operator")?.family()? {
-            for part in ["cmdline", "environ"] {
-                let content = match std::fs::read(format!("/proc/{process}/{part}")) {
-                    // What no one but root may read shows nothing to anyone.
-                    Err(error) if part == "environ" && error.kind() == std::io::ErrorKind::PermissionDenied => continue,
-                    content => content?,
-                };
+            for (part, content) in seen_of_process(process)? {
                 search.look(&scanner, "arguments and environment", &format!("{process}/{part}"), &content);
             }
         }

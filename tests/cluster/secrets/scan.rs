@@ -8,6 +8,19 @@ use std::fmt::Write as _;
 /// The forms, by name.
 pub const ENCODINGS: [&str; 7] = ["raw", "base64", "url", "xml", "json", "hex", "split at 76"];
 
+/// The arguments and the environment of a process, as others see them.
+pub fn seen_of_process(process: u32) -> std::io::Result<Vec<(&'static str, Vec<u8>)>> {
+    let mut all = Vec::new();
+    for part in ["cmdline", "environ"] {
+        match std::fs::read(format!("/proc/{process}/{part}")) {
+            // What no one but root may read shows nothing to anyone.
+            Err(error) if part == "environ" && error.kind() == std::io::ErrorKind::PermissionDenied => {}
+            content => all.push((part, content?)),
+        }
+    }
+    Ok(all)
+}
+
 /// Where the forms of all planted values are looked for.
 pub struct Scanner {
     needles: AhoCorasick,

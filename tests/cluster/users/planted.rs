@@ -1,9 +1,8 @@
 //! The administrator's password is looked for wherever it must not be, which is everywhere.
 
 use crate::common::Bed;
-use crate::secrets::scan::Scanner;
+use crate::secrets::scan::{Scanner, seen_of_process};
 use anyhow::{Result, ensure};
-use std::io::ErrorKind;
 use std::path::Path;
 
 /// That the password is in no form in these bytes.
@@ -16,12 +15,7 @@ pub fn is_not_in(bed: &Bed, place: &str, bytes: &[u8]) -> Result<()> {
 
 /// Not in the arguments and the environment of a process that knows it.
 pub fn is_not_around(bed: &Bed, process: u32) -> Result<()> {
-    for part in ["cmdline", "environ"] {
-        let content = match std::fs::read(format!("/proc/{process}/{part}")) {
-            // What no one but root may read shows nothing to anyone.
-            Err(error) if part == "environ" && error.kind() == ErrorKind::PermissionDenied => continue,
-            content => content?,
-        };
+    for (part, content) in seen_of_process(process)? {
         is_not_in(bed, part, &content)?;
     }
     Ok(())
