@@ -152,17 +152,14 @@ fn answer(args: &Args, found: &Findings, format: Format) -> Result<Answer, CliEr
         return of_topology(found, format);
     }
     let exit = worst(&found.subjects, &found.exits);
-    let layout = view::Layout {
-        columns: terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into()),
-        wide: format == Format::Wide,
-    };
+    let wide = format == Format::Wide;
     let text = || match args.what {
-        Some(DoctorVerb::Nodes) => view::nodes(found, layout),
+        Some(DoctorVerb::Nodes) => view::nodes(found, wide),
         Some(DoctorVerb::Privileges {
             required: true, commands, ..
         }) => required::text(&found.privileges, commands),
-        Some(DoctorVerb::Privileges { .. }) => view::privileges(found, layout),
-        _ => view::checks(found, layout),
+        Some(DoctorVerb::Privileges { .. }) => view::privileges(found, wide),
+        _ => view::checks(found, wide),
     };
     let document = || match args.what {
         Some(DoctorVerb::Privileges { required: true, .. }) => {

@@ -7,7 +7,7 @@ use super::args::Format;
 use super::output::{Form, document};
 use super::printer::Printer;
 use super::style::{bad, faint, good, warn, width};
-use super::wrap::wrap;
+use super::wrap::broken;
 use super::{Answer, Exit};
 use serde_json::{Value, json};
 use std::io::{self, IsTerminal as _};
@@ -183,8 +183,8 @@ fn live(lines: &[String], frame: &str, elapsed: &str, columns: usize) -> String 
     let room = columns.saturating_sub(7 + elapsed.len()).max(10);
     let mut out = String::new();
     for (place, line) in lines.iter().enumerate() {
-        let wrapped = wrap(&line.replace(['\n', '\t'], " "), 0, Some(room));
-        let rows: Vec<&str> = wrapped.lines().collect();
+        let whole = broken(&line.replace(['\n', '\t'], " "), room, 0, room);
+        let rows: Vec<&str> = whole.lines().collect();
         for (row, text) in rows.iter().take(ROWS).enumerate() {
             let last = row + 1 == ROWS && rows.len() > ROWS;
             let cut = match width(text) + usize::from(last) > room {

@@ -4,9 +4,6 @@ use super::style::width;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
-/// Narrower than this, a broken line is harder to read than a long one.
-const NARROWEST: usize = 40;
-
 /// The least room for what is set below the last column of a line; with less it is set near the margin.
 const ROOM: usize = 24;
 
@@ -64,18 +61,8 @@ fn mark(line: &str) -> bool {
     line.split_once(' ').is_some_and(|(first, _)| width(first) == 1)
 }
 
-/// Breaks a text at blanks so that no line is longer than the terminal is wide, as far as its words allow; further lines begin below
-/// `indent`, where the text itself begins.
-pub(super) fn wrap(text: &str, indent: usize, columns: Option<usize>) -> String {
-    let room = columns.map(|columns| columns.saturating_sub(indent));
-    match room.filter(|room| *room >= NARROWEST) {
-        Some(room) => broken(text, room, indent, room),
-        None => text.to_owned(),
-    }
-}
-
-/// The first line has this room, further ones are indented and have theirs.
-fn broken(text: &str, first: usize, indent: usize, further: usize) -> String {
+/// Breaks a text at blanks, never within a word: the first line has this room, further ones are indented and have theirs.
+pub(super) fn broken(text: &str, first: usize, indent: usize, further: usize) -> String {
     let (mut out, mut used, mut room) = (String::new(), 0, first);
     for word in text.split(' ') {
         let long = width(word);
@@ -103,19 +90,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wrap_long_text_breaks_at_terminal_width() {
+    fn broken_text_keeps_words_whole_and_counts_what_is_seen() {
         let text = "one two three four five six seven eight nine ten eleven twelve thirteen";
-        assert_eq!(wrap(text, 6, None), text);
-        assert_eq!(wrap(text, 50, Some(80)), text, "too narrow to be of use");
-        let wrapped = wrap(text, 6, Some(50));
+        assert_eq!(broken(text, 80, 6, 74), text);
         assert_eq!(
-            wrapped,
+            broken(text, 44, 6, 44),
             "one two three four five six seven eight nine\n      ten eleven twelve thirteen"
         );
-        let styled = wrap(&format!("{text} {}", faint("(vdoctl explain SnapshotsPresent)")), 6, Some(50));
+        let styled = broken(&format!("{text} {}", faint("(vdoctl explain SnapshotsPresent)")), 50, 6, 44);
         assert!(styled.lines().all(|line| width(line) <= 50), "{styled}");
         let word = "x".repeat(90);
-        assert_eq!(wrap(&format!("a {word} b"), 6, Some(80)), format!("a\n      {word}\n      b"));
+        assert_eq!(broken(&format!("a {word} b"), 74, 6, 74), format!("a\n      {word}\n      b"));
     }
 
     #[test]

@@ -61,6 +61,15 @@ fn deleted(result: Result<(), ClusterError>) -> Result<(), ClusterError> {
     }
 }
 
+/// Workloads are deleted in the foreground: they are gone only when their pods are. Nothing else waits for the garbage collector, which learns
+/// of a new kind half a minute late.
+fn propagation(id: &ObjectId) -> PropagationPolicy {
+    match id.group() {
+        "apps" | "batch" => PropagationPolicy::Foreground,
+        _ => PropagationPolicy::Background,
+    }
+}
+
 fn deletion(uid: &str, resource_version: Option<&str>, policy: PropagationPolicy) -> DeleteParams {
     DeleteParams {
         preconditions: Some(Preconditions {
@@ -243,7 +252,7 @@ impl Writer {
     /// # Errors
     /// When the API server would not accept it.
     pub async fn dry_run_delete(&self, api_version: &str, id: &ObjectId, uid: &str) -> Result<(), ClusterError> {
-        let params = deletion(uid, None, PropagationPolicy::Foreground).dry_run();
+        let params = deletion(uid, None, propagation(id)).dry_run();
         let request = async {
             let place = Request::new(api(&self.client, api_version, id.kind(), &id.namespace).resource_url());
             let mut request = place.delete(&id.name, &params).map_err(kube::Error::BuildRequest)?;
@@ -256,18 +265,16 @@ impl Writer {
         deleted(timed("delete", api_version, id, request).await.map(drop))
     }
 
-    /// Deletes an object exactly as it was seen: the same instance in the same state. Dependents go first, so that a
-    /// workload is gone only when its pods are; with `keep_dependents` they stay. Whether it was deleted or is gone; `false` when it is there in another state.
+    /// Deletes an object exactly as it was seen: the same instance in the same state. With `keep_dependents` its pods stay. Whether it was deleted or is gone; `false` when it is there in another state.
     ///
     /// # Errors
     /// When the API server does not accept it.
     pub async fn delete_as_seen(&self, api_version: &str, seen: &Object, keep_dependents: bool) -> Result<bool, ClusterError> {
         let (id, uid) = (seen.id(), seen.uid());
         let api = api(&self.client, api_version, id.kind(), &id.namespace);
-        let policy = if keep_dependents {
-            PropagationPolicy::Orphan
-        } else {
-            PropagationPolicy::Foreground
+        let policy = match keep_dependents {
+            true => PropagationPolicy::Orphan,
+            false => propagation(&id),
         };
         let params = deletion(uid, Some(seen.resource_version()), policy);
         match self.send("delete", api_version, &id, api.delete(&id.name, &params)).await {
@@ -325,7 +332,21 @@ impl Writer {
 
 #[cfg(test)]
 mod tests {
-    use super::warnings;
+    use super::{propagation, warnings};
+    use crate::types::ObjectId;
+    use kube::api::PropagationPolicy;
+
+    #[test]
+    fn workloads_are_gone_with_their_pods_and_nothing_else_waits() {
+        for (group, kind, expected) in [
+            ("apps", "DaemonSet", PropagationPolicy::Foreground),
+            ("batch", "Job", PropagationPolicy::Foreground),
+            ("", "ConfigMap", PropagationPolicy::Background),
+            ("vdo.vmware.com", "VsphereCloudConfig", PropagationPolicy::Background),
+        ] {
+            assert_eq!(propagation(&ObjectId::new(group, kind, "n", "a")), expected, "{kind}");
+        }
+    }
 
     #[test]
     fn api_warning_headers_are_parsed() {

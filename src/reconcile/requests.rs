@@ -59,17 +59,21 @@ pub struct DriverFailure {
 }
 
 impl DriverFailures {
-    /// Adds one.
+    /// Adds one. What is wrong with several drivers in the same way is one failure.
     pub(super) fn of(&mut self, drivers: impl IntoIterator<Item = DriverName>, error: ReconcileError) {
-        self.0.push(DriverFailure {
-            drivers: drivers.into_iter().collect(),
-            error,
-        });
+        let published = Failure::from(&error);
+        match self.0.iter_mut().find(|known| Failure::from(&known.error) == published) {
+            Some(known) => known.drivers.extend(drivers),
+            None => self.0.push(DriverFailure {
+                drivers: drivers.into_iter().collect(),
+                error,
+            }),
+        }
     }
 
     /// Adds others.
     pub(super) fn join(&mut self, later: Self) {
-        self.0.extend(later.0);
+        later.0.into_iter().for_each(|failure| self.of(failure.drivers, failure.error));
     }
 
     /// Leaves out what is wrong with these drivers.
@@ -139,19 +143,20 @@ pub(super) fn paused(spec: &VDOConfigSpec) -> BTreeSet<DriverName> {
 #[must_use]
 pub fn requests(spec: &VDOConfigSpec, namespace: &str, existing: &BTreeSet<String>) -> (DriverRequests, DriverFailures) {
     let (mut asked, mut failures) = (DriverRequests::default(), DriverFailures::default());
-    let mut unconnected = BTreeSet::new();
     for request in drivers::requests(spec) {
         if request.state == ManagementState::Removed {
             continue;
         }
         let driver = request.driver.clone();
-        if existing.is_empty() && request.uses != Uses::These(Vec::new()) {
-            unconnected.insert(driver.clone());
-        } else if let Err(error) = asked.insert(&request, existing) {
-            failures.of([driver.clone()], error);
-        } else {
-            continue;
-        }
+        let unconnected = existing.is_empty() && request.uses != Uses::These(Vec::new());
+        let inserted = match unconnected {
+            true => Err(ReconcileError::NoConnections {
+                namespace: namespace.into(),
+            }),
+            false => asked.insert(&request, existing),
+        };
+        let Err(error) = inserted else { continue };
+        failures.of([driver.clone()], error);
         let connections: Vec<String> = existing.iter().cloned().collect();
         let wanted = DriverRequest {
             connections: Some(connections.clone()),
@@ -159,12 +164,6 @@ pub fn requests(spec: &VDOConfigSpec, namespace: &str, existing: &BTreeSet<Strin
         };
         asked.drivers.insert(driver.clone(), wanted);
         asked.connections.insert(driver, connections);
-    }
-    if !unconnected.is_empty() {
-        let error = ReconcileError::NoConnections {
-            namespace: namespace.into(),
-        };
-        failures.of(unconnected, error);
     }
     (asked, failures)
 }
@@ -235,7 +234,7 @@ fn connections(request: &Request, existing: &BTreeSet<String>) -> Result<Vec<Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drivers::CSI;
+    use crate::drivers::{CPI, CSI};
     use serde_json::json;
 
     fn ask(spec: serde_json::Value, existing: &[&str]) -> String {
@@ -280,6 +279,18 @@ mod tests {
         ] {
             assert_eq!(asks(storage.clone()), expected, "{storage}");
         }
+    }
+
+    #[test]
+    fn failures_of_the_same_kind_are_one_with_all_its_drivers() {
+        let failures = |spec: serde_json::Value, existing: &[&str]| {
+            let spec: VDOConfigSpec = serde_json::from_value(spec).expect("a specification");
+            let (_, failures) = requests(&spec, "ns", &existing.iter().map(|name| (*name).to_owned()).collect());
+            failures.into_inner().into_iter().map(|failure| failure.drivers).collect::<Vec<_>>()
+        };
+        assert_eq!(failures(json!({}), &[]), [BTreeSet::from([CPI.to_owned(), CSI.to_owned()])]);
+        let pins = json!({"cloudProvider": {"version": "new"}, "storageProvider": {"version": "new"}});
+        assert_eq!(failures(pins, &["a"]).len(), 2, "each names its own field");
     }
 
     #[test]

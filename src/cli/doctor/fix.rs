@@ -17,10 +17,9 @@ use super::super::args::{Doctor as Args, Global};
 use super::super::output::document;
 use super::super::progress::Progress;
 use super::super::style::{bad, good, warn};
-use super::super::wrap::{columns_of, wrap};
 use super::super::{Answer, CliError, Exit, users};
 use super::check::Finding;
-use super::view::{Layout, remedy};
+use super::view::remedy;
 use crate::accounts::ChangeError;
 use crate::api::Reason;
 use crate::fixes::{Fix, Step};
@@ -77,16 +76,12 @@ fn answer(args: &Args, kind: &'static str, lines: &[Line], note: Option<String>)
     let left = lines.iter().any(|line| !matches!(line.outcome, Outcome::Made | Outcome::Nothing));
     let changed = lines.iter().any(|line| line.outcome == Outcome::Made);
     let fields = || document(kind, json!({"changed": changed, "fixes": lines}));
-    let layout = Layout {
-        columns: columns_of(&std::io::stdout()),
-        wide: true,
-    };
-    let answer = Answer::formatted(args.output().or_table(), fields, || text(lines, layout))?;
+    let answer = Answer::formatted(args.output().or_table(), fields, || text(lines))?;
     let answer = note.into_iter().fold(answer, Answer::note);
     Ok(answer.exit(if left { Exit::Differences } else { Exit::Ok }))
 }
 
-fn text(lines: &[Line], layout: Layout) -> String {
+fn text(lines: &[Line]) -> String {
     let mut text = String::new();
     // Steps that were made were shown when they were.
     for line in lines.iter().filter(|line| line.outcome != Outcome::Made) {
@@ -96,17 +91,15 @@ fn text(lines: &[Line], layout: Layout) -> String {
             Outcome::Declined => warn("-"),
             Outcome::ByHand => bad("✗"),
         };
-        text.push_str(&format!("{mark} {}\n", wrap(&line.message, 2, layout.columns)));
-        line.steps
-            .iter()
-            .for_each(|step| text.push_str(&format!("    {}\n", wrap(&step.to_string(), 6, layout.columns))));
+        text.push_str(&format!("{mark} {}\n", line.message));
+        line.steps.iter().for_each(|step| text.push_str(&format!("    - {step}\n")));
         if !line.remedy.is_empty() {
             let finding = Finding {
                 reason: line.reason.map(|reason| reason.as_str().to_owned()).unwrap_or_default(),
                 message: String::new(),
                 remedy: line.remedy.clone(),
             };
-            text.push_str(&remedy(&finding, layout));
+            text.push_str(&remedy(&finding));
         }
     }
     text

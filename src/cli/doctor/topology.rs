@@ -3,7 +3,6 @@
 use super::super::args::{Doctor as Args, Format};
 use super::super::output::document;
 use super::super::style::{bad, faint, good, table, warn};
-use super::super::wrap::{columns_of, wrap};
 use super::super::{Answer, CliError, Exit, support};
 use crate::vsphere::{NodeTopology, TagPlace};
 use serde_json::{Value, json};
@@ -36,14 +35,12 @@ pub(super) fn recorded(args: &Args, file: &Path) -> Result<Answer, CliError> {
 /// The table, and 1 where something does not fit.
 pub(super) fn answer(lines: &[(String, NodeTopology)], format: Format) -> Result<Answer, CliError> {
     let fields = || document("DoctorTopology", json!({"topology": json_of(lines)}));
-    let answer = Answer::formatted(format, fields, || {
-        text(lines, format == Format::Wide, columns_of(&std::io::stdout()))
-    })?;
+    let answer = Answer::formatted(format, fields, || text(lines, format == Format::Wide))?;
     let fits = lines.iter().all(|(_, line)| line.reason.is_empty());
     Ok(answer.exit(if fits { Exit::Ok } else { Exit::Differences }))
 }
 
-fn text(lines: &[(String, NodeTopology)], wide: bool, columns: Option<usize>) -> String {
+fn text(lines: &[(String, NodeTopology)], wide: bool) -> String {
     if lines.is_empty() {
         return format!("{} the zone or region of no node is known\n", warn("-"));
     }
@@ -55,7 +52,7 @@ fn text(lines: &[(String, NodeTopology)], wide: bool, columns: Option<usize>) ->
     let mut text = table(&heading, &rows);
     for (_, line) in lines.iter().filter(|(_, line)| !line.reason.is_empty()) {
         let what = format!("node {}, category {}: {}", line.node, line.category, line.problem);
-        text.push_str(&format!("\n{} {}\n", bad("✗"), wrap(&what, 2, columns)));
+        text.push_str(&format!("\n{} {what}\n", bad("✗")));
         text.push_str(&format!("      {}\n", faint(&format!("(vdoctl explain {})", line.reason))));
     }
     text
@@ -114,6 +111,7 @@ fn place_of(place: &TagPlace, wide: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::super::style::width;
+    use super::super::super::wrap::fit;
     use super::*;
 
     #[test]
@@ -150,7 +148,7 @@ mod tests {
             ),
             line("w-2", "k8s-zone", "", "", "", "TopologyTagMissing", "no tag on its host or above"),
         ];
-        let shown = text(&lines, false, Some(80));
+        let shown = fit(&text(&lines, false), Some(80));
         assert!(shown.lines().all(|line| width(line) <= 80), "{shown}");
         let plain = anstream::adapter::strip_str(&shown).to_string();
         let table: Vec<&str> = plain.lines().take(4).collect();
@@ -167,11 +165,11 @@ mod tests {
             plain.contains("✗ node w-2, category k8s-zone: no tag on its host or above"),
             "{plain}"
         );
-        let wide = anstream::adapter::strip_str(&text(&lines, true, None)).to_string();
+        let wide = anstream::adapter::strip_str(&text(&lines, true)).to_string();
         assert!(
             wide.contains("topology.kubernetes.io/k8s-zone=eu-central-1") && wide.contains("HostSystem=eu-central-2 /DC0/host/C0/esx-1"),
             "{wide}"
         );
-        assert!(text(&[], false, None).contains("of no node is known"));
+        assert!(text(&[], false).contains("of no node is known"));
     }
 }

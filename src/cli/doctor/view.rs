@@ -1,7 +1,7 @@
 //! The screens of `doctor`.
 
 use super::super::style::{bad, faint, good, head, table, warn};
-use super::super::wrap::{unbroken, wrap};
+use super::super::wrap::unbroken;
 use super::Findings;
 use super::check::{Check, Finding, Mark, Subject};
 use crate::api::Reason;
@@ -10,23 +10,14 @@ use crate::vsphere::AdviceLine;
 use crate::vsphere::{HeldPrivilege, MissingPrivilege, NodeReport, Privileges};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How a screen is written.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Layout {
-    /// How wide the terminal is, where there is one.
-    pub columns: Option<usize>,
-    /// Whether everything is shown, however long a line becomes.
-    pub wide: bool,
-}
-
-/// All checks, under what they are about.
-pub(super) fn checks(found: &Findings, layout: Layout) -> String {
+/// All checks, under what they are about; `wide` shows everything, however long a line becomes, here and below.
+pub(super) fn checks(found: &Findings, wide: bool) -> String {
     let names = found
         .subjects
         .iter()
         .flat_map(|subject| &subject.checks)
         .map(|check| check.check.len());
-    let wide = names.max().unwrap_or(0);
+    let longest = names.max().unwrap_or(0);
     let mut text = String::new();
     for subject in &found.subjects {
         if !text.is_empty() {
@@ -35,15 +26,15 @@ pub(super) fn checks(found: &Findings, layout: Layout) -> String {
         text.push_str(&format!("{}  {}", head(&subject.subject.to_uppercase()), subject.name));
         subject.about.iter().for_each(|part| text.push_str(&format!("  {part}")));
         text.push('\n');
-        let later = match layout.wide {
+        let later = match wide {
             true => Vec::new(),
             false => later(subject),
         };
         let made = subject.checks.iter().filter(|check| !later.contains(&check.check.as_str()));
-        made.for_each(|check| text.push_str(&line(check, wide, layout)));
+        made.for_each(|check| text.push_str(&line(check, longest)));
         if !later.is_empty() {
             let what = format!("{} later checks were not made: {}", later.len(), later.join(", "));
-            text.push_str(&format!("  {} {}\n", warn("?"), faint(&wrap(&what, 4, layout.columns))));
+            text.push_str(&format!("  {} {}\n", warn("?"), faint(&what)));
         }
     }
     text.push_str(&format!("\n{}\n", sum(found)));
@@ -60,7 +51,7 @@ fn later(subject: &Subject) -> Vec<&str> {
     if names.len() > 1 { names } else { Vec::new() }
 }
 
-fn line(check: &Check, wide: usize, layout: Layout) -> String {
+fn line(check: &Check, longest: usize) -> String {
     let mark = match check.status {
         Mark::True if check.informs() => warn("!"),
         Mark::True => good("✓"),
@@ -73,8 +64,7 @@ fn line(check: &Check, wide: usize, layout: Layout) -> String {
     } else {
         check.message.clone()
     };
-    let message = wrap(&message, wide + 6, layout.columns);
-    let mut text = format!("  {mark} {}{}  {message}\n", check.check, " ".repeat(wide - check.check.len()));
+    let mut text = format!("  {mark} {}{}  {message}\n", check.check, " ".repeat(longest - check.check.len()));
     if (check.status == Mark::True && !check.informs()) || check.follows() || check.is_not_requested() {
         return text;
     }
@@ -91,15 +81,15 @@ fn line(check: &Check, wide: usize, layout: Layout) -> String {
     for (i, finding) in all.iter().enumerate() {
         // The first one is the check's own message.
         if i > 0 {
-            text.push_str(&format!("    {mark} {}\n", wrap(&finding.message, 6, layout.columns)));
+            text.push_str(&format!("    {mark} {}\n", finding.message));
         }
-        text.push_str(&remedy(finding, layout));
+        text.push_str(&remedy(finding));
     }
     text
 }
 
 /// What to do, and where more of it is written. Commands stand on lines of their own.
-pub(super) fn remedy(finding: &Finding, layout: Layout) -> String {
+pub(super) fn remedy(finding: &Finding) -> String {
     let mut lines: Vec<(bool, String)> = Vec::new();
     for line in finding.remedy.lines() {
         lines.push(match line {
@@ -110,13 +100,13 @@ pub(super) fn remedy(finding: &Finding, layout: Layout) -> String {
     if Reason::ALL.iter().any(|reason| reason.as_str() == finding.reason) {
         let explain = faint(&format!("(vdoctl explain {})", finding.reason));
         match lines.iter_mut().rev().find(|(command, _)| !command) {
-            Some((_, last)) => last.push_str(&format!("  {explain}")),
+            Some((_, last)) => last.push_str(&format!(" {explain}")),
             None => lines.push((false, explain)),
         }
     }
     let shown = lines.iter().map(|(command, line)| match command {
         true => format!("        {}\n", unbroken(line)),
-        false => format!("      {}\n", wrap(line, 6, layout.columns)),
+        false => format!("      {line}\n"),
     });
     shown.collect()
 }
@@ -143,9 +133,9 @@ fn sum(found: &Findings) -> String {
 }
 
 /// A line for each node, and below it what is wrong.
-pub(super) fn nodes(found: &Findings, layout: Layout) -> String {
+pub(super) fn nodes(found: &Findings, wide: bool) -> String {
     if found.nodes.is_empty() {
-        return format!("{}\n\n{}", warn("no node was held against a vCenter"), checks(found, layout));
+        return format!("{}\n\n{}", warn("no node was held against a vCenter"), checks(found, wide));
     }
     let dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
     let rows: Vec<Vec<String>> = found
@@ -165,7 +155,7 @@ pub(super) fn nodes(found: &Findings, layout: Layout) -> String {
                 word(node.disk_uuid == Some(true), "on", "off"),
                 word(node.tools_running, "running", "not running"),
             ];
-            if layout.wide {
+            if wide {
                 let provider = if node.provider_id.is_empty() { "-" } else { "set" };
                 row.extend([
                     connection.clone(),
@@ -175,36 +165,36 @@ pub(super) fn nodes(found: &Findings, layout: Layout) -> String {
                     provider.into(),
                 ]);
             }
-            row.push(verdict(node, layout));
+            row.push(verdict(node, wide));
             row
         })
         .collect();
     let mut heading = vec!["NODE", "VM", "HW", "UUID", "TOOLS"];
-    if layout.wide {
+    if wide {
         heading.extend(["CONNECTION", "FOUND BY", "HOST", "ESXI", "PROVIDER-ID"]);
     }
     heading.push("VERDICT");
     let mut text = table(&heading, &rows);
     for finding in found.nodes.iter().flat_map(|(_, node)| &node.findings) {
-        text.push_str(&format!("\n{} {}\n", bad("✗"), wrap(&finding.message, 2, layout.columns)));
-        text.push_str(&remedy(&Finding::of(finding), layout));
+        text.push_str(&format!("\n{} {}\n", bad("✗"), finding.message));
+        text.push_str(&remedy(&Finding::of(finding)));
     }
     text
 }
 
 /// The reasons, or how many there are: what they mean stands below.
-fn verdict(node: &NodeReport, layout: Layout) -> String {
+fn verdict(node: &NodeReport, wide: bool) -> String {
     let reasons: Vec<&str> = node.findings.iter().map(|finding| finding.reason.as_str()).collect();
     match reasons.as_slice() {
         [] => good("✓"),
         [one] => format!("{} {one}", bad("✗")),
-        all if layout.wide => format!("{} {}", bad("✗"), all.join(", ")),
+        all if wide => format!("{} {}", bad("✗"), all.join(", ")),
         all => format!("{} {} problems", bad("✗"), all.len()),
     }
 }
 
 /// What each account lacks, and what it has beyond its needs where that was asked for.
-pub(super) fn privileges(found: &Findings, layout: Layout) -> String {
+pub(super) fn privileges(found: &Findings, wide: bool) -> String {
     let mut text = String::new();
     for (connection, all) in &found.privileges {
         if !text.is_empty() {
@@ -225,7 +215,7 @@ pub(super) fn privileges(found: &Findings, layout: Layout) -> String {
                 lack.privilege.clone(),
                 format!("{} {}", lack.object.kind, lack.path),
             ];
-            if layout.wide {
+            if wide {
                 let features: Vec<&str> = lack.features.iter().map(|feature| feature.as_str()).collect();
                 row.extend([
                     features.join(", "),
@@ -235,7 +225,7 @@ pub(super) fn privileges(found: &Findings, layout: Layout) -> String {
             }
             rows.push(row);
         }
-        rows.extend(held(&all.held, layout));
+        rows.extend(held(&all.held, wide));
         for more in &all.surplus {
             for privilege in &more.privileges {
                 let object = format!("{} {}", more.object.kind, more.path);
@@ -244,13 +234,13 @@ pub(super) fn privileges(found: &Findings, layout: Layout) -> String {
         }
         if !rows.is_empty() {
             let mut heading = vec!["", "PRIVILEGE", "ON"];
-            if layout.wide {
+            if wide {
                 heading.extend(["NEEDED FOR", "ROLE (AS SHOWN IN VCENTER)", "ACCORDING TO"]);
             }
             text.push_str(&table(&heading, &rows));
         }
-        for lines in roles(&all.missing) {
-            text.push_str(&format!("  {}\n", wrap(&lines, 4, layout.columns)));
+        for line in roles(&all.missing) {
+            text.push_str(&format!("  - {line}\n"));
         }
         if all.checked == 0 {
             let stages = found.subjects.iter().filter(|subject| subject.name == *connection);
@@ -259,14 +249,14 @@ pub(super) fn privileges(found: &Findings, layout: Layout) -> String {
                 || "no privilege was looked at".into(),
                 |check| format!("{}: {}", check.check, check.message),
             );
-            text.push_str(&format!("  {} {}\n", warn("?"), wrap(&why, 4, layout.columns)));
+            text.push_str(&format!("  {} {why}\n", warn("?")));
         }
     }
     text
 }
 
 /// A row for each privilege that is needed and there, with the objects that it is needed on.
-fn held(all: &[HeldPrivilege], layout: Layout) -> Vec<Vec<String>> {
+fn held(all: &[HeldPrivilege], wide: bool) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for same in all.chunk_by(|one, other| (&one.privilege, &one.kind) == (&other.privilege, &other.kind)) {
         let first = &same[0];
@@ -276,7 +266,7 @@ fn held(all: &[HeldPrivilege], layout: Layout) -> Vec<Vec<String>> {
             first.privilege.clone(),
             format!("{} {}", first.kind, name_list(&paths)),
         ];
-        if layout.wide {
+        if wide {
             let features: BTreeSet<&str> = same
                 .iter()
                 .flat_map(|held| &held.features)
@@ -367,11 +357,7 @@ mod tests {
     /// On a terminal of eighty columns no line is broken by the terminal but commands, which are copied whole.
     #[test]
     fn doctor_text_eighty_columns_wraps_all_but_commands() {
-        let layout = Layout {
-            columns: Some(80),
-            wide: false,
-        };
-        for text in [checks(&sick(), layout), nodes(&sick(), layout)].map(|text| fit(&text, layout.columns)) {
+        for text in [checks(&sick(), false), nodes(&sick(), false)].map(|text| fit(&text, Some(80))) {
             for line in text.lines().filter(|line| !line.starts_with("        govc")) {
                 assert!(width(line) <= 80, "{} columns: {line}\n{text}", width(line));
             }
@@ -395,7 +381,7 @@ mod tests {
                 subjects,
                 ..Findings::default()
             };
-            let text = super::checks(&found, Layout { columns: None, wide });
+            let text = super::checks(&found, wide);
             anstream::adapter::strip_str(&text).to_string()
         };
         let failed = || vec![check("Trusted", Some(false), Reason::TlsFailed), follows("A"), follows("B")];
@@ -416,7 +402,7 @@ mod tests {
 
     #[test]
     fn doctor_text_default_layout_marks_warning_and_failure() {
-        let text = anstream::adapter::strip_str(&checks(&sick(), Layout::default())).to_string();
+        let text = anstream::adapter::strip_str(&checks(&sick(), false)).to_string();
         assert!(
             text.contains("  ! Trusted     certificate sha256") && text.contains("      Renew it in vCenter"),
             "{text}"
