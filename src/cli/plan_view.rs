@@ -196,7 +196,7 @@ impl Planned {
             (Action::Create, _) => (style::good("+"), "would be created"),
             (Action::Apply, Because::Drifted) => (style::warn("~"), "was changed by another manager"),
             (Action::Apply, _) => (style::warn("~"), "would be changed"),
-            (Action::Adopt, _) => (style::warn("~"), "is not marked as ours and would be taken over"),
+            (Action::Adopt, _) => (style::warn("~"), "is not marked as ours and would be adopted"),
             (Action::Recreate, _) => (style::bad("±"), "would be deleted and recreated, because a field cannot be changed"),
             (Action::Prune, _) => (style::bad("-"), "would be removed"),
             (Action::Keep, _) => (style::faint("="), "is in sync"),

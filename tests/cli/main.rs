@@ -9,11 +9,14 @@ mod cosign;
 mod deploy;
 mod doctor;
 mod explain;
+#[path = "../common/follow.rs"]
+mod follow;
 mod full_disk;
 mod kubeconfig;
 mod matrix;
 mod mirror;
 mod own_process;
+mod pages;
 mod process;
 #[path = "../common/pty.rs"]
 mod pty;

@@ -9,6 +9,7 @@ mod upstream;
 
 use crate::common::{Bed, PATIENCE, name};
 use crate::fixture::OPERATOR;
+use crate::page::open;
 use anyhow::{Context, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -312,7 +313,14 @@ fn adoption_keeps_the_cluster_id_of_the_old_configuration() -> Result<()> {
         }
         Tool::Kubectl.install(bed, &manifests).await?;
         let before = running(bed).await?;
-        bed.apply(&bed.config(json!({}))).await?;
+        let mut page = open(bed, "taking-over.md")?;
+        page.file("vdo.yaml", &bed.config(json!({})).to_string())?;
+        page.run("vdoctl plan")?;
+        ensure!(
+            running(bed).await? == before && bed.owned().await?.is_empty(),
+            "a preview has written"
+        );
+        page.run("kubectl apply")?;
         let config = bed.until_ready().await?;
         assert_eq!(config["status"]["clusterId"], "the-old-cluster");
         let secret = bed.get("v1", "Secret", "vmware-system-csi", "vsphere-config-secret").await?;

@@ -3,6 +3,7 @@
 
 use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::{INSTALLED, OPERATOR, written};
+use crate::page::open;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use vdo_testbed::{Mark, Probe, until};
@@ -91,7 +92,7 @@ fn foreign_original_operator_is_named_before_the_first_write() -> Result<()> {
         bed.apply(&workload("Deployment", NS, name)).await?;
         until_installation_is_refused(bed, &["vmware-system-vdo/vdo-controller-manager", "original VDO operator"]).await?;
         pause(bed).await?;
-        scale_to_zero(bed, NS, name).await?;
+        open(bed, "taking-over.md")?.run("kubectl --namespace vmware-system-vdo scale")?;
         until_clear(bed).await?;
         bed.uninstall().await
     })

@@ -5,7 +5,6 @@ mod adoption;
 mod approval;
 #[path = "../common/attacks.rs"]
 mod attacks;
-mod chart_pages;
 mod cluster_id;
 #[path = "../common/mod.rs"]
 mod common;
@@ -19,6 +18,8 @@ mod dry_run;
 mod dry_run_disabled;
 mod fix;
 mod fixture;
+#[path = "../common/follow.rs"]
+mod follow;
 mod foreign_driver;
 mod further_drivers;
 mod health;
@@ -29,6 +30,7 @@ mod invalid_spec;
 mod inventory;
 mod leader_election;
 mod login_budget;
+mod manual;
 mod many_objects;
 mod matrix_attacks;
 mod matrix_config_maps;

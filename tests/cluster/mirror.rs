@@ -1,19 +1,23 @@
 //! A site without internet: an empty cluster, its vCenter and a mirror in a network that leads nowhere else.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
-use crate::common::{Bed, OPERATOR as ACCOUNT, PATIENCE, condition};
-use crate::fixture::EMPTY;
+use crate::common::{Bed, NS, OPERATOR as ACCOUNT, PATIENCE, condition};
+use crate::deploy::operate;
+use crate::fixture::BARE;
 use crate::matrix_source::{Publisher, embedded_index};
 use crate::matrix_web::{CHART, leaked, release, until_driver};
+use crate::page::open;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 use vdo::chart;
+use vdo::install::released_image;
 use vdo::mirror::references;
 use vdo_testbed::{Binaries, Part, Probe, RegistryAuth, RegistryKind, RegistryServer, TestImages, until};
 
+const VDO: &str = "vdo.vmware.com/v1alpha1";
 const INSIDE: &str = "mirror::mirror_site_of_its_own";
 /// Brings the loopback device up and runs a program. perl is on every machine with the packages that Debian calls essential.
 const UP: &str = "use Socket; socket(S, AF_INET, SOCK_DGRAM, 0) or die; my $r = pack('a16 s x22', 'lo', 0x41); ioctl(S, 0x8914, $r) or die $!; \
@@ -99,22 +103,28 @@ fn names(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn good(bed: &Bed, arguments: &[&str]) -> Result<String> {
-    let (code, out, err) = bed.vdoctl(arguments)?;
-    ensure!(code == 0, "vdoctl {arguments:?}: {out}{err}");
-    Ok(out)
-}
-
 /// The images of the drivers' pods.
 async fn images(bed: &Bed) -> Result<Vec<String>> {
     let objects: Vec<Value> = bed.owned().await?.into_iter().collect();
     Ok(chart::images(&objects))
 }
 
+/// Waits until the drivers are ready; their images are those of the mirror, by digest.
+async fn until_from_the_mirror(bed: &Bed, prefix: &str) -> Result<()> {
+    bed.until_ready().await?;
+    bed.until_reason("ImagesMirrored", "Healthy").await?;
+    let all = images(bed).await?;
+    let is_of_the_mirror = |image: &&String| image.starts_with(&format!("{prefix}/")) && image.contains("@sha256:");
+    let others: Vec<&String> = all.iter().filter(|image| !is_of_the_mirror(image)).collect();
+    ensure!(!all.is_empty() && others.is_empty(), "not from the mirror, or by tag: {others:?}");
+    Ok(())
+}
+
+/// docs/air-gap.md, as it stands there, with what an administrator would see afterwards.
 #[test]
 #[ignore = "is run by mirror_is_all_that_a_site_without_internet_needs, in a network of its own"]
 fn mirror_site_of_its_own() -> Result<()> {
-    EMPTY.run(async |bed| {
+    BARE.run(async |bed| {
         let folder = tempfile::tempdir()?;
         let file = |name: &str| leaked(folder.path().join(name).display().to_string());
         let key = Publisher::new()?;
@@ -122,93 +132,82 @@ fn mirror_site_of_its_own() -> Result<()> {
         let source = folder.path().join("matrix");
         matrix(&source, &key)?;
 
-        // Where there is internet: the images are in a registry with the login of crane.
+        // What is outside: the images, in a registry with the login of crane. And the site's registry, of another kind.
         let mut public = RegistryServer::start(RegistryKind::Olareg, RegistryAuth::None).await?;
         let made = TestImages::of(&public).await?;
         for name in names(&source)? {
             made.make(&format!("k8s/{name}"), "released").await?;
         }
-        let bundle = file("bundle");
-        let ca = public.ca_file()?.display().to_string();
-        let from = format!("registry.k8s.io={}/k8s", public.host());
-        let matrix = source.display().to_string();
-        let pull = [
-            "mirror",
-            "pull",
-            bundle,
-            "--driver",
-            "csi=3.7.3..3.7.4,cpi=1.34.0",
-            "--image",
-            "none",
-        ];
-        let keys = ["--matrix", &matrix, "--matrix-keys", file("keys.pem")];
-        good(bed, &[&pull[..], &keys, &["--ca-file", &ca, "--from", &from]].concat())?;
-        public.stop();
-
-        // Where there is none: a registry of the site, of another kind.
+        let operator = released_image();
+        let (host, repository) = operator.split_once('/').context("a registry")?;
+        made.make(&format!("ghcr/{repository}"), "released").await?;
         let site = RegistryServer::start(RegistryKind::Distribution, RegistryAuth::Basic).await?;
         let mirrored = TestImages::of(&site).await?;
-        let (ca, login) = (site.ca_file()?.display().to_string(), mirrored.login().display().to_string());
-        let access = ["--ca-file", &ca, "--registry-config", &login];
+        let login = std::fs::read_to_string(mirrored.login())?;
         let prefix = format!("{}/site/vsphere", site.host());
-        let place = format!("oci://{prefix}");
-        let strays_before = strays()?;
-        good(bed, &["mirror", "verify", bundle, "--matrix-keys", file("keys.pem")])?;
-        good(bed, &[&["mirror", "push", bundle, &place][..], &access].concat())?;
-        good(
-            bed,
-            &[&["mirror", "verify", &place, "--matrix-keys", file("keys.pem")][..], &access].concat(),
-        )?;
 
-        std::fs::create_dir(file("credentials"))?;
-        std::fs::write(file("credentials/ca.crt"), site.ca())?;
-        std::fs::copy(&login, file("credentials/.dockerconfigjson"))?;
+        // The page is not limited to a few versions; the machine trusts both registries and is logged in to the site's.
+        let outside = public.host();
+        let mut page = open(bed, "air-gap.md")?
+            .set("VDO_MATRIX", source.display())
+            .set("VDO_MATRIX_KEYS", file("keys.pem"))
+            .set("VDO_DRIVER", "csi=3.7.3..3.7.4,cpi=1.34.0")
+            .set("VDO_FROM", format!("registry.k8s.io={outside}/k8s,{host}={outside}/ghcr"))
+            .set("SSL_CERT_FILE", file("authorities.pem"))
+            .set("REGISTRY", &prefix)
+            .set("VCENTER", bed.vcenter.address())
+            .set("THUMBPRINT", bed.vcenter.thumbprint_sha256());
+        std::fs::write(file("authorities.pem"), public.ca() + &site.ca())?;
+        page.file(".docker/config.json", &login)?;
+        page.file("credentials/ca.crt", &site.ca())?;
+        page.file("credentials/.dockerconfigjson", &login)?;
+        let credentials = leaked(page.folder().join("credentials").display().to_string());
+        page.run("vdoctl mirror pull")?;
+        public.stop();
+
+        // Where there is no internet.
+        let strays_before = strays()?;
+        page.run("vdoctl mirror verify ./bundle")?;
         bed.flags = vec![
-            ("matrix-credentials", file("credentials")),
+            ("matrix-credentials", credentials),
             ("matrix-keys", file("keys.pem")),
             ("matrix-interval", "1s"),
         ];
-        bed.apply_samples().await?;
-        bed.apply(&bed.config(json!({"storageProvider": {"version": "3.7.3"}, "cloudProvider": {}})))
-            .await?;
-        let used = good(bed, &[&["mirror", "push", bundle, &place, "--use"][..], &access].concat())?;
-        ensure!(used.contains("spec.images.registry is"), "{used}");
-        bed.start_operator().await?;
-        bed.until_ready().await?;
-        until_driver(bed, "3.7.3").await?;
-        bed.until_reason("ImagesMirrored", "Healthy").await?;
-        let strangers: Vec<String> = images(bed).await?;
-        let strangers: Vec<&String> = strangers
-            .iter()
-            .filter(|image| !image.starts_with(&format!("{prefix}/")) || !image.contains("@sha256:"))
-            .collect();
-        ensure!(strangers.is_empty(), "not from the mirror, or by tag: {strangers:?}");
-        good(bed, &[&["mirror", "verify", "--cluster"][..], &access].concat())?;
+        let deploying = tokio::task::spawn_blocking(move || page.run("vdoctl deploy").map(|_| page));
+        operate(bed).await?;
+        let mut page = deploying.await??;
+        until_from_the_mirror(bed, &prefix).await?;
+        let deployed = bed.get("apps/v1", "Deployment", NS, "vdo-operator").await?["spec"]["template"].to_string();
+        ensure!(deployed.contains(&format!("{prefix}/{repository}")), "{deployed}");
 
-        // A tag moves in the registry.
+        // The same for a cluster that has VDO, and no mirror yet.
+        bed.kill_operator();
+        bed.merge(VDO, "VDOConfig", NS, "vdo", json!({"spec": {"images": null}})).await?;
+        bed.delete("v1", "ConfigMap", NS, "vdo-matrix").await?;
+        page.run("vdoctl mirror push ./bundle \"oci://$REGISTRY\" --use")?;
+        bed.start_operator().await?;
+        until_from_the_mirror(bed, &prefix).await?;
+        page.run("vdoctl mirror verify --cluster")?;
+        page.run("vdoctl mirror prune")?;
+        page.end(&[])?;
+
+        // A tag moves in the registry, and another version of the mirror is wanted.
         let before = images(bed).await?;
         mirrored.make("site/vsphere/csi-vsphere/driver:v3.7.3", "another image").await?;
-
-        // Up within the mirror.
-        bed.apply(&bed.config(json!({"updatePolicy": "Latest", "storageProvider": {}, "cloudProvider": {}})))
+        bed.apply(&bed.config(json!({"storageProvider": {"version": "3.7.3"}, "cloudProvider": {}})))
             .await?;
-        until_driver(bed, "3.7.4").await?;
+        until_driver(bed, "3.7.3").await?;
         ensure!(images(bed).await? != before);
+        until_from_the_mirror(bed, &prefix).await?;
 
         // To a version that it lacks: refused, and nothing is written.
         let mark = bed.cluster.audit().mark().await?;
         bed.apply(&bed.config(json!({"storageProvider": {"version": "3.7.2"}, "cloudProvider": {}})))
             .await?;
         until("the version to be refused", PATIENCE, async || {
-            let ready = condition(
-                &bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", crate::common::NS, "vdo").await?,
-                "Ready",
-            );
+            let ready = condition(&bed.get(VDO, "VDOConfig", NS, "vdo").await?, "Ready");
             let said = ready["message"].as_str().unwrap_or_default().to_owned();
-            Ok(Probe::when(
-                said.contains("3.7.2 is not in the mirror") || said.contains("is not in the mirror"),
-                ready,
-            ))
+            Ok(Probe::when(said.contains("is not in the mirror"), ready))
         })
         .await?;
         let writes = bed.cluster.audit().since(mark).await?.of(ACCOUNT).writes();
@@ -224,16 +223,17 @@ fn mirror_site_of_its_own() -> Result<()> {
             "--vcenter",
             "8.0.3",
             "--matrix",
-            &format!("{place}/vdo/matrix:stable"),
+            &format!("oci://{prefix}/vdo/matrix:stable"),
             "--matrix-credentials",
-            file("credentials"),
+            credentials,
         ])?;
         ensure!(code == 1 && out.contains("is not in the mirror"), "{out}");
 
-        // What this cluster would need of a new mirror: what runs, and the cloud provider of the next minor.
+        // What this cluster would need of a new mirror: what runs, the newest, and the cloud provider of the next minor.
         bed.apply(&bed.config(json!({"storageProvider": {}, "cloudProvider": {}}))).await?;
         public.restart().await?;
-        let ca = public.ca_file()?.display().to_string();
+        let (ca, matrix) = (public.ca_file()?.display().to_string(), source.display().to_string());
+        let from = format!("registry.k8s.io={outside}/k8s");
         let pull = [
             "mirror",
             "pull",
@@ -243,11 +243,12 @@ fn mirror_site_of_its_own() -> Result<()> {
             "none",
             "--dry-run",
             "-o",
-            "json",
         ];
-        let would = good(bed, &[&pull[..], &keys, &["--ca-file", &ca, "--from", &from]].concat())?;
+        let keys = ["json", "--matrix", &matrix, "--matrix-keys", file("keys.pem")];
+        let (code, would, err) = bed.vdoctl(&[&pull[..], &keys, &["--ca-file", &ca, "--from", &from]].concat())?;
+        ensure!(code == 0, "{would}{err}");
         let would: Value = serde_json::from_str(would.lines().last().unwrap_or_default())?;
-        ensure!(would["versions"]["vsphere-csi"] == json!(["3.7.4"]), "{would}");
+        ensure!(would["versions"]["vsphere-csi"] == json!(["3.7.3", "3.7.4"]), "{would}");
         let cpi = would["versions"]["vsphere-cpi"].as_array().context("versions")?;
         let next = |version: &Value| version.as_str().is_some_and(|version| version.starts_with("1.35."));
         ensure!(cpi.first() == Some(&json!("1.34.0")) && cpi.iter().any(next), "{would}");

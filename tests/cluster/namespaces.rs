@@ -3,6 +3,7 @@
 
 use crate::common::{Bed, NS, PATIENCE, condition};
 use crate::fixture::{EMPTY, INSTALLED, OPERATOR};
+use crate::page::open;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -97,7 +98,6 @@ fn connection_naming_secret_of_another_namespace_is_refused_unread() -> Result<(
 /// Where the original operator keeps it. The shipped role reads no Secret there, so the administrator allows this one, as the message says.
 #[test]
 fn secret_in_kube_system_is_read_when_that_one_is_allowed() -> Result<()> {
-    const RBAC: &str = "rbac.authorization.k8s.io/v1";
     OPERATOR.flags(SECOND).run(async |bed| {
         bed.apply(&moved(bed.secret(bed.vcenter.password()), "vc-creds", "kube-system"))
             .await?;
@@ -113,14 +113,8 @@ fn secret_in_kube_system_is_read_when_that_one_is_allowed() -> Result<()> {
                 ensure!(reported.contains(word), "{reported} does not say {word}");
             }
         }
-        let rule = json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["vc-creds"], "verbs": ["list", "watch"]});
-        let metadata = json!({"name": "vdo-credentials", "namespace": "kube-system"});
-        bed.apply(&json!({"apiVersion": RBAC, "kind": "Role", "metadata": metadata, "rules": [rule]}))
-            .await?;
-        let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "vdo-credentials"});
-        let account = json!({"kind": "ServiceAccount", "name": "vdo-operator", "namespace": NS});
-        bed.apply(&json!({"apiVersion": RBAC, "kind": "RoleBinding", "metadata": metadata, "roleRef": role, "subjects": [account]}))
-            .await?;
+        let mut page = open(bed, "taking-over.md")?.set("SECRET", "vc-creds");
+        page.run("kubectl --namespace kube-system create role")?;
         for name in ["named", "fallback"] {
             until_reason(bed, name, "Authenticated", "Healthy").await?;
         }

@@ -3,11 +3,12 @@
 
 use crate::common::{Bed, NS};
 use crate::fixture::INSTALLED;
+use crate::page::open;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use vdo_testbed::{Binaries, Part, Vcenter, VcenterOptions};
+use vdo_testbed::{Vcenter, VcenterOptions};
 
 const VDO: &str = "vdo.vmware.com/v1alpha1";
 
@@ -318,40 +319,22 @@ fn completion_offers_connections_and_namespaces_of_the_cluster() -> Result<()> {
     })
 }
 
-/// Follows a page of the documentation, as the administrator of the cluster.
-fn follow(bed: &Bed, page: &'static str) -> Result<usize> {
-    follow_with(bed, page, &[])
-}
-
-/// The same with more variables of the environment.
-fn follow_with(bed: &Bed, page: &'static str, more: &[(&str, &str)]) -> Result<usize> {
-    let kubectl = Binaries::ensure(&[Part::Kubectl])?.path(Part::Kubectl);
-    let programs = [kubectl.parent().context("a folder")?];
-    let kubeconfig = bed.cluster.kubeconfig();
-    let password = bed.vcenter.password().to_owned();
-    let prepare = move |folder: &Path| private(folder, "password.txt", &password).map(drop);
-    let environment = [&[("VC_USER", bed.vcenter.user())], more].concat();
-    crate::chart_pages::follow_with(page, &programs, Some(&kubeconfig), &environment, prepare)
-}
-
 #[test]
 fn pages_about_passwords_and_trouble_work_as_written() -> Result<()> {
     INSTALLED.run(async |bed| {
-        ensure!(follow(bed, "passwords.md")? >= 3);
+        open(bed, "passwords.md")?.run_all()?;
         bed.until_ready().await?;
-        ensure!(follow(bed, "troubleshooting.md")? >= 4);
-        ensure!(follow(bed, "doctor.md")? >= 2);
-        Ok(())
+        open(bed, "troubleshooting.md")?.run_all()?;
+        open(bed, "doctor.md")?.run_all()
     })
 }
 
 #[test]
 fn pages_about_monitoring_availability_and_distributions_work_as_written() -> Result<()> {
     INSTALLED.run(async |bed| {
-        ensure!(follow_with(bed, "monitoring.md", &[("VDO", env!("CARGO_MANIFEST_DIR"))])? >= 4);
-        ensure!(follow(bed, "ha.md")? >= 1);
-        ensure!(follow(bed, "distributions.md")? >= 3);
-        Ok(())
+        open(bed, "monitoring.md")?.set("VDO", env!("CARGO_MANIFEST_DIR")).run_all()?;
+        open(bed, "ha.md")?.run_all()?;
+        open(bed, "distributions.md")?.run_all()
     })
 }
 
@@ -367,8 +350,8 @@ fn page_topology_works_as_written() -> Result<()> {
         }
         // Both simulators listen on one address; a driver tells its vCenters apart by their names.
         let (address, thumbprint) = (format!("localhost:{}", second.port()), second.thumbprint_sha256());
-        let followed = follow_with(bed, "topology.md", &[("VC2", &address), ("VC2_THUMBPRINT", &thumbprint)])?;
-        ensure!(followed >= 4, "only {followed} blocks");
+        let page = open(bed, "topology.md")?.set("VC2", address).set("VC2_THUMBPRINT", thumbprint);
+        page.run_all()?;
         bed.until_ready().await?;
         Ok(())
     })
@@ -382,7 +365,6 @@ fn page_upgrade_works_as_written() -> Result<()> {
         ends(bed, 0, &["wait", "--timeout", "4m"])?;
         bed.apply(&bed.config(json!({"cloudProvider": {}, "storageProvider": {}}))).await?;
         ends(bed, 0, &["wait", "--timeout", "4m"])?;
-        ensure!(follow(bed, "upgrade.md")? >= 4);
-        Ok(())
+        open(bed, "upgrade.md")?.run_all()
     })
 }

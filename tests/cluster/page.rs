@@ -1,6 +1,7 @@
 //! Parts of pages that people follow: what stands below a heading, the commands and the manifests in it.
 
 use crate::common::Bed;
+use crate::follow::Page;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::path::Path;
@@ -32,6 +33,15 @@ pub fn manifest(page: &str, heading: &str) -> Result<Vec<Value>> {
     let block = section.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next());
     let block = block.with_context(|| format!("{page}: no manifest below {heading:?}"))?;
     Ok(vdo::yaml::load_all(block)?)
+}
+
+/// A page for the administrator of the cluster, with kubectl and Helm. `$VC_USER` and password.txt are the account of the drivers.
+pub fn open(bed: &Bed, page: &'static str) -> Result<Page> {
+    let parts = Binaries::ensure(&[Part::Kubectl, Part::Helm])?;
+    let page = Page::open(page)?.with(&parts.path(Part::Kubectl))?.with(&parts.path(Part::Helm))?;
+    page.file("password.txt", bed.vcenter.password())?;
+    let kubeconfig = bed.cluster.kubeconfig();
+    Ok(page.set("KUBECONFIG", kubeconfig.display()).set("VC_USER", bed.vcenter.user()))
 }
 
 /// Runs it in the root of the project as a shell does, with our vdoctl and the test bed's kubectl and helm on PATH.

@@ -195,7 +195,8 @@ fn testing_page_names_for_every_page_tests_that_exist() {
         let cells: Vec<&str> = line.split(" | ").collect();
         let page = links(cells[0]).remove(0);
         let named: Vec<&str> = cells[1].split('`').skip(1).step_by(2).collect();
-        rows.insert(format!("docs/{page}"), named);
+        let before = rows.insert(format!("docs/{page}"), named);
+        assert!(before.is_none(), "docs/testing.md has two rows for {page}");
     }
     let tests = security::tests();
     let mut sources = String::new();

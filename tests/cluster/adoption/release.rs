@@ -2,6 +2,7 @@
 
 use super::{Tool, managed_by_us_alone, running, same, state};
 use crate::common::{Bed, PATIENCE};
+use crate::page::open;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -58,12 +59,15 @@ pub async fn what_helm_may_still_do(bed: &Bed, manifests: &[Value], reference: &
     ensure!(running(bed).await? == ready, "workloads or pods changed after an upgrade by Helm");
 
     // Without its records Helm has nothing to remove.
-    let mut records = Vec::new();
-    for secret in bed.list("v1", "Secret", &format!("owner=helm,name={RELEASE}")).await? {
-        let name = secret["metadata"]["name"].as_str().context("a name")?;
-        bed.delete("v1", "Secret", NAMESPACE, name).await?;
-        records.push(secret);
-    }
+    let records = bed.list("v1", "Secret", &format!("owner=helm,name={RELEASE}")).await?;
+    let mut page = open(bed, "taking-over.md")?.set("NAMESPACE", NAMESPACE).set("RELEASE", RELEASE);
+    page.run("kubectl --namespace \"$NAMESPACE\" delete secret")?;
+    page.end(&[
+        "vdoctl plan",
+        "kubectl apply",
+        "kubectl --namespace vmware-system-vdo",
+        "kubectl --namespace kube-system",
+    ])?;
     ensure!(records.len() == 2, "an installation and an upgrade have {} records", records.len());
     ensure!(releases().await?.trim().is_empty(), "the release is still there");
     let uninstall = async || helm.run(&["--namespace", NAMESPACE, "uninstall", RELEASE]).await;

@@ -1,0 +1,146 @@
+//! Pages that people follow word by word are followed here: every `sh` block is run as it stands, in one folder, and what the `text` block
+//! after it shows has to be in its output.
+#![allow(dead_code, reason = "every binary uses a part of it")]
+
+use anyhow::{Context, Result, ensure};
+use std::fmt::Display;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// A block of commands with the lines that are promised to be in its output.
+struct Block {
+    line: usize,
+    commands: String,
+    promised: Vec<String>,
+}
+
+fn blocks(page: &str) -> Result<Vec<Block>> {
+    let mut all: Vec<Block> = Vec::new();
+    let mut lines = page.lines().enumerate();
+    while let Some((number, line)) = lines.next() {
+        let kind = line.trim_start().strip_prefix("```");
+        let Some(kind @ ("sh" | "text")) = kind else { continue };
+        let body: Vec<&str> = lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
+        if kind == "sh" {
+            all.push(Block {
+                line: number + 1,
+                commands: body.join("\n"),
+                promised: Vec::new(),
+            });
+        } else {
+            let last = all.last_mut();
+            let last = last.with_context(|| format!("line {}: nothing was run before this output", number + 1))?;
+            last.promised.extend(body.into_iter().map(str::to_owned));
+        }
+    }
+    Ok(all)
+}
+
+/// A page of which the commands are run, block by block.
+pub struct Page {
+    name: &'static str,
+    folder: TempDir,
+    path: Vec<PathBuf>,
+    environment: Vec<(String, String)>,
+    left: Vec<Block>,
+}
+
+impl Page {
+    /// A page of docs, with our programs and those of the system on PATH.
+    pub fn open(name: &'static str) -> Result<Self> {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name);
+        let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        let vdoctl = Path::new(env!("CARGO_BIN_EXE_vdoctl"));
+        Ok(Self {
+            name,
+            folder: tempfile::tempdir()?,
+            path: [vdoctl.parent().context("a folder")?, Path::new("/usr/bin"), Path::new("/bin")]
+                .map(PathBuf::from)
+                .into(),
+            environment: Vec::new(),
+            left: blocks(&text).with_context(|| name)?,
+        })
+    }
+
+    /// With a program that is found before those of the system.
+    pub fn with(mut self, program: &Path) -> Result<Self> {
+        self.path.insert(0, program.parent().context("a folder")?.to_owned());
+        Ok(self)
+    }
+
+    /// With a variable of the environment.
+    pub fn set(mut self, name: &str, value: impl Display) -> Self {
+        self.environment.push((name.to_owned(), value.to_string()));
+        self
+    }
+
+    /// The folder in which the commands run, which is also their HOME.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Writes a file that no one else can read there.
+    pub fn file(&self, name: &str, text: &str) -> Result<()> {
+        let path = self.folder().join(name);
+        std::fs::create_dir_all(path.parent().context("a folder")?)?;
+        std::fs::write(&path, text)?;
+        Ok(std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?)
+    }
+
+    /// Runs the first block that was not run yet and begins with these words; what it prints.
+    pub fn run(&mut self, begins: &str) -> Result<String> {
+        let place = self.left.iter().position(|block| block.commands.starts_with(begins));
+        let place = place.with_context(|| format!("{}: no block is left that begins with {begins:?}", self.name))?;
+        let block = self.left.remove(place);
+        self.run_block(&block)
+    }
+
+    /// Runs every block that was not run yet.
+    pub fn run_all(mut self) -> Result<()> {
+        ensure!(!self.left.is_empty(), "{}: there is nothing to run", self.name);
+        for block in std::mem::take(&mut self.left) {
+            self.run_block(&block)?;
+        }
+        Ok(())
+    }
+
+    /// Every block was run, but for those that begin with these words: other tests run them.
+    pub fn end(&self, elsewhere: &[&str]) -> Result<()> {
+        let is_elsewhere = |block: &&Block| elsewhere.iter().any(|begins| block.commands.starts_with(begins));
+        let forgotten = self.left.iter().find(|block| !is_elsewhere(block));
+        ensure!(
+            forgotten.is_none(),
+            "{}: no test runs the block at line {}",
+            self.name,
+            forgotten.map_or(0, |block| block.line)
+        );
+        Ok(())
+    }
+
+    fn run_block(&self, block: &Block) -> Result<String> {
+        let mut shell = Command::new("bash");
+        shell
+            .args(["-euo", "pipefail", "-c", &block.commands])
+            .current_dir(self.folder())
+            .stdin(Stdio::null());
+        shell
+            .env_clear()
+            .env("PATH", std::env::join_paths(&self.path)?)
+            .env("HOME", self.folder());
+        shell.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        let output = shell.output()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let place = format!("{}, line {}", self.name, block.line);
+        ensure!(output.status.success(), "{place}: {}\n{text}{errors}", output.status);
+        for line in &block.promised {
+            ensure!(
+                text.contains(line.as_str()),
+                "{place} promises {line:?}, and this comes:\n{text}{errors}"
+            );
+        }
+        Ok(text)
+    }
+}
