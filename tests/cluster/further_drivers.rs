@@ -7,14 +7,21 @@ mod shelf;
 mod upstream;
 
 use crate::common::{Bed, NS, PATIENCE, condition};
-use crate::fixture::INSTALLED;
+use crate::fixture::{EMPTY, INSTALLED};
 use crate::install::{ensure_nothing_was_forbidden, until_at_rest};
+use crate::page::open;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use shelf::{Release, Shelf};
 use vdo_testbed::{Probe, until};
 
 const VDO: &str = "vdo.vmware.com/v1alpha1";
+
+/// A driver from an empty folder to its rights and to a cluster, by hand.
+#[test]
+fn page_new_driver_works_as_written() -> Result<()> {
+    EMPTY.run(async |bed| open(bed, "new-driver.md")?.run_all())
+}
 
 /// What is done with a driver in its life.
 struct Life<'a> {

@@ -6,6 +6,7 @@ use crate::fixture::{BARE, INSTALLED};
 use crate::install::until_at_rest;
 use crate::matrix_source::{Publisher, embedded_index};
 use crate::matrix_web::{CHART, leaked, release, until_driver, until_refused, until_version};
+use crate::page::open;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -43,6 +44,13 @@ impl Folder {
         Ok(std::fs::write(self.path("index.yaml"), text)?)
     }
 
+    /// As docs/matrix.md does it.
+    fn load_as_written(&self, bed: &Bed) -> Result<()> {
+        let mut page = open(bed, "matrix.md")?;
+        std::os::unix::fs::symlink(self.folder.path(), page.folder().join("matrix"))?;
+        page.run("vdoctl matrix load").map(drop)
+    }
+
     pub fn load(&self, bed: &Bed) -> Result<()> {
         let (code, text, err) = bed.vdoctl(&["matrix", "load", &self.path(""), PLACE])?;
         ensure!(code == 0 && text.contains(PLACE), "{code}\n{text}\n{err}");
@@ -74,7 +82,7 @@ fn matrix_in_config_maps_is_followed_at_once_and_survives_damage() -> Result<()>
         let (code, _, err) = bed.vdoctl(&["matrix", "load", &folder.path(""), "configmap://default/matrix"])?;
         ensure!(code == 2 && err.contains(PLACE), "{code} {err}");
 
-        folder.load(bed)?;
+        folder.load_as_written(bed)?;
         bed.apply(&source(PLACE)).await?;
         until_version(bed, PLACE, 7001).await?;
         let fresh = bed.until_reason("MatrixFresh", "Healthy").await?;

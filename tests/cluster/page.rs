@@ -38,7 +38,8 @@ pub fn manifest(page: &str, heading: &str) -> Result<Vec<Value>> {
 /// A page for the administrator of the cluster, with kubectl and Helm. `$VC_USER` and password.txt are the account of the drivers.
 pub fn open(bed: &Bed, page: &'static str) -> Result<Page> {
     let parts = Binaries::ensure(&[Part::Kubectl, Part::Helm])?;
-    let page = Page::open(page)?.with(&parts.path(Part::Kubectl))?.with(&parts.path(Part::Helm))?;
+    let page = Page::open(page)?.with(Path::new(env!("CARGO_BIN_EXE_vdoctl")))?;
+    let page = page.with(&parts.path(Part::Kubectl))?.with(&parts.path(Part::Helm))?;
     page.file("password.txt", bed.vcenter.password())?;
     let kubeconfig = bed.cluster.kubeconfig();
     Ok(page.set("KUBECONFIG", kubeconfig.display()).set("VC_USER", bed.vcenter.user()))

@@ -14,20 +14,25 @@ struct Block {
     line: usize,
     commands: String,
     promised: Vec<String>,
+    done: bool,
 }
 
 fn blocks(page: &str) -> Result<Vec<Block>> {
     let mut all: Vec<Block> = Vec::new();
     let mut lines = page.lines().enumerate();
     while let Some((number, line)) = lines.next() {
-        let kind = line.trim_start().strip_prefix("```");
-        let Some(kind @ ("sh" | "text")) = kind else { continue };
-        let body: Vec<&str> = lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
+        let (indent, kind) = line.split_at(line.len() - line.trim_start().len());
+        let Some(kind @ ("sh" | "text")) = kind.strip_prefix("```") else {
+            continue;
+        };
+        let body = lines.by_ref().map(|(_, line)| line.strip_prefix(indent).unwrap_or(line));
+        let body: Vec<&str> = body.take_while(|line| *line != "```").collect();
         if kind == "sh" {
             all.push(Block {
                 line: number + 1,
                 commands: body.join("\n"),
                 promised: Vec::new(),
+                done: false,
             });
         } else {
             let last = all.last_mut();
@@ -44,23 +49,21 @@ pub struct Page {
     folder: TempDir,
     path: Vec<PathBuf>,
     environment: Vec<(String, String)>,
-    left: Vec<Block>,
+    blocks: Vec<Block>,
 }
 
 impl Page {
-    /// A page of docs, with our programs and those of the system on PATH.
+    /// A page of docs, with the programs of the system on PATH.
     pub fn open(name: &'static str) -> Result<Self> {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name);
-        let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-        let vdoctl = Path::new(env!("CARGO_BIN_EXE_vdoctl"));
+        let folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+        let file = folders.map(|folder| folder.join("docs").join(name)).find(|file| file.is_file());
+        let text = std::fs::read_to_string(file.with_context(|| format!("there is no page {name}"))?)?;
         Ok(Self {
             name,
             folder: tempfile::tempdir()?,
-            path: [vdoctl.parent().context("a folder")?, Path::new("/usr/bin"), Path::new("/bin")]
-                .map(PathBuf::from)
-                .into(),
+            path: ["/usr/bin", "/bin"].map(PathBuf::from).into(),
             environment: Vec::new(),
-            left: blocks(&text).with_context(|| name)?,
+            blocks: blocks(&text).with_context(|| name)?,
         })
     }
 
@@ -89,27 +92,24 @@ impl Page {
         Ok(std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?)
     }
 
-    /// Runs the first block that was not run yet and begins with these words; what it prints.
+    /// Runs the block that begins with these words; what it prints.
     pub fn run(&mut self, begins: &str) -> Result<String> {
-        let place = self.left.iter().position(|block| block.commands.starts_with(begins));
-        let place = place.with_context(|| format!("{}: no block is left that begins with {begins:?}", self.name))?;
-        let block = self.left.remove(place);
-        self.run_block(&block)
+        let place = self.blocks.iter().position(|block| block.commands.starts_with(begins));
+        let place = place.with_context(|| format!("{}: no block begins with {begins:?}", self.name))?;
+        self.blocks[place].done = true;
+        self.run_block(&self.blocks[place])
     }
 
-    /// Runs every block that was not run yet.
-    pub fn run_all(mut self) -> Result<()> {
-        ensure!(!self.left.is_empty(), "{}: there is nothing to run", self.name);
-        for block in std::mem::take(&mut self.left) {
-            self.run_block(&block)?;
-        }
-        Ok(())
+    /// Runs every block.
+    pub fn run_all(self) -> Result<()> {
+        ensure!(!self.blocks.is_empty(), "{}: there is nothing to run", self.name);
+        self.blocks.iter().try_for_each(|block| self.run_block(block).map(drop))
     }
 
     /// Every block was run, but for those that begin with these words: other tests run them.
     pub fn end(&self, elsewhere: &[&str]) -> Result<()> {
         let is_elsewhere = |block: &&Block| elsewhere.iter().any(|begins| block.commands.starts_with(begins));
-        let forgotten = self.left.iter().find(|block| !is_elsewhere(block));
+        let forgotten = self.blocks.iter().find(|block| !block.done && !is_elsewhere(block));
         ensure!(
             forgotten.is_none(),
             "{}: no test runs the block at line {}",

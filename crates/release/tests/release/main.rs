@@ -2,6 +2,8 @@
 //! container tools that are installed.
 
 mod documents;
+#[path = "../../../../tests/common/follow.rs"]
+mod follow;
 mod image;
 mod judges;
 mod matrix;

@@ -1,85 +1,55 @@
-//! Signatures, verified by openssl and, where it is installed, by cosign.
+//! Signatures, verified as docs/release.md says it: by openssl and, where it is installed, by cosign.
 
+use crate::follow::Page;
 use crate::{judged, root, text};
+use anyhow::{Result, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
-const TEST: &str = "signature_is_verified_by_openssl_and_cosign";
+const TEST: &str = "page_release_is_verified_as_written";
 
-/// A key made by openssl, and a file that was signed with it.
-fn signed(folder: &Path) -> Option<()> {
-    let at = |name: &str| folder.join(name).display().to_string();
-    judged(
-        TEST,
-        "openssl",
-        &[
-            "genpkey",
-            "-algorithm",
-            "EC",
-            "-pkeyopt",
-            "ec_paramgen_curve:P-256",
-            "-out",
-            &at("key.pem"),
-        ],
-    )?;
-    judged(TEST, "openssl", &["pkey", "-in", &at("key.pem"), "-pubout", "-out", &at("key.pub")])?;
-    fs::write(at("SHA256SUMS"), "0  a\n").expect("a file");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_vdo-release"));
-    let output = command
-        .current_dir(root())
-        .args(["sign", &at("SHA256SUMS")])
-        .env("VDO_SIGNING_KEY", at("key.pem"))
-        .output();
-    let output = output.expect("vdo-release starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(())
-}
-
+/// A file that was signed with a key made by openssl.
 #[test]
-fn signature_is_verified_by_openssl_and_cosign() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let Some(()) = signed(folder.path()) else { return };
-    let at = |name: &str| folder.path().join(name).display().to_string();
-    let bundle: Value = serde_json::from_slice(&fs::read(at("SHA256SUMS.sigstore.json")).expect("a bundle")).expect("JSON");
-    let field = |value: &Value| STANDARD.decode(value.as_str().expect("text")).expect("base64");
-    fs::write(at("signature"), field(&bundle["messageSignature"]["signature"])).expect("a file");
-    let verify = [
-        "dgst",
-        "-sha256",
-        "-verify",
-        &at("key.pub"),
-        "-signature",
-        &at("signature"),
-        &at("SHA256SUMS"),
-    ];
-    judged(TEST, "openssl", &verify);
-    // The hint names the key: the digest of its public part as openssl encodes it.
-    judged(
-        TEST,
-        "openssl",
-        &["pkey", "-pubin", "-in", &at("key.pub"), "-outform", "DER", "-out", &at("key.der")],
-    );
-    let wanted = ring::digest::digest(&ring::digest::SHA256, &fs::read(at("key.der")).expect("a key"));
-    assert_eq!(field(&bundle["verificationMaterial"]["publicKey"]["hint"]), wanted.as_ref());
-    let (key, bundle, file) = (at("key.pub"), at("SHA256SUMS.sigstore.json"), at("SHA256SUMS"));
-    let cosign = [
-        "verify-blob",
-        "--key",
-        &key,
-        "--bundle",
-        &bundle,
-        "--insecure-ignore-tlog=true",
-        &file,
-    ];
-    judged(TEST, "cosign", &cosign);
+fn page_release_is_verified_as_written() -> Result<()> {
+    let mut page = Page::open("release.md")?;
+    let Some(_) = judged(TEST, "openssl", &["version"]) else {
+        return Ok(());
+    };
+    let at = |page: &Page, name: &str| page.folder().join(name).display().to_string();
+    page.run("openssl genpkey")?;
+    page.file("a", "text")?;
+    let digest = ring::digest::digest(&ring::digest::SHA256, b"text");
+    page.file("SHA256SUMS", &format!("{}  a\n", hex::encode(digest)))?;
+    let output = Command::new(env!("CARGO_BIN_EXE_vdo-release"))
+        .current_dir(root())
+        .args(["sign", &at(&page, "SHA256SUMS")])
+        .env("VDO_SIGNING_KEY", at(&page, "KEY.pem"))
+        .output()?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    page.run("sha256sum --check")?;
+    page.run("sed -n")?;
+    if judged(TEST, "cosign", &["version"]).is_some() {
+        page.run("cosign verify-blob")?;
+    }
+    page.end(&["cosign verify-blob"])?;
 
-    fs::write(at("SHA256SUMS"), "1  a\n").expect("a file");
-    let output = Command::new("openssl").args(verify).output().expect("it starts");
-    assert!(!output.status.success(), "another file was accepted");
+    // The hint names the key: the digest of its public part as openssl encodes it.
+    let (key, der) = (at(&page, "KEY.pub"), at(&page, "key.der"));
+    judged(TEST, "openssl", &["pkey", "-pubin", "-in", &key, "-outform", "DER", "-out", &der]);
+    let wanted = ring::digest::digest(&ring::digest::SHA256, &fs::read(&der)?);
+    let bundle: Value = serde_json::from_slice(&fs::read(at(&page, "SHA256SUMS.sigstore.json"))?)?;
+    let hint = bundle["verificationMaterial"]["publicKey"]["hint"].as_str().unwrap_or_default();
+    ensure!(STANDARD.decode(hint)? == wanted.as_ref(), "{bundle}");
+
+    // What was changed after it was signed is refused.
+    page.file("SHA256SUMS", "1  a\n")?;
+    for begins in ["sha256sum --check", "sed -n"] {
+        ensure!(page.run(begins).is_err(), "{begins}: another file was accepted");
+    }
+    Ok(())
 }
 
 #[test]
