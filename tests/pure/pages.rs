@@ -200,7 +200,9 @@ fn testing_page_names_for_every_page_tests_that_exist() {
     }
     let tests = security::tests();
     let mut sources = String::new();
-    security::sources(&root().join("tests"), &mut sources);
+    for folder in ["tests", "crates"] {
+        security::sources(&root().join(folder), &mut sources);
+    }
     for page in markdown("docs")
         .iter()
         .filter(|page| page.matches('/').count() == 1 && !page.ends_with("SUMMARY.md"))
@@ -213,7 +215,7 @@ fn testing_page_names_for_every_page_tests_that_exist() {
             absent.is_empty(),
             "docs/testing.md names for {page} tests that do not exist: {absent:?}"
         );
-        if read(page).contains("\n```sh\n") {
+        if read(page).contains("```sh\n") {
             let name = page.trim_start_matches("docs/");
             assert!(
                 !named.is_empty(),

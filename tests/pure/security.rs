@@ -21,7 +21,9 @@ pub(crate) fn tests() -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut all = String::new();
     sources(&root.join("src"), &mut all);
-    sources(&root.join("tests"), &mut all);
+    for folder in ["tests", "crates"] {
+        sources(&root.join(folder), &mut all);
+    }
     let mut found = BTreeSet::new();
     let mut is_test = false;
     for line in all.lines().map(str::trim) {

@@ -14,27 +14,16 @@ fn quoted(page: &str) -> Vec<String> {
     found
 }
 
-/// The pages for users that state what the code has.
-const STATING: [&str; 14] = [
-    "README.md",
-    "docs/distributions.md",
-    "docs/faq.md",
-    "docs/glossary.md",
-    "docs/ha.md",
-    "docs/install.md",
-    "docs/monitoring.md",
-    "docs/network.md",
-    "docs/passwords.md",
-    "docs/taking-over.md",
-    "docs/topology.md",
-    "docs/troubleshooting.md",
-    "docs/uninstall.md",
-    "docs/upgrade.md",
-];
-
 #[test]
 fn distributions_page_has_the_settings_that_the_remedy_names() {
     let page = read("docs/distributions.md");
+    let screen = read("docs/doctor.md");
+    for line in [Distribution::Kubeadm.place()].iter().chain(Distribution::Kubeadm.stanza()) {
+        assert!(
+            screen.contains(line.trim_start_matches("with ")),
+            "the screen of docs/doctor.md lacks {line:?}"
+        );
+    }
     for version in ["v1.34.4", "v1.34.4+rke2r1", "v1.34.4+k3s1"] {
         let node = Node {
             kubelet: Some(version.into()),
@@ -67,7 +56,7 @@ fn monitoring_page_explains_every_alert_and_no_other() {
     assert_eq!(explained, alerts);
 }
 
-/// `DiskUuidDisabled`, `NodesFound` and the like are words of the code; an alert is one of the rules.
+/// `DiskUuidDisabled`, `NodesFound` and the like are words of the code, in sentences and on screens; an alert is one of the rules.
 #[test]
 fn pages_name_reasons_and_conditions_that_exist() {
     let mut code = read("deploy/monitoring/alerts.yaml");
@@ -79,11 +68,15 @@ fn pages_name_reasons_and_conditions_that_exist() {
         letters && word.starts_with(|letter: char| letter.is_ascii_uppercase()) && capitals > 1 && capitals < word.len() / 2
     };
     let mut unknown = Vec::new();
-    for page in STATING {
-        let words = quoted(&read(page));
+    // Benchmarks name what the kernel counts.
+    for page in pages().iter().filter(|page| *page != "docs/benchmarks.md") {
+        let text = read(page);
+        let screens = lines(&text).filter(|(code, _)| *code);
+        let screens = screens.flat_map(|(_, line)| line.split(|letter: char| !letter.is_ascii_alphanumeric()));
         unknown.extend(
-            words
+            quoted(&text)
                 .into_iter()
+                .chain(screens.map(str::to_owned))
                 .filter(|word| camel(word) && !known.contains(word.as_str()))
                 .map(|word| format!("{page}: `{word}`")),
         );
@@ -112,18 +105,21 @@ fn pages_name_fields_that_the_definitions_have() {
         }
     }
     let free = ["spec.storageProvider.values.", "spec.cloudProvider.values.", "spec.drivers.values."];
-    let mut seen = 0;
-    for page in STATING {
-        for word in quoted(&read(page)) {
-            let path = word.split([':', ' ', '=']).next().unwrap_or_default();
+    let (mut seen, mut unknown) = (0, Vec::new());
+    for page in pages() {
+        for word in quoted(&read(&page)) {
+            let path = word.split([':', ' ', '=']).next().unwrap_or_default().replace("[]", "");
             if !path.starts_with("spec.") && !path.starts_with("status.") || free.iter().any(|prefix| path.starts_with(prefix)) {
                 continue;
             }
             seen += 1;
-            assert!(known.contains(path), "{page}: `{path}` is no field");
+            if !known.contains(&path) {
+                unknown.push(format!("{page}: `{path}`"));
+            }
         }
     }
     assert!(seen > 15, "only {seen} fields were read");
+    assert!(unknown.is_empty(), "these are no fields:\n{}", unknown.join("\n"));
 }
 
 /// The example of each kind is read as it is, and has no field that is not in its definition.
@@ -161,16 +157,20 @@ fn reference_examples_are_objects_of_their_kind() {
 
 #[test]
 fn pages_name_files_that_exist() {
-    for page in STATING {
-        for word in quoted(&read(page)) {
+    let mut absent = Vec::new();
+    for page in pages() {
+        for word in quoted(&read(&page)) {
             let ours = ["deploy/", "overlays/", "charts/", "src/", "tests/", "matrix-index/"]
                 .iter()
                 .any(|folder| word.starts_with(folder));
-            if ours && !word.contains(['*', ' ', '<', 'N']) {
-                assert!(root().join(&word).exists(), "{page}: there is no {word}");
+            // `src/cli/VERB.rs` stands for many.
+            let many = word.contains(['*', ' ', '<', '{']) || word.split(['/', '.', '-']).any(|part| part.chars().all(char::is_uppercase));
+            if ours && !many && !root().join(&word).exists() {
+                absent.push(format!("{page}: {word}"));
             }
         }
     }
+    assert!(absent.is_empty(), "there is no such file:\n{}", absent.join("\n"));
 }
 
 /// Each command line of `vdoctl` on a page, in text, blocks or tables, has a verb and flags that exist.
