@@ -1,6 +1,7 @@
 use crate::types::Remedy;
 use crate::vsphere::SessionError;
 use std::borrow::Cow;
+use std::time::Duration;
 
 /// An administrator's change in a vCenter was not made.
 #[derive(Debug, thiserror::Error)]
@@ -54,9 +55,36 @@ pub enum ChangeError {
         /// The vCenter's words.
         text: String,
     },
+    /// A task that makes a change is still not at its end.
+    #[error("{address} has begun to {what}, and its task has not ended within {after:?}")]
+    Unfinished {
+        /// Host and port.
+        address: String,
+        /// What was to be done.
+        what: String,
+        /// How long was waited.
+        after: Duration,
+    },
 }
 
 impl ChangeError {
+    /// Whether it is about one object, so that changes of other objects may still be made. After anything else nothing more is asked: the
+    /// session is gone, or the vCenter does not answer.
+    #[must_use]
+    pub fn is_of_one_object(&self) -> bool {
+        match self {
+            Self::NotPermitted { .. } | Self::Refused { .. } | Self::Unfinished { .. } => true,
+            Self::Session(error) => matches!(error, SessionError::Fault { .. } | SessionError::Forbidden { .. }),
+            Self::NoUserManager { .. } | Self::TokenRefused { .. } => false,
+        }
+    }
+
+    /// Whether the vCenter has answered that the change was not made. After anything else that is not known.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::NotPermitted { .. } | Self::Refused { .. })
+    }
+
     /// Whether the object that was to be removed is not there.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
@@ -98,6 +126,10 @@ impl Remedy for ChangeError {
                 "Log in as a member of that group, or have the user created in its identity source and name it with --existing."
             }
             Self::TokenRefused { .. } => "Look whether this user may log in to the vSphere Client; nothing was changed.",
+            Self::Unfinished { .. } => "See the task in the vSphere Client: it may still come to its end.",
+            Self::Refused { kind, .. } if kind == "UserNotFound" => {
+                "There is no such user or group in the identity sources of the vCenter: correct its name and domain. vdoctl users delete with the same name deletes the roles that were made for it."
+            }
             Self::Refused { .. } if self.is_gone() => "The object was deleted meanwhile.",
             Self::Refused { .. } if self.is_already_there() => "Another administrator runs this command at the same time.",
             Self::Refused { .. } => {
@@ -105,5 +137,111 @@ impl Remedy for ChangeError {
             }
         };
         Some(remedy.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vsphere::ProbeError;
+
+    /// After which errors other objects are still changed, and after which the change is known not to be made.
+    #[test]
+    fn change_error_of_each_kind_is_judged() {
+        let (address, user, what) = (|| "vc:443".to_owned(), || "u".to_owned(), || "attach a tag".to_owned());
+        let after = Duration::from_secs(1);
+        let (kind, text) = (String::new(), String::new());
+        for (error, of_one_object, refusal) in [
+            (
+                ChangeError::NotPermitted {
+                    address: address(),
+                    user: user(),
+                    what: what(),
+                    privilege: "P".into(),
+                    object: "/".into(),
+                },
+                true,
+                true,
+            ),
+            (
+                ChangeError::Refused {
+                    address: address(),
+                    what: what(),
+                    kind: kind.clone(),
+                    text: text.clone(),
+                },
+                true,
+                true,
+            ),
+            (
+                ChangeError::Unfinished {
+                    address: address(),
+                    what: what(),
+                    after,
+                },
+                true,
+                false,
+            ),
+            (
+                SessionError::Fault {
+                    address: address(),
+                    method: "M",
+                    kind,
+                    text,
+                }
+                .into(),
+                true,
+                false,
+            ),
+            (
+                SessionError::Forbidden {
+                    address: address(),
+                    user: user(),
+                    method: "M",
+                }
+                .into(),
+                true,
+                false,
+            ),
+            (
+                SessionError::Lost {
+                    address: address(),
+                    user: user(),
+                }
+                .into(),
+                false,
+                false,
+            ),
+            (
+                SessionError::TagsRefused {
+                    address: address(),
+                    user: user(),
+                }
+                .into(),
+                false,
+                false,
+            ),
+            (
+                SessionError::TimedOut {
+                    address: address(),
+                    method: "M",
+                    after,
+                }
+                .into(),
+                false,
+                false,
+            ),
+            (
+                SessionError::Connection(ProbeError::Refused { address: address() }).into(),
+                false,
+                false,
+            ),
+        ] {
+            assert_eq!(
+                (error.is_of_one_object(), error.is_refusal()),
+                (of_one_object, refusal),
+                "{error:?}"
+            );
+        }
     }
 }

@@ -157,6 +157,23 @@ impl Step {
         }
     }
 
+    /// Whether it can only be made once the other one is: a tag needs its category, and is attached once it is there.
+    #[must_use]
+    pub fn needs(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::CreateTag { category: own, .. } | Self::AttachTag { category: own, .. }, Self::CreateCategory { category }) => {
+                own == category
+            }
+            (
+                Self::AttachTag {
+                    category: own, tag: name, ..
+                },
+                Self::CreateTag { category, tag },
+            ) => own == category && name == tag,
+            _ => false,
+        }
+    }
+
     /// The privilege that it needs, and on what.
     #[must_use]
     pub fn privilege(&self) -> (&'static str, &str) {

@@ -320,6 +320,35 @@ fn fix_kubelet_without_external_is_an_instruction_and_no_step() {
     }
 }
 
+/// After a step that failed, those that need it are not tried: a tag in its category, an attachment of the tag.
+#[test]
+fn fix_step_needs_what_it_is_made_of() {
+    let category = |category: &str| Step::CreateCategory { category: category.into() };
+    let tag = |category: &str, tag: &str| Step::CreateTag {
+        category: category.into(),
+        tag: tag.into(),
+    };
+    let attach = |category: &str, tag: &str| Step::AttachTag {
+        category: category.into(),
+        tag: tag.into(),
+        object: object("HostSystem", "h1"),
+        path: "/h1".into(),
+    };
+    for (step, failed, needs) in [
+        (tag("zone", "a"), category("zone"), true),
+        (attach("zone", "a"), category("zone"), true),
+        (attach("zone", "a"), tag("zone", "a"), true),
+        (tag("zone", "a"), category("region"), false),
+        (tag("zone", "b"), tag("zone", "a"), false),
+        (attach("zone", "b"), tag("zone", "a"), false),
+        (attach("region", "a"), tag("zone", "a"), false),
+        (attach("zone", "a"), attach("zone", "b"), false),
+        (category("zone"), attach("zone", "a"), false),
+    ] {
+        assert_eq!(step.needs(&failed), needs, "{step} after {failed}");
+    }
+}
+
 /// What is read decides where tags go: the hosts of the nodes with all that they lie in, and the hosts beside them.
 #[test]
 fn fix_reads_the_tags_of_hosts_without_nodes_too() {

@@ -190,11 +190,11 @@ impl Administrator {
                     return Err(self.refused(fault, &what, step.privilege()));
                 }
                 _ if Instant::now() > until => {
-                    return Err(ChangeError::Session(SessionError::TimedOut {
+                    return Err(ChangeError::Unfinished {
                         address: self.session.endpoint.address(),
-                        method: operation.name,
+                        what,
                         after: TASK,
-                    }));
+                    });
                 }
                 _ => sleep(pause).await,
             }

@@ -75,6 +75,8 @@ impl<'a> Place<'a> {
             let labels = json!({"metadata": {"labels": {ZONE: null, REGION: null}}});
             self.bed.merge("v1", "Node", "", node, labels).await?;
         }
+        self.bed.vcenter.deny(self.bed.vcenter.user(), &[]).await?;
+        self.bed.vcenter.enforce(false).await?;
         // An administrator wrote, and not the operator.
         self.bed.vcenter.forget_calls("vdo").await
     }
@@ -210,6 +212,8 @@ async fn life(place: &Place<'_>) -> Result<()> {
     let (code, out, _) = place.topology(&[])?;
     ensure!(code == 1 && out.contains("✗ CategoryNotFound"), "exit {code}\n{out}");
 
+    failing(place).await?;
+
     // Killed after each kind of change has reached the vCenter, the next run goes on.
     for method in ["POST tagging/category", "POST tagging/tag", "ReconfigVM_Task", "UpgradeVM_Task"] {
         place.killed("--fix", method).await.with_context(|| format!("killed at {method}"))?;
@@ -256,6 +260,70 @@ async fn life(place: &Place<'_>) -> Result<()> {
     let before: Vec<&str> = whole.into_iter().filter(|fix| *fix != "HardwareVersionTooOld 1 planned").collect();
     ensure!(place.planned(&allow)? == before, "{:?}", place.planned(&allow)?);
     asked(place).await
+}
+
+/// After a change that fails everything that does not need it is still done, in both directions, and each failure is reported with its
+/// object and privilege. Once the session is gone, nothing more is tried.
+async fn failing(place: &Place<'_>) -> Result<()> {
+    let (vcenter, allow) = (&place.bed.vcenter, ["--yes", "--allow", "hardware-version"]);
+    vcenter.enforce(true).await?;
+    vcenter.deny(vcenter.user(), &["InventoryService.Tagging.CreateTag"]).await?;
+    vcenter.fail_next("ReconfigVM_Task", "NotAuthenticated", 1).await?;
+    let (code, out, all) = place.run("--fix", &[&allow[..], &["-o", "json"]].concat())?;
+    let answer: Value = serde_json::from_str(&out).with_context(|| all.clone())?;
+    let short = |line: &Value| {
+        let steps = line["steps"].as_array().map_or(0, Vec::len);
+        format!("{} {steps}", line["outcome"].as_str().unwrap_or_default())
+    };
+    let lines = answer["fixes"].as_array().context("fixes")?;
+    let shown: Vec<String> = lines.iter().map(short).collect();
+    // Of each category: it is created, and no tag, so none is attached. Then a machine, at which the session ends, so its hardware is left.
+    let expected = [
+        "made 1",
+        "failed 2",
+        "made 1",
+        "failed 2",
+        "failed 1",
+        "notTried 1",
+        "byHand 0",
+        "byHand 0",
+    ];
+    ensure!(
+        code == 6 && shown == expected && answer["changed"] == true,
+        "exit {code}: {shown:?}\n{all}"
+    );
+    let needed = "needs the privilege InventoryService.Tagging.CreateTag on the root folder";
+    ensure!(
+        [1, 3]
+            .iter()
+            .all(|at| lines[*at]["message"].as_str().is_some_and(|message| message.contains(needed)))
+            && all.contains("3 changes failed"),
+        "{all}"
+    );
+    // What failed is not recorded, but for the one of which it is not known.
+    let steps = |record: Value| record["steps"].as_array().map_or(0, Vec::len);
+    ensure!(steps(place.record()?) == 3, "{:#}", place.record()?);
+    // A second run goes on there; a person reads it once when it happens and at the end.
+    let (code, out, all) = place.run("--fix", &["--yes"])?;
+    ensure!(
+        code == 4
+            && out.matches(needed).count() == 4
+            && out.matches("not tried: attach tag").count() == 2
+            && out.contains("✓ set disk.EnableUUID"),
+        "exit {code}\n{all}"
+    );
+    vcenter.deny(vcenter.user(), &["InventoryService.Tagging.DeleteCategory"]).await?;
+    let (code, out, all) = place.run("--undo", &["--yes"])?;
+    let needed = "needs the privilege InventoryService.Tagging.DeleteCategory on the root folder";
+    ensure!(
+        code == 4 && out.matches(needed).count() == 4 && steps(place.record()?) == 2 && out.contains("✓ remove disk.EnableUUID"),
+        "exit {code}\n{all}"
+    );
+    vcenter.deny(vcenter.user(), &[]).await?;
+    vcenter.enforce(false).await?;
+    let (code, _, all) = place.run("--undo", &["--yes"])?;
+    ensure!(code == 0 && !place.has_record()?, "exit {code}\n{all}");
+    Ok(())
 }
 
 /// A support bundle has the same table.

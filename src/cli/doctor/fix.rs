@@ -15,7 +15,7 @@ mod taken_back;
 
 use super::super::args::{Doctor as Args, Global};
 use super::super::output::document;
-use super::super::progress::Progress;
+use super::super::progress::{Mark, Progress};
 use super::super::style::{bad, good, warn};
 use super::super::{Answer, CliError, Exit, users};
 use super::check::Finding;
@@ -42,6 +42,20 @@ enum Outcome {
     ByHand,
     /// There was nothing to be done any more.
     Nothing,
+    /// The vCenter did not make the first of the steps; the others need it and were not tried.
+    Failed,
+    /// The command had ended before: the session was gone, or the vCenter did not answer.
+    NotTried,
+}
+
+impl Outcome {
+    /// The code that it ends the command with; that of a failure depends on the error.
+    fn exit(self) -> Exit {
+        match self {
+            Self::Made | Self::Nothing => Exit::Ok,
+            _ => Exit::Differences,
+        }
+    }
 }
 
 /// A line of the answer, with what belongs to it.
@@ -54,6 +68,9 @@ struct Line {
     steps: Vec<Step>,
     outcome: Outcome,
     remedy: Advice,
+    /// The code that it ends the command with.
+    #[serde(skip)]
+    exit: Exit,
 }
 
 pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -> Result<Answer, CliError> {
@@ -71,14 +88,22 @@ pub(super) async fn run(args: &Args, global: &Global, progress: &mut Progress) -
     })
 }
 
-/// The answer: what became of everything, and 1 where something is left to do.
+/// The answer: what became of everything. It ends with the code of what failed, else with 1 where something is left to do.
 fn answer(args: &Args, kind: &'static str, lines: &[Line], note: Option<String>) -> Result<Answer, CliError> {
-    let left = lines.iter().any(|line| !matches!(line.outcome, Outcome::Made | Outcome::Nothing));
+    const WORST_FIRST: [Exit; 3] = [Exit::Vcenter, Exit::Refused, Exit::Differences];
+    let exit = WORST_FIRST.into_iter().find(|exit| lines.iter().any(|line| line.exit == *exit));
     let changed = lines.iter().any(|line| line.outcome == Outcome::Made);
     let fields = || document(kind, json!({"changed": changed, "fixes": lines}));
     let answer = Answer::formatted(args.output().or_table(), fields, || text(lines))?;
-    let answer = note.into_iter().fold(answer, Answer::note);
-    Ok(answer.exit(if left { Exit::Differences } else { Exit::Ok }))
+    let failed = lines.iter().filter(|line| line.outcome == Outcome::Failed).count();
+    let again = (failed > 0).then(|| {
+        format!(
+            "{} failed. The same command goes on with what is left.",
+            crate::types::count(failed, "change")
+        )
+    });
+    let answer = note.into_iter().chain(again).fold(answer, Answer::note);
+    Ok(answer.exit(exit.unwrap_or(Exit::Ok)))
 }
 
 fn text(lines: &[Line]) -> String {
@@ -88,11 +113,18 @@ fn text(lines: &[Line]) -> String {
         let mark = match line.outcome {
             Outcome::Made | Outcome::Nothing => good("✓"),
             Outcome::Planned => warn("+"),
-            Outcome::Declined => warn("-"),
-            Outcome::ByHand => bad("✗"),
+            Outcome::Declined | Outcome::NotTried => warn("-"),
+            Outcome::ByHand | Outcome::Failed => bad("✗"),
         };
         text.push_str(&format!("{mark} {}\n", line.message));
-        line.steps.iter().for_each(|step| text.push_str(&format!("    - {step}\n")));
+        // The message of a failure names its step.
+        let (named, before) = match line.outcome {
+            Outcome::Failed => (1, "not tried: "),
+            _ => (0, ""),
+        };
+        for step in line.steps.iter().skip(named) {
+            text.push_str(&format!("    - {before}{step}\n"));
+        }
         if !line.remedy.is_empty() {
             let finding = Finding {
                 reason: line.reason.map(|reason| reason.as_str().to_owned()).unwrap_or_default(),
@@ -113,29 +145,37 @@ impl Line {
             steps: fix.steps.clone(),
             outcome,
             remedy: fix.by_hand.clone(),
+            exit: outcome.exit(),
+        }
+    }
+
+    /// A step that failed; a person sees it at once.
+    fn failed(reason: Option<Reason>, step: &Step, error: &ChangeError, progress: &mut Progress) -> Self {
+        let failed = failed(error);
+        if !progress.is_data() {
+            progress.step(Mark::Failed, &failed.what);
+        }
+        Self {
+            reason,
+            message: failed.what,
+            steps: vec![step.clone()],
+            outcome: Outcome::Failed,
+            remedy: failed.remedy.into(),
+            exit: failed.exit,
         }
     }
 }
 
-/// An error of the vCenter: what was done until then is recorded, so the same command goes on.
-fn failed(error: &ChangeError, made: usize) -> CliError {
+/// An error of the vCenter.
+fn failed(error: &ChangeError) -> CliError {
     let failed = users::failed(error);
-    let again = "run the same command again: it goes on where this one stopped.";
-    let first = match error {
-        ChangeError::Session(SessionError::Lost { .. }) => None,
-        ChangeError::NotPermitted { privilege, object, .. } => Some(format!(
-            "Log in as a user with {privilege} on {object}; the role Administrator has it."
-        )),
-        ChangeError::Refused { .. } => Some("See the tasks and events of the object in the vSphere Client.".into()),
-        _ => Some(failed.remedy),
+    let remedy = match error {
+        ChangeError::Session(SessionError::Lost { .. }) => "Log in once more: run the same command again.".into(),
+        ChangeError::NotPermitted { privilege, object, .. } => {
+            format!("Log in as a user with {privilege} on {object}; the role Administrator has it.")
+        }
+        ChangeError::Refused { .. } => "See the tasks and events of the object in the vSphere Client.".into(),
+        _ => failed.remedy,
     };
-    let remedy = match first {
-        Some(first) => format!("{first}\nThen {again}"),
-        None => format!("Log in once more: {again}"),
-    };
-    let what = match made {
-        0 => failed.what,
-        made => format!("{} (after {})", failed.what, crate::types::count(made, "change")),
-    };
-    CliError { what, remedy, ..failed }
+    CliError { remedy, ..failed }
 }

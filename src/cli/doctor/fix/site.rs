@@ -34,7 +34,7 @@ impl Site {
         let looked = tokio::time::timeout(global.timeout(), look(args, global)).await;
         let (given, found) = looked.unwrap_or_else(|_| Err(CliError::timed_out(global.timeout())))?;
         let about = facts(&found.endpoint, &Budget::for_person(global.timeout)).await;
-        let about = about.map_err(|error| super::failed(&ChangeError::Session(SessionError::Connection(error)), 0))?;
+        let about = about.map_err(|error| super::failed(&ChangeError::Session(SessionError::Connection(error))))?;
         let (admin, warning) = users::log_in(&given, &found.endpoint).await?;
         let site = Self {
             vcenter: about.instance_uuid,

@@ -20,18 +20,17 @@ pub(super) async fn run(args: &Args, site: &Site, progress: &mut Progress) -> Re
             "vdoctl doctor --fix records its changes in the folder in which it is run; name another file with --record FILE.",
         ));
     }
-    let groups = groups(&store);
-    let mut planned = Vec::new();
-    for group in &groups {
-        planned.push(look(site, &store, group).await?);
+    let (mut planned, mut lines) = (Vec::new(), Vec::new());
+    for group in groups(&store) {
+        match look(site, &store, &group).await {
+            Ok(plan) => planned.push(plan),
+            Err(error) if error.is_of_one_object() => lines.extend(group.first().map(|step| Line {
+                steps: group.clone(),
+                ..Line::failed(None, step, &error, progress)
+            })),
+            Err(error) => return Err(failed(&error)),
+        }
     }
-    let steps_of = |plan: &[(Step, Undo)]| -> Vec<Step> {
-        let steps = plan.iter().filter_map(|(_, undo)| match undo {
-            Undo::Step(step) => Some(step.clone()),
-            _ => None,
-        });
-        steps.collect()
-    };
     if !args.fixing.dry_run {
         let all: Vec<Vec<Step>> = planned
             .iter()
@@ -40,34 +39,27 @@ pub(super) async fn run(args: &Args, site: &Site, progress: &mut Progress) -> Re
             .collect();
         consent::can_be_had(&args.fixing, all.iter().map(Vec::as_slice))?;
     }
-    let mut lines = Vec::new();
-    let mut made = 0;
-    for (group, plan) in groups.iter().zip(planned) {
+    let mut has_ended = false;
+    for plan in planned {
         let steps = steps_of(&plan);
-        if args.fixing.dry_run || (!steps.is_empty() && !consent::is_given(&args.fixing, "as it was before:", &steps, progress)?) {
-            let outcome = if args.fixing.dry_run { Outcome::Planned } else { Outcome::Declined };
-            lines.extend(plan.into_iter().map(|(step, undo)| line(&step, undo, outcome)));
-            continue;
-        }
-        for step in group {
-            // Meanwhile a person may have been asked; what counts is what is there now.
-            let (machine, mut catalog) = live(site, std::slice::from_ref(step)).await.map_err(|error| failed(&error, made))?;
-            let verdict = undo(step, &store.record.mark, machine.as_ref(), &catalog);
-            match &verdict {
-                Undo::Step(back) => {
-                    let done = site.admin.repair(back, machine.as_ref(), &catalog, &store.record.mark).await;
-                    done.map_err(|error| failed(&error, made))?;
-                    catalog.apply(back, &store.record.mark, "");
-                    store.remove(step)?;
-                    made += 1;
-                    if !progress.is_data() {
-                        progress.step(Mark::Done, &back.to_string());
-                    }
-                }
-                Undo::Nothing(_) => store.remove(step)?,
-                Undo::Stays(_) => {}
+        let left = match (args.fixing.dry_run, has_ended) {
+            (true, _) => Some(Outcome::Planned),
+            (false, true) => Some(Outcome::NotTried),
+            _ if steps.is_empty() || consent::is_given(&args.fixing, "as it was before:", &steps, progress)? => None,
+            _ => Some(Outcome::Declined),
+        };
+        for (step, verdict) in plan {
+            if let Some(outcome) = left.or(has_ended.then_some(Outcome::NotTried)) {
+                lines.push(line(&step, verdict, outcome));
+                continue;
             }
-            lines.push(line(step, verdict, Outcome::Made));
+            match take_back(site, &mut store, &step, progress).await? {
+                Ok(verdict) => lines.push(line(&step, verdict, Outcome::Made)),
+                Err((back, error)) => {
+                    lines.push(Line::failed(None, &back, &error, progress));
+                    has_ended = !error.is_of_one_object();
+                }
+            }
         }
     }
     let note = match args.fixing.dry_run {
@@ -76,6 +68,43 @@ pub(super) async fn run(args: &Args, site: &Site, progress: &mut Progress) -> Re
         false => Some(format!("What is left is in {}.", store.name())),
     };
     answer(args, "DoctorUndo", &lines, note)
+}
+
+/// The steps that undo what can be undone.
+fn steps_of(plan: &[(Step, Undo)]) -> Vec<Step> {
+    let steps = plan.iter().filter_map(|(_, undo)| match undo {
+        Undo::Step(step) => Some(step.clone()),
+        _ => None,
+    });
+    steps.collect()
+}
+
+/// Undoes a step. Meanwhile a person may have been asked; what counts is what is there now. A step that failed is given with its error.
+async fn take_back(
+    site: &Site,
+    store: &mut Store,
+    step: &Step,
+    progress: &mut Progress,
+) -> Result<Result<Undo, (Step, ChangeError)>, CliError> {
+    let (machine, catalog) = match live(site, std::slice::from_ref(step)).await {
+        Err(error) => return Ok(Err((step.clone(), error))),
+        Ok(live) => live,
+    };
+    let verdict = undo(step, &store.record.mark, machine.as_ref(), &catalog);
+    match &verdict {
+        Undo::Step(back) => {
+            if let Err(error) = site.admin.repair(back, machine.as_ref(), &catalog, &store.record.mark).await {
+                return Ok(Err((back.clone(), error)));
+            }
+            store.remove(step)?;
+            if !progress.is_data() {
+                progress.step(Mark::Done, &back.to_string());
+            }
+        }
+        Undo::Nothing(_) => store.remove(step)?,
+        Undo::Stays(_) => {}
+    }
+    Ok(Ok(verdict))
 }
 
 /// The recorded steps, the last one first, with those of one subject together. What cannot be undone comes at the end: a run that is killed
@@ -94,8 +123,8 @@ fn groups(store: &Store) -> Vec<Vec<Step>> {
 }
 
 /// What undoing a group would do, each step after those before it.
-async fn look(site: &Site, store: &Store, group: &[Step]) -> Result<Vec<(Step, Undo)>, CliError> {
-    let (machine, mut catalog) = live(site, group).await.map_err(|error| failed(&error, 0))?;
+async fn look(site: &Site, store: &Store, group: &[Step]) -> Result<Vec<(Step, Undo)>, ChangeError> {
+    let (machine, mut catalog) = live(site, group).await?;
     let mut plan = Vec::new();
     for step in group {
         let verdict = undo(step, &store.record.mark, machine.as_ref(), &catalog);
@@ -147,5 +176,6 @@ fn line(step: &Step, verdict: Undo, of_steps: Outcome) -> Line {
         steps,
         outcome,
         remedy: Advice::default(),
+        exit: outcome.exit(),
     }
 }
