@@ -1,6 +1,6 @@
 //! The users of a vCenter's own domain: a service of its own, which lets in who brings a token of another one.
 
-use super::budget::Budget;
+use super::budget::{Budget, Held};
 use super::changes::UserCall;
 use super::offload::Unread;
 use super::plain;
@@ -16,8 +16,10 @@ use std::borrow::Cow;
 
 /// How long the token is good for: as long as it takes to log in with it.
 const LIFE: SignedDuration = SignedDuration::from_mins(5);
-/// Users in one answer.
-const MANY: usize = 1000;
+/// Users in one answer: all of them. The service knows no pages; what one answer may cost is bounded by its bytes and by memory.
+const ALL: i32 = i32::MAX;
+/// What a user costs in memory besides its texts.
+const COST: usize = 96;
 
 const WSSE: &str = "http://docs.oasis-open.org/wss/2004/01/oasis-200401-wss-wssecurity-secext-1.0.xsd";
 const WSU: &str = "http://docs.oasis-open.org/wss/2004/01/oasis-200401-wss-wssecurity-utility-1.0.xsd";
@@ -70,18 +72,12 @@ impl Users {
 
     pub(super) async fn list(&mut self, session: &Session, text: &str) -> Result<Vec<Person>, ChangeError> {
         let criteria = element("searchString", text) + &element("domain", &self.domain);
-        let arguments = format!("<criteria>{criteria}</criteria>{}", element("limit", &MANY.to_string()));
-        let take = |all: &mut Vec<Person>, one: Element| {
-            all.push(person(&one));
-            match all.len() > MANY {
-                true => Err(Unread::from("it lists more users than were asked for")),
-                false => Ok(()),
-            }
-        };
+        let arguments = format!("<criteria>{criteria}</criteria>{}", element("limit", &ALL.to_string()));
+        let taken = (vec![], Budget::default().hold());
         let answer = self
-            .exchange(session, UserCall::FindPersonUsers, &arguments, "", vec![], take)
+            .exchange(session, UserCall::FindPersonUsers, &arguments, "", taken, keep)
             .await?;
-        Ok(answer.1)
+        Ok(answer.1.0)
     }
 
     pub(super) async fn policy(&mut self, session: &Session) -> Result<PasswordPolicy, ChangeError> {
@@ -179,6 +175,13 @@ impl Users {
             }
         })
     }
+}
+
+fn keep((all, held): &mut (Vec<Person>, Held), one: Element) -> Result<(), Unread> {
+    let person = person(&one);
+    held.grow(COST + person.name.len() + person.description.len())?;
+    all.push(person);
+    Ok(())
 }
 
 fn person(one: &Element) -> Person {

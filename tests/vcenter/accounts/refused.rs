@@ -106,6 +106,22 @@ async fn account_of_another_owner_is_left_alone() -> Result<()> {
     Ok(())
 }
 
+/// All users of a domain are read, however many there are: one of ours may be the last.
+#[tokio::test(flavor = "multi_thread")]
+async fn account_in_a_domain_of_many_users_is_found() -> Result<()> {
+    let lab = Lab::small().await?;
+    for number in 0..1100 {
+        let user = Step::CreateUser {
+            user: format!("user-{number}@vsphere.local"),
+            description: format!("employee {number}"),
+        };
+        lab.carry_out(&[user]).await?;
+    }
+    let found = lab.admin.people("vsphere.local", "user-", NOW).await?;
+    ensure!(found.len() == 1100, "{}", found.len());
+    Ok(())
+}
+
 /// What is deleted between the plan and its steps is named; what is renamed is found by its identifier.
 #[tokio::test(flavor = "multi_thread")]
 async fn account_object_deleted_or_renamed_meanwhile() -> Result<()> {
