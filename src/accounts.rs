@@ -34,5 +34,5 @@ pub use grants::{Grant, GrantError, grants, is_covered, is_of_every_role};
 pub use password::{PasswordPolicy, PolicyError, password};
 pub use plan::{Conflict, Unused, plan_create, plan_delete, plan_shrink};
 pub use principal::{ParsePrincipalError, Person, Principal};
-pub use review::{Lack, Review, Surplus, Via, path_of, review};
+pub use review::{Lack, Review, Surplus, Via, held_by_group, review};
 pub use step::Step;

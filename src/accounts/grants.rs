@@ -30,9 +30,12 @@ impl Remedy for GrantError {
     }
 }
 
+/// The privileges that every role has.
+pub(super) const OF_EVERY_ROLE: [&str; 3] = ["System.Anonymous", "System.Read", "System.View"];
+
 /// Whether every role has a privilege.
 pub fn is_of_every_role(privilege: &str) -> bool {
-    matches!(privilege, "System.Anonymous" | "System.Read" | "System.View")
+    OF_EVERY_ROLE.contains(&privilege)
 }
 
 /// The permissions that give what is required: one for each object, and one on a folder where every machine below it is a node of this

@@ -1,4 +1,4 @@
-use super::grants::is_of_every_role;
+use super::grants::{OF_EVERY_ROLE, is_of_every_role};
 use super::{Authorization, Grant, Principal, is_covered};
 use crate::vsphere::{Inventory, ManagedObject, RequiredPrivilege};
 use serde::Serialize;
@@ -85,7 +85,7 @@ fn way<'a>(inventory: &'a Inventory, object: &'a ManagedObject) -> Vec<&'a str> 
             std::iter::once(object.id.as_str()).chain(folder).collect()
         }
         "Datastore" => {
-            let path = path_of(inventory, object);
+            let path = inventory.path_of(object);
             let mut above: Vec<_> = inventory
                 .places
                 .values()
@@ -102,29 +102,27 @@ fn way<'a>(inventory: &'a Inventory, object: &'a ManagedObject) -> Vec<&'a str> 
     }
 }
 
-/// The path of any object; the identifier where it cannot be seen.
+/// What the permissions of a group give on these objects; of groups a vCenter answers no question about privileges in effect. On each object
+/// the nearest permission counts.
 #[must_use]
-pub fn path_of(inventory: &Inventory, object: &ManagedObject) -> String {
-    let machine = || {
-        inventory
-            .machines
-            .iter()
-            .find(|machine| machine.id == object.id)
-            .map(|machine| machine.path.clone())
+pub fn held_by_group(
+    group: &Principal,
+    objects: &[ManagedObject],
+    live: &Authorization,
+    inventory: &Inventory,
+) -> BTreeMap<ManagedObject, BTreeSet<String>> {
+    let held = |object: &ManagedObject| {
+        let way = way(inventory, object);
+        let nearest = way.iter().enumerate().find_map(|(at, id)| {
+            let mut here = live.of(group).filter(|(permission, _)| permission.object.id == *id);
+            here.find(|(permission, _)| at == 0 || permission.propagate)
+        });
+        let role = nearest.and_then(|(_, role)| role);
+        let always = OF_EVERY_ROLE.map(str::to_owned);
+        role.map(|role| role.privileges.iter().cloned().chain(always).collect())
+            .unwrap_or_default()
     };
-    let datastore = || {
-        inventory
-            .datastores
-            .iter()
-            .find(|datastore| datastore.id == object.id)
-            .map(|one| one.path.clone())
-    };
-    match object.kind.as_str() {
-        "VirtualMachine" => machine(),
-        "Datastore" => datastore(),
-        _ => None,
-    }
-    .unwrap_or_else(|| inventory.name_of(&object.id).to_owned())
+    objects.iter().map(|object| (object.clone(), held(object))).collect()
 }
 
 /// Holds what an account may do in effect against what it needs. `effective` is what the vCenter reports for the account on each object,
@@ -158,7 +156,7 @@ pub fn review(
         surplus.extend(beyond.map(|privilege| Surplus {
             privilege: privilege.clone(),
             object: object.clone(),
-            path: path_of(inventory, object),
+            path: inventory.path_of(object).to_owned(),
             via: via(
                 principal,
                 privilege,
@@ -187,7 +185,7 @@ fn via(principal: &Principal, privilege: &str, way: &[&str], live: &Authorizatio
                 0 => Via::Own { role },
                 _ => Via::Inherited {
                     role,
-                    path: path_of(inventory, &permission.object),
+                    path: inventory.path_of(&permission.object).to_owned(),
                 },
             };
         }
@@ -294,6 +292,50 @@ mod tests {
             has("VApp.Import", 1, object("Datacenter", "dc"), "X\\storage", true, false),
             "a global permission"
         );
+    }
+
+    /// The nearest permission of the group counts, that of a user of the same name does not, nor does one that is not passed on.
+    #[test]
+    fn review_of_a_group_follows_its_permissions() {
+        let site = site(&["k8s", "workers", "vm"], 2);
+        let group = Principal {
+            group: true,
+            ..Principal::user("keepers", "vsphere.local")
+        };
+        let machine = object("VirtualMachine", "vm-0");
+        let role = |id: i32, privilege: &str| Role {
+            id,
+            privileges: [privilege.to_owned()].into(),
+            ..Role::default()
+        };
+        let permission = |kind: &str, id: &str, group: bool, role: i32, propagate: bool| Permission {
+            object: object(kind, id),
+            principal: "VSPHERE.LOCAL\\keepers".into(),
+            group,
+            role,
+            propagate,
+        };
+        let above = permission("Datacenter", "dc", true, 1, true);
+        for (permissions, expected) in [
+            (vec![], None),
+            (vec![above.clone()], Some("One")),
+            (vec![permission("Datacenter", "dc", true, 1, false)], None),
+            (vec![permission("VirtualMachine", "vm-0", false, 1, false)], None),
+            (
+                vec![above.clone(), permission("VirtualMachine", "vm-0", true, 2, false)],
+                Some("Two"),
+            ),
+            (vec![above, permission("Folder", "k8s", true, 2, true)], Some("Two")),
+        ] {
+            let live = Authorization {
+                roles: vec![role(1, "One"), role(2, "Two")],
+                permissions,
+            };
+            let held = held_by_group(&group, std::slice::from_ref(&machine), &live, &site.0);
+            let all = expected.map(|one| [&OF_EVERY_ROLE[..], &[one]].concat()).unwrap_or_default();
+            let all: BTreeSet<String> = all.into_iter().map(str::to_owned).collect();
+            assert_eq!(held[&machine], all, "{live:?}");
+        }
     }
 
     /// What a permission passes on by itself is no surplus; the same on a machine of another owner is.

@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 /// A tree of folders is about as deep as people can think.
 const MAX_DEPTH: usize = 64;
 
+/// The folders of a datacenter by the property that names them, and what they are called in every vCenter.
+const FOLDERS: [(&str, &str); 3] = [("datastoreFolder", "datastore"), ("hostFolder", "host"), ("vmFolder", "vm")];
+
 /// An object as it was read.
 pub(super) struct Item {
     pub(super) object: ManagedObject,
@@ -46,6 +49,8 @@ pub(super) struct Gathered {
     /// Machines by name; those and datastores with the identifier of their parent.
     machines: Vec<Machine>,
     datastores: Vec<(Datastore, String)>,
+    /// The folders that every datacenter has, by identifier: name and datacenter. An account may see what is in one, and not the folder.
+    folders: BTreeMap<String, (&'static str, String)>,
     held: Held,
 }
 
@@ -58,6 +63,7 @@ impl Gathered {
             },
             machines: vec![],
             datastores: vec![],
+            folders: BTreeMap::new(),
             held,
         }
     }
@@ -94,6 +100,13 @@ impl Gathered {
                     let host = host(&item, &name);
                     self.hold(size_of::<Host>(), &[host.version.len(), host.state.len()])?;
                     self.inventory.hosts.insert(item.object.id.clone(), host);
+                }
+                for (property, called) in FOLDERS {
+                    let folder = identifier_or_none(&item.text(property))?;
+                    if !folder.is_empty() {
+                        self.hold(size_of::<(&str, String)>(), &[folder.len(), item.object.id.len()])?;
+                        self.folders.insert(folder, (called, item.object.id.clone()));
+                    }
                 }
                 let place = Entity {
                     object: item.object.clone(),
@@ -155,14 +168,18 @@ impl Gathered {
         let mut datacenter = is_datacenter_itself.then_some(0);
         let mut at = parent;
         while at != self.inventory.root.id {
-            let Some(place) = self.inventory.places.get(at).filter(|_| names.len() < MAX_DEPTH) else {
-                return (name.to_owned(), String::new());
+            let place = self.inventory.places.get(at);
+            let (called, above) = match (place, self.folders.get(at)) {
+                _ if names.len() >= MAX_DEPTH => return (name.to_owned(), String::new()),
+                (Some(place), _) => (place.path.as_str(), &place.parent),
+                (None, Some((called, datacenter))) => (*called, datacenter),
+                (None, None) => return (name.to_owned(), String::new()),
             };
-            if is_datacenter(place) {
+            if place.is_some_and(is_datacenter) {
                 datacenter = Some(names.len());
             }
-            names.push(&place.path);
-            at = &place.parent;
+            names.push(called);
+            at = above;
         }
         let join = |names: &[&str]| names.iter().rev().map(|name| format!("/{name}")).collect::<String>();
         (join(&names), datacenter.map(|at| join(&names[at..])).unwrap_or_default())
@@ -323,6 +340,46 @@ mod tests {
             (found.name_of("datacenter-2"), found.name_of("group-d1"), found.name_of("x")),
             ("/Europe/DC%2f0", "/", "x")
         );
+    }
+
+    /// An account may see a machine or datastore and its datacenter, and nothing between: the path is the one that an administrator sees,
+    /// as long as there is nothing between but the folder that every datacenter has.
+    #[test]
+    fn inventory_path_through_an_unseen_folder_of_the_datacenter() {
+        let work = Work::with(Budget::default());
+        let mut gathered = Gathered::new(root(), work.hold());
+        let datacenter = |id: &str, name: &str, parent: &str, folders: [(&str, &str); 2]| {
+            folders
+                .iter()
+                .fold(item("Datacenter", id, name, parent), |item, (property, folder)| {
+                    also(item, property, folder)
+                })
+        };
+        for item in [
+            datacenter(
+                "datacenter-1",
+                "DC0",
+                "group-d1",
+                [("datastoreFolder", "group-s1"), ("vmFolder", "group-v1")],
+            ),
+            datacenter(
+                "datacenter-2",
+                "DC1",
+                "group-s2",
+                [("datastoreFolder", "group-s2"), ("hostFolder", "group-h2")],
+            ),
+            item("Datastore", "datastore-1", "fast", "group-s1"),
+            item("Datastore", "datastore-2", "in a folder", "group-s9"),
+            item("Datastore", "datastore-3", "without end", "group-s2"),
+            item("VirtualMachine", "vm-1", "node", "group-v1"),
+        ] {
+            gathered.take(item).expect("an object");
+        }
+        let found = gathered.finish(&work).expect("an inventory");
+        let paths: Vec<&str> = found.datastores.iter().map(|datastore| datastore.path.as_str()).collect();
+        assert_eq!(paths, ["/DC0/datastore/fast", "in a folder", "without end"]);
+        let machine = &found.machines[0];
+        assert_eq!((machine.path.as_str(), machine.datacenter.as_str()), ("/DC0/vm/node", "/DC0"));
     }
 
     fn with(kind: &str, values: &[(&str, &str)]) -> Item {

@@ -18,7 +18,7 @@ const MAX_PAGES: usize = 1000;
 
 /// What is read of each kind of object.
 const KINDS: [(&str, &[&str]); 7] = [
-    ("Datacenter", &["name", "parent"]),
+    ("Datacenter", &["name", "parent", "datastoreFolder", "hostFolder", "vmFolder"]),
     ("Folder", &["name", "parent"]),
     ("ComputeResource", &["name", "parent"]),
     ("VirtualApp", &["name", "parent", "parentFolder"]),

@@ -49,6 +49,24 @@ impl Inventory {
         }
         self.places.get(id).map_or(id, |place| place.path.as_str())
     }
+
+    /// The path of any object, of a machine or datastore too; the identifier of what cannot be seen.
+    #[must_use]
+    pub fn path_of<'a>(&'a self, object: &'a ManagedObject) -> &'a str {
+        let machine = || self.machines.iter().find(|machine| machine.id == object.id).map(|one| &one.path);
+        let datastore = || {
+            self.datastores
+                .iter()
+                .find(|datastore| datastore.id == object.id)
+                .map(|one| &one.path)
+        };
+        let found = match object.kind.as_str() {
+            "VirtualMachine" => machine(),
+            "Datastore" => datastore(),
+            _ => None,
+        };
+        found.map_or_else(|| self.name_of(&object.id), String::as_str)
+    }
 }
 
 /// A datacenter, folder, cluster or host.

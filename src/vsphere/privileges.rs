@@ -156,7 +156,7 @@ fn surplus(required_privileges: &[RequiredPrivilege], granted: &Granted, invento
         object: object.clone(),
         path: paths
             .get(object.id.as_str())
-            .map_or_else(|| inventory.name_of(&object.id).to_owned(), |demand| demand.path.clone()),
+            .map_or_else(|| inventory.path_of(object).to_owned(), |demand| demand.path.clone()),
         privileges: held
             .iter()
             .filter(|privilege| !privilege.starts_with("System.") && !needed.contains(&(object.id.as_str(), privilege.as_str())))

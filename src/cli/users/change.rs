@@ -34,7 +34,9 @@ pub(super) async fn shrink(args: &UsersChange, global: &Global, progress: &mut P
             let needs = looked.needs(&args.account, &site, target).await?;
             plans.push(Planned {
                 account: format!("{principal} for {}", target.name()),
-                steps: plan_shrink(&principal, &needs.grants, &looked.live, roles, |object| looked.path_of(object)),
+                steps: plan_shrink(&principal, &needs.grants, &looked.live, roles, |object| {
+                    looked.inventory.path_of(object).to_owned()
+                }),
                 after: Vec::new(),
             });
         }
@@ -61,7 +63,9 @@ pub(super) async fn delete(args: &UsersChange, global: &Global, progress: &mut P
                     "Give the connection another account in its Secret, or delete the drivers first: vdoctl delete.",
                 ));
             }
-            let steps = plan_delete(principal, *is_ours, &live, roles, |object| looked.path_of(object));
+            let steps = plan_delete(principal, *is_ours, &live, roles, |object| {
+                looked.inventory.path_of(object).to_owned()
+            });
             live.permissions
                 .retain(|one| !principal.is(&one.principal) || one.group != principal.group);
             plans.push(Planned {

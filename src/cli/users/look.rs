@@ -10,7 +10,7 @@ use crate::accounts::{Authorization, ChangeError, Consent, Grant, Mark, Person, 
 use crate::facts::Credentials;
 use crate::types::{Remedy as _, count};
 use crate::vcenter::{Administrator, Endpoint};
-use crate::vsphere::{Feature, Inventory, ManagedObject, RequiredPrivilege, match_vms, required_privileges};
+use crate::vsphere::{Feature, Inventory, RequiredPrivilege, match_vms, required_privileges};
 use std::collections::BTreeSet;
 
 /// What the vCenter has.
@@ -173,10 +173,5 @@ impl Looked {
             }
         }
         Ok(chosen)
-    }
-
-    /// The path of any object.
-    pub(super) fn path_of(&self, object: &ManagedObject) -> String {
-        crate::accounts::path_of(&self.inventory, object)
     }
 }

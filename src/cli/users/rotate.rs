@@ -136,7 +136,7 @@ async fn finish(
     let steps = match looked.admin.person(old, now()).await.map_err(|error| failed(&error))? {
         Some(person) if person.description.parse().as_ref() == Ok(&target.mark) => {
             let roles = looked.unused_roles(&old.domain).await?;
-            plan_delete(old, true, &live, roles, |object| looked.path_of(object))
+            plan_delete(old, true, &live, roles, |object| looked.inventory.path_of(object).to_owned())
         }
         _ => Vec::new(),
     };

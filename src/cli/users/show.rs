@@ -7,13 +7,13 @@ use super::super::{Answer, CliError, Exit};
 use super::failed;
 use super::look::{Looked, enter, log_in};
 use super::site::{Site, Target, cluster_uid, place};
-use crate::accounts::{Principal, Review, Role, Via, review};
+use crate::accounts::{Principal, Review, Role, Via, held_by_group, review};
 use crate::cluster::ClusterError;
 use crate::reconcile::{ReconcileError, connection_objects};
 use crate::types::count;
 use crate::vsphere::ManagedObject;
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 pub(super) async fn list(args: &UsersVcenter, global: &Global) -> Result<Answer, CliError> {
     let context = Context::open(global).await?;
@@ -126,8 +126,10 @@ pub(super) async fn reviewed(
     let granted = needs.grants.iter().map(|grant| grant.object.clone());
     let objects: BTreeSet<ManagedObject> = required.chain(granted).chain(own).collect();
     let objects: Vec<ManagedObject> = objects.into_iter().collect();
-    let effective: BTreeMap<ManagedObject, BTreeSet<String>> =
-        looked.admin.effective(principal, &objects).await.map_err(|error| failed(&error))?;
+    let effective = match principal.group {
+        true => held_by_group(principal, &objects, &looked.live, &looked.inventory),
+        false => looked.admin.effective(principal, &objects).await.map_err(|error| failed(&error))?,
+    };
     Ok(review(
         principal,
         &needs.required,

@@ -58,10 +58,7 @@ async fn is_named(bed: &Bed, privilege: &str, kind: &str, path: &str) -> Result<
     let line = reported[0]
         .as_str()
         .and_then(|line| line.strip_prefix(&format!("{privilege} on {kind} ")));
-    ensure!(
-        reported.as_array().map(Vec::len) == Some(1) && line.is_some_and(|line| is_seen_as(line, path)),
-        "{reported}"
-    );
+    ensure!(reported.as_array().map(Vec::len) == Some(1) && line == Some(path), "{reported}");
 
     let (code, text, error) = bed.vdoctl(&["doctor", "privileges", "-o", "json"])?;
     let found: Value = serde_json::from_str(&text).with_context(|| format!("{text}{error}"))?;
@@ -75,11 +72,6 @@ async fn is_named(bed: &Bed, privilege: &str, kind: &str, path: &str) -> Result<
         code != 0 && lacks.len() == 1 && lacks[0]["privilege"] == privilege,
         "exit {code}: {text}"
     );
-    ensure!(lacks[0]["path"].as_str().is_some_and(|seen| is_seen_as(seen, path)), "{text}");
+    ensure!(lacks[0]["path"] == path, "{text}");
     Ok(())
-}
-
-/// Whether an account may call an object so: it cannot read the folder that a datastore lies in, and sees the name alone.
-fn is_seen_as(seen: &str, path: &str) -> bool {
-    seen == path || (path.contains("/datastore/") && path.ends_with(&format!("/{seen}")))
 }

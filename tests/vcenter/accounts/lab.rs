@@ -4,7 +4,7 @@ use anyhow::Result;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use vdo::accounts::{
-    Authorization, ChangeError, Consent, Grant, Mark, Principal, Review, Step, Unused, grants, path_of, plan_create, plan_delete, review,
+    Authorization, ChangeError, Consent, Grant, Mark, Principal, Review, Step, Unused, grants, plan_create, plan_delete, review,
 };
 use vdo::drivers::{CPI, CSI};
 use vdo::facts::{Credentials, Node};
@@ -153,7 +153,7 @@ impl Lab {
     pub async fn delete(&self, principal: &Principal) -> Result<Vec<Step>> {
         let live = self.admin.authorization().await?;
         Ok(plan_delete(principal, true, &live, Unused::Deleted, |object| {
-            path_of(&self.inventory, object)
+            self.inventory.path_of(object).to_owned()
         }))
     }
 
