@@ -2,6 +2,7 @@
 //! account that it made, while it is rotated and until it is deleted. Every command is one of docs/users.md.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod existing;
 mod killed;
 mod lacking;
 mod planted;
@@ -16,6 +17,8 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
+use vdo::facts::Credentials;
+use vdo::types::Secret;
 use vdo_testbed::{Probe, until};
 
 const RUNNING: Fixture = INSTALLED.flags(&[("connection-interval", "1s")]);
@@ -86,11 +89,31 @@ fn listed(bed: &Bed) -> Result<Value> {
     Ok(serde_json::from_str(&done(bed, "list", &["-o", "json"])?)?)
 }
 
+/// How the vCenter is named where there is no connection yet.
+fn typed(bed: &Bed) -> Vec<String> {
+    let print = bed.vcenter.thumbprint_sha256();
+    vec!["--vcenter".into(), bed.vcenter.address(), "--thumbprint".into(), print]
+}
+
+/// The credentials in a Secret, if it is there.
+async fn held(bed: &Bed, name: &str) -> Result<Option<Credentials>> {
+    let secret = bed.get("v1", SECRET.0, NS, name).await?;
+    if secret.is_null() {
+        return Ok(None);
+    }
+    let text = |key: &str| -> Result<String> {
+        let encoded = secret["data"][key].as_str().with_context(|| format!("no {key}"))?;
+        Ok(String::from_utf8(base64::engine::general_purpose::STANDARD.decode(encoded)?)?)
+    };
+    Ok(Some(Credentials {
+        user: text("username")?,
+        password: Secret::new(text("password")?),
+    }))
+}
+
 /// The user that the Secret of the connection names.
 pub async fn user_in_secret(bed: &Bed) -> Result<String> {
-    let secret = bed.get("v1", SECRET.0, NS, SECRET.1).await?;
-    let text = secret["data"]["username"].as_str().context("a user")?;
-    Ok(String::from_utf8(base64::engine::general_purpose::STANDARD.decode(text)?)?)
+    Ok(held(bed, SECRET.1).await?.context("the Secret")?.user)
 }
 
 /// Waits until the operator has logged in with the Secret as it is, and everything is well.
@@ -130,6 +153,7 @@ async fn life(bed: &Bed) -> Result<()> {
     // Tests before this one sent wrong passwords of this account.
     let before = bed.vcenter.logins().await?.get(administrator).copied().unwrap_or_default();
     asked(bed).await?;
+    existing::only_gets_roles(bed).await?;
     refused::each_changes_nothing(bed).await?;
 
     killed::until_done(bed, "create").await?;
@@ -192,19 +216,9 @@ async fn asked(bed: &Bed) -> Result<()> {
     );
     ensure!(user_in_secret(bed).await? == bed.vcenter.user(), "a dry run wrote the Secret");
     // Before there is a connection, each driver gets an account of its own.
-    let (address, print) = (bed.vcenter.address(), bed.vcenter.thumbprint_sha256());
-    let typed = [
-        "--vcenter",
-        &address,
-        "--thumbprint",
-        &print,
-        "--for",
-        "both",
-        "--dry-run",
-        "-o",
-        "json",
-    ];
-    let text = done(bed, "create", &typed)?;
+    let own = typed(bed);
+    let own: Vec<&str> = own.iter().map(String::as_str).collect();
+    let text = done(bed, "create", &[&own[..], &["--for", "both", "--dry-run", "-o", "json"]].concat())?;
     let plan: Value = serde_json::from_str(text.split("\nThis was a dry run").next().unwrap_or_default())?;
     let names: Vec<&str> = plan["accounts"]
         .as_array()

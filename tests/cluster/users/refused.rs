@@ -10,24 +10,27 @@ use vdo::facts::Credentials;
 use vdo::types::{Secret, Trust};
 use vdo::vcenter::{Administrator, Endpoint};
 
-const PASSWORD: &str = "Aa1-Aa1-Aa1-Aa1-Aa1";
+pub const PASSWORD: &str = "Aa1-Aa1-Aa1-Aa1-Aa1";
 const NOW: jiff::Timestamp = jiff::Timestamp::UNIX_EPOCH;
 
-async fn administrator(bed: &Bed) -> Result<Administrator> {
-    let endpoint = Endpoint {
+pub fn endpoint(bed: &Bed) -> Endpoint {
+    Endpoint {
         server: bed.vcenter.host().into(),
         port: bed.vcenter.port(),
         trust: Trust::CaBundle(bed.vcenter.ca_pem().into()),
-    };
+    }
+}
+
+pub async fn administrator(bed: &Bed) -> Result<Administrator> {
     let credentials = Credentials {
         user: bed.vcenter.user().into(),
         password: Secret::new(bed.vcenter.password()),
     };
-    Ok(Administrator::open(endpoint, credentials, &Consent::given()).await?)
+    Ok(Administrator::open(endpoint(bed), credentials, &Consent::given()).await?)
 }
 
 /// `users create` ends with this code and these words.
-fn is_refused(bed: &Bed, more: &[&str], expected: i32, words: [&str; 2]) -> Result<()> {
+pub fn is_refused(bed: &Bed, more: &[&str], expected: i32, words: [&str; 2]) -> Result<()> {
     let (code, text) = users(bed, "create", &[&["--yes"], more].concat())?;
     let said = words.iter().all(|words| text.contains(words));
     ensure!(code == expected && said, "exit {code}, not {expected} with {words:?}\n{text}");
