@@ -23,6 +23,7 @@ pub(crate) fn docs() -> Result<(), Failure> {
 /// The path of every page and picture, with its content. Without vdoctl there is less to write about.
 pub(crate) fn files(root: &Path) -> Result<Vec<(String, String)>, Failure> {
     let mut all = super::kinds::files()?;
+    all.push(super::conditions::file()?);
     #[cfg(feature = "cli")]
     {
         all.push(super::commands::file()?);

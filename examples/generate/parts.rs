@@ -4,6 +4,7 @@
 pub mod chart;
 #[cfg(feature = "cli")]
 pub mod commands;
+pub mod conditions;
 pub mod crds;
 pub mod docs;
 pub mod kinds;

@@ -1,10 +1,22 @@
 use super::Reason;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use strum::IntoEnumIterator as _;
+use strum::{EnumMessage as _, IntoEnumIterator as _};
 
 /// The conditions that exist. Positive polarity, but for kstatus' own `Reconciling` and `Stalled`.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, strum::Display, strum::EnumIter, strum::IntoStaticStr,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    serde::Serialize,
+    strum::Display,
+    strum::EnumIter,
+    strum::EnumMessage,
+    strum::IntoStaticStr,
 )]
 pub enum ConditionType {
     /// The object is as its specification says.
@@ -101,6 +113,17 @@ impl ConditionType {
     /// Those of a VDOConfig.
     pub fn of_config() -> impl Iterator<Item = Self> {
         Self::iter().filter(|kind| *kind < Self::Resolved)
+    }
+
+    /// Those of a vSphere connection.
+    pub fn of_connection() -> impl Iterator<Item = Self> {
+        Self::iter().filter(|kind| *kind == Self::Ready || *kind >= Self::Resolved)
+    }
+
+    /// What it says where it is True: the sentences above it in this file.
+    #[must_use]
+    pub fn meaning(self) -> String {
+        self.get_documentation().unwrap_or_default().trim().replace('\n', " ")
     }
 
     /// What it means that it is not reported, of those that are absent most of the time.

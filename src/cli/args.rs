@@ -263,7 +263,7 @@ pub enum Verb {
     ///
     /// One file with everything in it, readable on a phone and on paper; from the cluster, or from a support bundle.
     Report(Report),
-    /// Says what a reason of a condition or an exit code means and what to do about it; needs no cluster
+    /// Says what a condition, its reason or an exit code means and what to do about it; needs no cluster
     Explain(ExplainReason),
     /// Prints the version of vdoctl and of the operator, of the matrix, and of the drivers that vdoctl knows
     ///

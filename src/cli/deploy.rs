@@ -321,8 +321,8 @@ pub(super) fn judged(checked: &checks::Checked, judge: Judge, progress: &mut Pro
 fn applied(changed: usize, kept: usize) -> String {
     let kept = match kept {
         0 => String::new(),
-        kept if changed == 0 => return format!("{} are as they should be", count(kept, "object")),
-        kept => format!(", {kept} are as they should be"),
+        kept if changed == 0 => return write::kept(kept),
+        kept => format!(", {}", write::kept(kept)),
     };
     format!(
         "{} applied{kept}; the operator goes on by itself, so interrupting is safe",

@@ -5,22 +5,39 @@ use super::error::unknown;
 use crate::drivers::{KNOWN, known, short};
 use serde_json::{Map, Value, json};
 
-/// The merge patch of a specification that sets these fields of these drivers. Where the specification names no driver, which means all that
-/// are known, all stay named: to name one alone would leave the other unmanaged.
+/// Whether a specification names no driver, which means all that are known.
+fn names_none(spec: &Value) -> bool {
+    KNOWN.iter().all(|driver| !names(spec, driver.field))
+}
+
+fn names(spec: &Value, field: &str) -> bool {
+    spec.get(field).is_some_and(|value| !value.is_null())
+}
+
+/// A merge patch of a specification under which the drivers that it asks for stay asked for: where it names none, which means all that are
+/// known, a patch that names one alone would leave the other unmanaged.
+pub(super) fn keeping_all(spec: &Value, mut patch: Value) -> Value {
+    if names_none(spec) && KNOWN.iter().any(|driver| names(&patch, driver.field)) {
+        for driver in KNOWN {
+            if patch.get(driver.field).is_none() {
+                patch[driver.field] = json!({});
+            }
+        }
+    }
+    patch
+}
+
+/// The merge patch of a specification that sets these fields of these drivers.
 ///
 /// # Errors
 /// When it does not ask for a driver.
 pub(super) fn patch(spec: &Value, all: &[(String, Value)]) -> Result<Value, CliError> {
-    let named = |field: &str| spec.get(field).is_some_and(|value| !value.is_null());
-    let default = KNOWN.iter().all(|driver| !named(driver.field));
+    let default = names_none(spec);
     let mut patch = json!({});
-    if default && all.iter().any(|(name, _)| known(name).is_some()) {
-        KNOWN.iter().for_each(|driver| patch[driver.field] = json!({}));
-    }
     let mut further: Vec<Value> = spec["drivers"].as_array().cloned().unwrap_or_default();
     for (name, fields) in all {
         let place = match known(name) {
-            Some(driver) if default || named(driver.field) => &mut patch[driver.field],
+            Some(driver) if default || names(spec, driver.field) => &mut patch[driver.field],
             Some(_) => return Err(not_asked_for(spec, name)),
             None => further
                 .iter_mut()
@@ -42,16 +59,15 @@ pub(super) fn patch(spec: &Value, all: &[(String, Value)]) -> Result<Value, CliE
     if all.iter().any(|(name, _)| known(name).is_none()) {
         patch["drivers"] = further.into();
     }
-    Ok(patch)
+    Ok(keeping_all(spec, patch))
 }
 
 /// The drivers that a specification asks for.
 pub(super) fn asked_for(spec: &Value) -> Vec<String> {
-    let named = |field: &str| spec.get(field).is_some_and(|value| !value.is_null());
-    let default = KNOWN.iter().all(|driver| !named(driver.field));
+    let default = names_none(spec);
     let own = KNOWN
         .iter()
-        .filter(|driver| default || named(driver.field))
+        .filter(|driver| default || names(spec, driver.field))
         .map(|driver| driver.name.to_owned());
     let further = spec["drivers"].as_array().into_iter().flatten();
     own.chain(further.filter_map(|driver| driver["name"].as_str().map(str::to_owned)))
@@ -88,6 +104,27 @@ pub(super) fn field<'a>(spec: &'a Value, driver: &str, field: &str) -> &'a Value
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keeping_all_drivers_asked_for_leaves_an_explicit_choice_alone() {
+        let pin = json!({"storageProvider": {"version": "3.7.3"}});
+        for (spec, patch, expected) in [
+            (
+                json!({}),
+                pin.clone(),
+                json!({"cloudProvider": {}, "storageProvider": {"version": "3.7.3"}}),
+            ),
+            (json!({"storageProvider": {}}), pin.clone(), pin),
+            (json!({}), json!({"updatePolicy": "Latest"}), json!({"updatePolicy": "Latest"})),
+            (
+                json!({}),
+                json!({"cloudProvider": null, "storageProvider": {}}),
+                json!({"cloudProvider": null, "storageProvider": {}}),
+            ),
+        ] {
+            assert_eq!(keeping_all(&spec, patch), expected, "{spec}");
+        }
+    }
 
     #[test]
     fn driver_fields_of_one_driver_leave_the_others_named() {

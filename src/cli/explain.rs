@@ -6,8 +6,10 @@ use super::args::ExplainReason as Args;
 use super::output::document;
 use super::wrap::unbroken;
 use super::{Answer, CliError, Exit, style};
+use crate::api::ConditionType;
 use errors_md::Entry;
 use serde_json::{Value, json};
+use strum::IntoEnumIterator as _;
 
 pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
     let format = args.output.or_table();
@@ -23,11 +25,18 @@ pub(super) fn run(args: &Args) -> Result<Answer, CliError> {
             || entry_text(&format!("exit code {}", code(exit)), "vdoctl", &[("Cause", exit.meaning().into())]),
         );
     }
-    match entries.iter().find(|entry| entry.reason.eq_ignore_ascii_case(wanted)) {
-        Some(entry) => Answer::formatted(
+    if let Some(entry) = entries.iter().find(|entry| entry.reason.eq_ignore_ascii_case(wanted)) {
+        return Answer::formatted(
             format,
             || document("Reason", entry_json(entry)),
             || entry_text(entry.reason, entry.section, &entry.parts),
+        );
+    }
+    match ConditionType::iter().find(|kind| kind.as_str().eq_ignore_ascii_case(wanted)) {
+        Some(kind) => Answer::formatted(
+            format,
+            || document("Condition", condition_json(kind, &entries)),
+            || condition_text(kind, &entries),
         ),
         None => Err(unknown(wanted, &entries)),
     }
@@ -39,8 +48,9 @@ pub(super) fn words() -> Vec<(String, String)> {
     let reasons = reasons
         .iter()
         .map(|entry| (entry.reason.to_owned(), first_sentence(entry.part("Cause"))));
+    let conditions = ConditionType::iter().map(|kind| (kind.as_str().to_owned(), first_sentence(Some(&kind.meaning()))));
     let codes = Exit::ALL.iter().map(|exit| (code(*exit).to_string(), exit.meaning().to_owned()));
-    reasons.chain(codes).collect()
+    reasons.chain(conditions).chain(codes).collect()
 }
 
 /// The code that a process ends with.
@@ -72,6 +82,52 @@ fn entry_json(entry: &Entry) -> Value {
     })
 }
 
+/// The objects that have a condition.
+fn objects(kind: ConditionType) -> Vec<&'static str> {
+    let config = ConditionType::of_config().any(|own| own == kind).then_some("VDOConfig");
+    let connection = ConditionType::of_connection()
+        .any(|own| own == kind)
+        .then_some("vSphere connection");
+    config.into_iter().chain(connection).collect()
+}
+
+/// The reasons that a condition may have, as the page lists where each is shown.
+fn reasons<'a>(kind: ConditionType, entries: &'a [Entry]) -> Vec<&'a Entry> {
+    let shown = |entry: &&Entry| {
+        let text = entry.part("Shown in").unwrap_or_default();
+        text.split(|sign: char| !sign.is_ascii_alphanumeric())
+            .any(|word| word == kind.as_str())
+    };
+    entries.iter().filter(shown).collect()
+}
+
+fn condition_json(kind: ConditionType, entries: &[Entry]) -> Value {
+    json!({
+        "condition": kind,
+        "objects": objects(kind),
+        "meaning": kind.meaning(),
+        "absentMeans": kind.when_absent(),
+        "reasons": reasons(kind, entries).iter().map(|entry| entry.reason).collect::<Vec<_>>(),
+    })
+}
+
+fn condition_text(kind: ConditionType, entries: &[Entry]) -> String {
+    let meaning = match kind.when_absent() {
+        Some(status) => format!("{} Where it is not reported, it is {status}.", kind.meaning()),
+        None => kind.meaning(),
+    };
+    let section = format!("condition of a {}", objects(kind).join(" and of a "));
+    let rows: Vec<Vec<String>> = reasons(kind, entries)
+        .into_iter()
+        .map(|entry| vec![format!("  {}", entry.reason), first_sentence(entry.part("Cause"))])
+        .collect();
+    let text = entry_text(kind.as_str(), &section, &[("Meaning", meaning)]);
+    match rows.is_empty() {
+        true => text,
+        false => format!("{text}Reasons:\n{}", style::columns(rows.iter())),
+    }
+}
+
 fn exit_json(exit: Exit) -> Value {
     json!({"code": code(exit), "meaning": exit.meaning()})
 }
@@ -79,7 +135,11 @@ fn exit_json(exit: Exit) -> Value {
 fn list_json(entries: &[Entry]) -> Value {
     let reasons: Vec<Value> = entries.iter().map(entry_json).collect();
     let codes: Vec<Value> = Exit::ALL.iter().copied().map(exit_json).collect();
-    document("ReasonList", json!({"reasons": reasons, "exitCodes": codes}))
+    let conditions: Vec<Value> = ConditionType::iter().map(|kind| condition_json(kind, entries)).collect();
+    document(
+        "ReasonList",
+        json!({"reasons": reasons, "conditions": conditions, "exitCodes": codes}),
+    )
 }
 
 fn list(entries: &[Entry]) -> String {
@@ -94,11 +154,14 @@ fn list(entries: &[Entry]) -> String {
         })
         .collect();
     rows.extend(
+        ConditionType::iter().map(|kind| vec![kind.as_str().to_owned(), "Conditions".into(), first_sentence(Some(&kind.meaning()))]),
+    );
+    rows.extend(
         Exit::ALL
             .iter()
             .map(|exit| vec![code(*exit).to_string(), "Exit codes".into(), exit.meaning().into()]),
     );
-    style::table(&["REASON", "SECTION", "CAUSE"], &rows)
+    style::table(&["WORD", "SECTION", "CAUSE OR MEANING"], &rows)
 }
 
 fn first_sentence(text: Option<&str>) -> String {
@@ -110,7 +173,13 @@ fn first_sentence(text: Option<&str>) -> String {
 /// The nearest reason is suggested; failing that, those that the word is a part of.
 fn unknown(word: &str, entries: &[Entry]) -> CliError {
     let small = word.to_lowercase();
-    let known: Vec<(String, &str)> = entries.iter().map(|entry| (entry.reason.to_lowercase(), entry.reason)).collect();
+    let conditions = ConditionType::iter().map(ConditionType::as_str);
+    let known: Vec<(String, &str)> = entries
+        .iter()
+        .map(|entry| entry.reason)
+        .chain(conditions)
+        .map(|word| (word.to_lowercase(), word))
+        .collect();
     let near = style::nearest(&small, known.iter().map(|(lower, _)| lower.as_str()));
     let alike: Vec<&str> = known
         .iter()
@@ -133,7 +202,7 @@ fn unknown(word: &str, entries: &[Entry]) -> CliError {
     }
     CliError::new(
         Exit::NotFound,
-        format!("there is no reason and no exit code {word:?}"),
+        format!("there is no reason, condition or exit code {word:?}"),
         format!("{guess}`vdoctl explain` lists them all."),
     )
 }

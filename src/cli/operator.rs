@@ -225,6 +225,16 @@ impl Presence {
         }
     }
 
+    /// Whether another operator may be about to take a Lease that was released.
+    fn may_begin(&self) -> bool {
+        let none = match &self.deployment {
+            Deployment::Missing => true,
+            Deployment::Found(deployment) => deployment.number("/spec/replicas") == Some(0),
+            Deployment::Unknown => false,
+        };
+        !none && !self.terminating
+    }
+
     /// Why no operator acts; `None` where one does, or may. For the decision to do its work: in doubt there is one.
     pub(super) fn absence(&self, now: Timestamp) -> Option<String> {
         let lapsed = match &self.lease {
@@ -251,8 +261,7 @@ impl Presence {
                 Some(old?),
                 format!("{holder} holds the Lease {LEASE_NAMESPACE}/{LEASE_NAME}, and does not confirm its status"),
             ),
-            // The next one may be about to take it.
-            Lease::Free { renewed: Some(at) } if at.as_second() + 2 * MARGIN >= now.as_second() => return None,
+            Lease::Free { renewed: Some(at) } if self.may_begin() && at.as_second() + 2 * MARGIN >= now.as_second() => return None,
             Lease::Free { renewed: None } if failure.is_none() && old.is_none() => return None,
             Lease::Free { renewed: None } => (None, format!("nothing holds the Lease {LEASE_NAMESPACE}/{LEASE_NAME}")),
             Lease::Free { renewed } => (*renewed, format!("Lease {LEASE_NAMESPACE}/{LEASE_NAME} released")),
@@ -417,6 +426,12 @@ mod tests {
                 Some("operator not running for 3m (vdo-operator-0 renewed the Lease kube-system/vdo-operator last 3m ago)"),
             ),
             (free("00:59:40"), deployment(1), recent, None),
+            (
+                free("00:59:40"),
+                Deployment::Missing,
+                recent,
+                Some("operator not running for 20s (Lease kube-system/vdo-operator released; there is no Deployment n/vdo-operator)"),
+            ),
             (
                 free("00:57:00"),
                 scaled(),

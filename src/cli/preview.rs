@@ -5,6 +5,7 @@ use super::change::{Change, set};
 use super::context::{Context, id};
 use super::deploy::configuration::Configuration;
 use super::deploy::text;
+use super::driver_fields::keeping_all;
 use super::{CliError, Exit};
 use crate::manifest::Object;
 use crate::reconcile;
@@ -18,14 +19,18 @@ pub(super) async fn suppose(context: &mut Context, args: &Args) -> Result<Vec<Ch
     };
     let mut changes = Vec::new();
     if !args.settings.is_empty() {
-        let patch = json!({"spec": spec(args)});
+        let patch = spec(args);
         match wanted.iter_mut().find(|object| object.kind() == "VDOConfig") {
             Some(config) => {
                 let mut value = config.value().clone();
-                set(&mut value, patch);
+                set(&mut value, json!({"spec": patch}));
                 *config = Object::new(value).map_err(|error| CliError::internal(&error))?;
             }
-            None => changes.push(Change::merge(context, context.acting_object().await?, patch).await?),
+            None => {
+                let live = context.acting_object().await?;
+                let patch = keeping_all(&live.value()["spec"], patch);
+                changes.push(Change::merge(context, live, json!({"spec": patch})).await?);
+            }
         }
     }
     for object in &wanted {

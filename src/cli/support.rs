@@ -28,6 +28,8 @@ const SCHEMA: u64 = 1;
 /// What says that a folder is a bundle.
 const MANIFEST: &str = "bundle.json";
 
+/// How many of the things that could not be read are named on the terminal.
+const NAMED: usize = 3;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
@@ -71,9 +73,15 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
             count(files, "file")
         ))
     };
-    let answer = missing
+    let mut notes: Vec<String> = missing
         .iter()
-        .fold(answer, |answer, line| answer.note(format!("not in it: {line}")));
+        .take(NAMED)
+        .map(|line| format!("not in it: {}", mask.text(line)))
+        .collect();
+    if missing.len() > NAMED {
+        notes.push(format!("and {} more; {MANIFEST} in it lists all", missing.len() - NAMED));
+    }
+    let answer = notes.into_iter().fold(answer, Answer::note);
     Ok(answer.note("vdoctl status --from FILE, vdoctl doctor --from FILE and vdoctl report --from FILE read it."))
 }
 

@@ -50,9 +50,11 @@ pub(super) async fn run(args: &Args, global: &Global, printer: &Printer) -> Resu
 fn goal(word: &str) -> Result<Goal, CliError> {
     match word.to_lowercase().as_str() {
         "healthy" | "ready" => return Ok(Goal::Healthy),
-        "deleted" | "removed" => return Ok(Goal::Deleted),
+        "deleted" | "delete" | "removed" => return Ok(Goal::Deleted),
         _ => {}
     }
+    // `kubectl wait` writes condition=NAME, or condition=NAME=STATUS.
+    let word = word.strip_prefix("condition=").unwrap_or(word);
     let (name, status) = word.split_once('=').unwrap_or((word, "True"));
     let status = ["True", "False", "Unknown"]
         .into_iter()
@@ -142,9 +144,13 @@ mod tests {
     #[test]
     fn wait_goal_is_a_word_or_a_condition() {
         assert_eq!(goal("Healthy").ok(), Some(Goal::Healthy));
-        assert_eq!(goal("removed").ok(), Some(Goal::Deleted));
+        for same in ["deleted", "delete", "removed"] {
+            assert_eq!(goal(same).ok(), Some(Goal::Deleted), "{same}");
+        }
         let condition = |kind, status: &str| Some(Goal::Condition(kind, status.to_owned()));
-        assert_eq!(goal("MatrixFresh").ok(), condition(ConditionType::MatrixFresh, "True"));
+        for same in ["MatrixFresh", "condition=MatrixFresh", "condition=MatrixFresh=True"] {
+            assert_eq!(goal(same).ok(), condition(ConditionType::MatrixFresh, "True"), "{same}");
+        }
         assert_eq!(
             goal("UpgradeAvailable=false").ok(),
             condition(ConditionType::UpgradeAvailable, "False")

@@ -116,13 +116,12 @@ fn storage(requirements: &Requirements, readings: &Readings, shared: &[SharedDat
     }
     let named = requirements.datastores.len() + requirements.policies.len();
     let shared: BTreeSet<&String> = shared.iter().flat_map(|one| &one.datastores).collect();
-    Check::passed(
-        kind,
-        format!(
-            "all {named} named datastores and policies exist; {} datastores are shared by the hosts of the nodes",
-            shared.len()
-        ),
-    )
+    let named = match named {
+        0 => "no datastore or policy is named",
+        _ => "every datastore and policy that is named exists",
+    };
+    let shared = crate::types::count(shared.len(), "datastore");
+    Check::passed(kind, format!("{named}; the hosts of the nodes share {shared}"))
 }
 
 fn failure(kind: ConditionType, error: &SessionError, status: Option<bool>) -> Check {

@@ -3,7 +3,7 @@
 use assert_cmd::Command;
 use insta::{assert_snapshot, with_settings};
 use serde_json::Value;
-use vdo::api::Reason;
+use vdo::api::{ConditionType, Reason};
 
 /// Exit code, stdout and stderr, of a vdoctl that no environment and no cluster reaches.
 fn vdoctl(arguments: &[&str]) -> (i32, String, String) {
@@ -35,6 +35,36 @@ fn explain_every_reason_has_cause_and_remedy() {
             assert!(json[part].as_str().is_some_and(|text| !text.is_empty()), "{word} {part}: {json}");
         }
     }
+}
+
+/// A condition leads to the reasons that it may have, and every reason that the page shows in a condition is found that way.
+#[test]
+fn explain_every_condition_has_meaning_and_reasons() {
+    let mut found = std::collections::BTreeSet::new();
+    let kinds = ConditionType::of_config().chain(ConditionType::of_connection());
+    // RolledBack is a reason, too, and that says more.
+    for kind in kinds.filter(|kind| Reason::ALL.iter().all(|reason| reason.as_str() != kind.as_str())) {
+        let (code, text, talk) = vdoctl(&[&kind.as_str().to_lowercase()]);
+        assert_eq!((code, talk.as_str()), (0, ""), "{kind}");
+        assert!(text.starts_with(kind.as_str()) && text.contains("\nMeaning:\n  "), "{text}");
+        let (_, json, _) = vdoctl(&[kind.as_str(), "-o", "json"]);
+        let json: Value = serde_json::from_str(&json).expect("JSON");
+        assert!(
+            json["kind"] == "Condition" && json["meaning"].as_str().is_some_and(|meaning| meaning.ends_with('.')),
+            "{json}"
+        );
+        let reasons: Vec<String> = serde_json::from_value(json["reasons"].clone()).expect("reasons");
+        assert!(reasons.iter().all(|reason| text.contains(&format!("\n  {reason} "))), "{text}");
+        found.extend(reasons);
+    }
+    assert!(found.len() > 100, "{} of {} reasons", found.len(), Reason::ALL.len());
+    let (_, text, _) = vdoctl(&["NodesFound"]);
+    assert!(
+        text.starts_with("NodesFound  (condition of a vSphere connection)\n") && text.contains("\n  DiskUuidDisabled "),
+        "{text}"
+    );
+    let (_, text, _) = vdoctl(&["UpgradeAvailable"]);
+    assert!(text.contains("Where it is not reported, it is False."), "{text}");
 }
 
 #[test]

@@ -16,13 +16,15 @@ pub struct Delete {
     /// Does not ask; needed where there is no terminal
     #[arg(long, short = 'y', env = "VDO_YES", value_parser = FalseyValueParser::new())]
     pub yes: bool,
-    /// Removes nothing: client shows what would be removed, server has the API server try it
+    /// Removes nothing: client shows what would be removed, server, which --dry-run alone means, has the API server try it
     #[arg(
         long,
         env = "VDO_DRY_RUN",
         value_enum,
         value_name = "WHERE",
         hide_possible_values = true,
+        num_args = 0..=1,
+        default_missing_value = "server",
         default_value = "none"
     )]
     pub dry_run: DryRun,

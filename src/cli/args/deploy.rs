@@ -33,13 +33,15 @@ pub struct Deploy {
     /// Where the operator takes its matrix from. A file or a folder is copied into ConfigMaps; keys and credentials are mounted into the operator
     #[command(flatten)]
     pub matrix: MatrixFile,
-    /// Writes nothing: client shows what would be applied, server has the API server try it
+    /// Writes nothing: client shows what would be applied, server, which --dry-run alone means, has the API server try it
     #[arg(
         long,
         env = "VDO_DRY_RUN",
         value_enum,
         value_name = "WHERE",
         hide_possible_values = true,
+        num_args = 0..=1,
+        default_missing_value = "server",
         default_value = "none"
     )]
     pub dry_run: DryRun,

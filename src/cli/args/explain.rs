@@ -4,8 +4,8 @@ use clap::Args;
 /// Arguments of `explain`.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct ExplainReason {
-    /// A reason as it stands in a condition, in any case, or an exit code of vdoctl; without one, all are listed
-    #[arg(value_name = "REASON|CODE")]
+    /// A reason or a condition, in any case, or an exit code of vdoctl; without one, all are listed
+    #[arg(value_name = "REASON|CONDITION|CODE")]
     pub word: Option<String>,
     /// The format.
     #[command(flatten)]

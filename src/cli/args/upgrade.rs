@@ -88,7 +88,8 @@ pub struct Manage {
 /// Arguments of `wait`.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct Wait {
-    /// What is waited for: healthy, deleted, or a condition of the VDOConfig such as MatrixFresh or UpgradeAvailable=False
+    /// What is waited for: healthy, deleted, or a condition of the VDOConfig such as MatrixFresh or UpgradeAvailable=False; condition=NAME as kubectl wait has it
+    /// is the same
     #[arg(long = "for", env = "VDO_WAIT_FOR", value_name = "WHAT", default_value = "healthy")]
     pub what: String,
     /// The format.

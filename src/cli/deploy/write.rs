@@ -207,12 +207,27 @@ async fn served(context: &Context, object: &Object) -> Result<(), CliError> {
 
 /// What a dry run shows.
 pub(in crate::cli) fn shown(objects: &[Object], fates: &[Fate], progress: &mut Progress) {
+    let mut same = 0;
     for (object, fate) in objects.iter().zip(fates) {
         let word = match fate {
             Fate::Created => "would be created",
-            Fate::Applied => "would be applied",
-            Fate::Unchanged => "is as it should be",
+            Fate::Applied => "would be changed",
+            Fate::Unchanged => {
+                same += 1;
+                continue;
+            }
         };
         progress.step(Mark::Note, &format!("{object} {word}"));
+    }
+    if same > 0 {
+        progress.step(Mark::Note, &kept(same));
+    }
+}
+
+/// Objects of which nothing is written.
+pub(in crate::cli) fn kept(number: usize) -> String {
+    match number {
+        1 => "1 object is as it should be".to_owned(),
+        number => format!("{number} objects are as they should be"),
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn answer(lines: &[(String, NodeTopology)], format: Format) -> Result
 
 fn text(lines: &[(String, NodeTopology)], wide: bool) -> String {
     if lines.is_empty() {
-        return format!("{} the zone or region of no node is known\n", warn("-"));
+        return format!("{} no node has a zone or region, neither as a label nor as a tag\n", warn("-"));
     }
     let rows: Vec<Vec<String>> = lines.iter().map(|(connection, line)| row(connection, line, wide)).collect();
     let mut heading = vec!["NODE", "CATEGORY", "LABEL", "TAG", "ON", "VERDICT"];
@@ -170,6 +170,6 @@ mod tests {
             wide.contains("topology.kubernetes.io/k8s-zone=eu-central-1") && wide.contains("HostSystem=eu-central-2 /DC0/host/C0/esx-1"),
             "{wide}"
         );
-        assert!(text(&[], false).contains("of no node is known"));
+        assert!(text(&[], false).contains("no node has a zone or region"));
     }
 }

@@ -1,6 +1,7 @@
 //! What is in the cluster: objects, events, logs, and what the operator counts.
 
 use super::super::context::Context;
+use super::super::error::sentence;
 use super::archive::Archive;
 use super::mask::Mask;
 use crate::api::API_VERSION;
@@ -81,7 +82,7 @@ pub(super) async fn write(context: &Context, archive: &mut Archive, mask: &Mask)
         match list(client, &Watch::new(api_version, kind, "", Select::All)).await {
             Ok(found) => objects(&found, kind, "", archive, mask),
             Err(ClusterError::NotServed { .. }) => {}
-            Err(error) => missing.push(format!("{kind}: {error}")),
+            Err(error) => missing.push(format!("{kind}: {}", sentence(&error))),
         }
     }
     for namespace in namespaces(context) {
@@ -96,7 +97,7 @@ pub(super) async fn write(context: &Context, archive: &mut Archive, mask: &Mask)
                     }
                     objects(&found, kind, &namespace, archive, mask);
                 }
-                Err(error) => missing.push(format!("{kind} objects in {namespace}: {error}")),
+                Err(error) => missing.push(format!("{kind} objects in {namespace}: {}", sentence(&error))),
             }
         }
     }
@@ -158,14 +159,14 @@ async fn logs(context: &Context, pod: &Object, archive: &mut Archive, mask: &Mas
                     &format!("logs/{}/{}/{name}{end}.log", pod.namespace(), pod.name()),
                     mask.text(&text).as_bytes(),
                 ),
-                Err(error) => missing.push(format!("log of {} container {name}{end}: {error}", pod.id())),
+                Err(error) => missing.push(format!("log of {} container {name}{end}: {}", pod.id(), sentence(&error))),
             }
         }
     }
     if pod.label("app.kubernetes.io/name") == Some(OPERATOR) {
         match metrics_of(client, pod.namespace(), pod.name()).await {
             Ok(text) => archive.add("metrics.txt", mask.text(&text).as_bytes()),
-            Err(error) => missing.push(format!("metrics of {}: {error}", pod.id())),
+            Err(error) => missing.push(format!("metrics of {}: {}", pod.id(), sentence(&error))),
         }
     }
     missing

@@ -101,7 +101,7 @@ fn deploy_to_nodes_without_pod_network_uses_that_of_the_node_and_later_leaves_it
             err(&tried)
         );
         ensure!(
-            out(&tried).contains("Deployment vmware-system-vdo/vdo-operator would be applied"),
+            out(&tried).contains("Deployment vmware-system-vdo/vdo-operator would be changed"),
             "{}",
             out(&tried)
         );

@@ -1,0 +1,34 @@
+//! The page of the conditions, made from the sentences above each in the code.
+
+use super::docs::{Failure, cell};
+use std::fmt::Write as _;
+use vdo::api::ConditionType;
+
+/// Its path and content.
+pub(crate) fn file() -> Result<(String, String), Failure> {
+    let mut text = String::from(
+        "# Conditions\n\n\
+         Generated from src/api/condition.rs by `make generate`. Do not edit.\n\n\
+         What each condition says where it is True. Its reason is explained in [errors.md](../errors.md); `vdoctl explain CONDITION` lists the\n\
+         reasons that it may have.\n",
+    );
+    table(&mut text, "VDOConfig", ConditionType::of_config())?;
+    table(&mut text, "vSphere connection", ConditionType::of_connection())?;
+    Ok(("docs/reference/conditions.md".to_owned(), text))
+}
+
+fn table(text: &mut String, object: &str, kinds: impl Iterator<Item = ConditionType>) -> Result<(), Failure> {
+    write!(
+        text,
+        "\n## Of a {object}\n\n| condition | meaning | where it is not reported |\n|---|---|---|\n"
+    )?;
+    for kind in kinds {
+        writeln!(
+            text,
+            "| `{kind}` | {} | {} |",
+            cell(&kind.meaning()),
+            kind.when_absent().unwrap_or_default()
+        )?;
+    }
+    Ok(())
+}
