@@ -4,7 +4,7 @@
 mod make;
 
 use crate::fixture::BARE;
-use crate::page::commands;
+use crate::page::{commands, open};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::io::Write as _;
@@ -231,6 +231,16 @@ fn operator_chart_uninstall_keeps_vdoconfig_and_next_install_continues() -> Resu
             "two replicas have a budget"
         );
         same_config("after the upgrade")?;
+
+        // As docs/monitoring.md has it, where the Prometheus operator is.
+        for (kind, plural) in MONITORING {
+            cluster.apply_yaml(&definition(kind, plural).to_string()).await?;
+        }
+        open(bed, "monitoring.md")?.set("VDO", root().display()).run("helm upgrade")?;
+        for (kind, plural) in MONITORING {
+            ensure!(!kubectl.get(plural, "vdo-operator")?.is_null(), "no {kind}");
+        }
+        ensure!(column(&kubectl)? == "Health", "the definitions are those of the chart");
 
         let drivers = documents(&std::fs::read_to_string(root().join("deploy/drivers-rbac.yaml"))?)?;
         let stored = |kubectl: &Kubectl| -> Result<Vec<String>> {

@@ -102,8 +102,17 @@ impl Page {
 
     /// Runs every block.
     pub fn run_all(self) -> Result<()> {
-        ensure!(!self.blocks.is_empty(), "{}: there is nothing to run", self.name);
-        self.blocks.iter().try_for_each(|block| self.run_block(block).map(drop))
+        self.run_but(&[])
+    }
+
+    /// Runs every block but those that begin with these words: other tests run them.
+    pub fn run_but(mut self, elsewhere: &[&str]) -> Result<()> {
+        for block in &mut self.blocks {
+            block.done = elsewhere.iter().any(|begins| block.commands.starts_with(begins));
+        }
+        let left: Vec<&Block> = self.blocks.iter().filter(|block| !block.done).collect();
+        ensure!(!left.is_empty(), "{}: there is nothing to run", self.name);
+        left.into_iter().try_for_each(|block| self.run_block(block).map(drop))
     }
 
     /// Every block was run, but for those that begin with these words: other tests run them.

@@ -1,10 +1,10 @@
 //! What the administrator brings: when it is not enough, it is said with the command that helps, and nothing is half-done.
 
-use crate::adoption::kubectl;
 use crate::common::{NS, PATIENCE, condition, name};
 use crate::dry_run::connect;
 use crate::fixture::{INSTALLED, OPERATOR};
 use crate::install::{ensure_nothing_was_forbidden, until_at_rest};
+use crate::page::open;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use vdo_testbed::{Probe, until};
@@ -65,7 +65,7 @@ fn install_without_a_drivers_role_names_it_and_goes_on_once_it_is_there() -> Res
             code == 0 && names == [ROLE] && reported.contains("does not grant"),
             "{code}: {names:?} {reported}"
         );
-        kubectl(bed, &["apply", "--server-side", "--force-conflicts", "-f", "-"], &lacking)?;
+        open(bed, "rights.md")?.run(COMMAND)?;
         let (_, none, reported) = bed.vdoctl(&["rights", "--missing"])?;
         ensure!(none.trim().is_empty() && reported.contains("lacks nothing"), "{none} {reported}");
         bed.until_ready().await?;
@@ -127,7 +127,12 @@ fn upgrade_from_an_operator_that_wrote_roles_loses_nothing() -> Result<()> {
         }
         let data = json!({"data": {"objects": serde_json::to_string(&objects)?}});
         bed.merge("v1", "ConfigMap", NS, "vdo-inventory", data).await?;
+        let drivers = json!({"name": "vdo-operator-drivers"});
+        bed.apply(&json!({"apiVersion": RBAC, "kind": "ClusterRole", "metadata": drivers, "rules": []}))
+            .await?;
         let mark = bed.cluster.audit().mark().await?;
+        let mut page = open(bed, "rights.md")?.set("VDO", env!("CARGO_MANIFEST_DIR"));
+        page.run("kubectl apply")?;
         bed.grant().await?;
         bed.start_operator().await?;
         // A change, so that the inventory is written again.
@@ -144,14 +149,12 @@ fn upgrade_from_an_operator_that_wrote_roles_loses_nothing() -> Result<()> {
         let gone = gone.only(|e| e.name != "vsphere-csi-node-windows");
         ensure!(gone.is_empty(), "something was deleted:\n{gone}");
         // Only the administrator can take the old labels off.
-        let old = [
-            "app.kubernetes.io/managed-by-",
-            "applyset.kubernetes.io/part-of-",
-            "vdo.vmware.com/driver-",
-        ];
-        let kinds = "namespace,clusterrole,clusterrolebinding,role,rolebinding";
-        let label = ["label", kinds, "--all-namespaces", "--selector", "vdo.vmware.com/driver"];
-        kubectl(bed, &[&label[..], &old[..]].concat(), &[])?;
+        page.run("kubectl delete")?;
+        page.end(&[COMMAND])?;
+        ensure!(
+            bed.get(RBAC, "ClusterRole", "", "vdo-operator-drivers").await?.is_null(),
+            "the old role is left"
+        );
         for (api_version, kind, namespace, object) in brought {
             let left = bed.get(api_version, kind, namespace, object).await?;
             ensure!(!left.is_null(), "{kind} {object} is gone");
