@@ -6,6 +6,8 @@ mod archive;
 #[path = "../common/attacks.rs"]
 mod attacks;
 mod fixture;
+#[path = "../common/follow.rs"]
+mod follow;
 #[path = "../../examples/generate/parts.rs"]
 mod generate;
 mod import;

@@ -29,7 +29,7 @@ fn page_matrix_publishes_as_written() -> Result<()> {
     page.run("vdoctl matrix list")?;
     page.run("openssl genpkey")?;
     page.run("vdoctl matrix withdraw")?;
-    page.end(&["vdoctl matrix load"])
+    page.end(&["vdoctl matrix load", "oras push"])
 }
 
 /// A working copy, and the manifests of a version that differs from the one before in its images.

@@ -184,6 +184,25 @@ fn page_list_of_the_site_and_of_the_readme_leave_out_no_page() {
     }
 }
 
+/// The command lines of a page outside of `sh` blocks, unless a test asks for what stands below their heading.
+fn not_followed(page: &str, is_asked_for: impl Fn(&str) -> bool) -> Vec<String> {
+    let programs = ["vdoctl", "kubectl", "helm", "oras", "skopeo", "cosign", "openssl", "make", "cargo"];
+    let (mut heading, mut shell, mut left) = ("", false, Vec::new());
+    for (code, line) in lines(page) {
+        if let Some(text) = line.strip_prefix("## ").filter(|_| !code) {
+            heading = text;
+        }
+        if let Some(kind) = line.trim_start().strip_prefix("```") {
+            shell = kind == "sh";
+        }
+        let program = line.trim_start().split(' ').next().unwrap_or_default();
+        if code && !shell && programs.contains(&program) && !line.contains('…') && !is_asked_for(heading) {
+            left.push(line.trim().to_owned());
+        }
+    }
+    left
+}
+
 /// docs/testing.md says of each page which tests follow it.
 #[test]
 fn testing_page_names_for_every_page_tests_that_exist() {
@@ -195,7 +214,10 @@ fn testing_page_names_for_every_page_tests_that_exist() {
         let cells: Vec<&str> = line.split(" | ").collect();
         let page = links(cells[0]).remove(0);
         let named: Vec<&str> = cells[1].split('`').skip(1).step_by(2).collect();
-        let before = rows.insert(format!("docs/{page}"), named);
+        let before = rows.insert(
+            format!("docs/{page}"),
+            (named, cells[2..].concat().trim_matches(['|', ' ']).is_empty()),
+        );
         assert!(before.is_none(), "docs/testing.md has two rows for {page}");
     }
     let tests = security::tests();
@@ -207,7 +229,7 @@ fn testing_page_names_for_every_page_tests_that_exist() {
         .iter()
         .filter(|page| page.matches('/').count() == 1 && !page.ends_with("SUMMARY.md"))
     {
-        let named = rows
+        let (named, is_whole) = rows
             .get(page)
             .unwrap_or_else(|| panic!("docs/testing.md does not say what follows {page}"));
         let absent: Vec<_> = named.iter().filter(|name| !tests.contains(**name)).collect();
@@ -215,8 +237,16 @@ fn testing_page_names_for_every_page_tests_that_exist() {
             absent.is_empty(),
             "docs/testing.md names for {page} tests that do not exist: {absent:?}"
         );
+        let name = page.trim_start_matches("docs/");
+        if *is_whole {
+            let left = not_followed(&read(page), |heading| sources.contains(&format!("\"{heading}\"")));
+            assert!(
+                left.is_empty(),
+                "{page}: docs/testing.md leaves out what no test runs:\n{}",
+                left.join("\n")
+            );
+        }
         if read(page).contains("```sh\n") {
-            let name = page.trim_start_matches("docs/");
             assert!(
                 !named.is_empty(),
                 "{page} has commands, and docs/testing.md names no test that runs them"

@@ -1,8 +1,11 @@
 //! A matrix in a registry: published, polled, and everything that can be wrong with it.
 
 use super::{Credentials, both, chain, client, login, reference};
+use crate::follow::Page;
 use crate::source::{index, package};
 use anyhow::{Context as _, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -104,24 +107,20 @@ async fn matrix_in_a_registry_and_in_a_folder_are_the_same_to_oras() -> Result<(
     for server in both().await? {
         let (registry, at) = (client(&server, login())?, reference(&server, "vdo/matrix:stable")?);
         publish(&registry, &at, &files(7)?).await?;
-        let (folder, ca) = (tempfile::tempdir()?, server.ca_file()?.display().to_string());
-        let access = [
-            "--ca-file",
-            &ca,
-            "--username",
-            vdo_testbed::LOGIN.0,
-            "--password",
-            vdo_testbed::LOGIN.1,
-        ];
-        let name = at.to_string();
-        run(&oras, folder.path(), &[&["pull", &name, "-o", "."][..], &access].concat()).await?;
-        for (path, content) in files(7)? {
-            assert_eq!(std::fs::read(folder.path().join(&path))?, content, "{path}");
-        }
+        let ca = server.ca_file()?.display().to_string();
         let other = reference(&server, "vdo/copied:1")?;
-        let name = other.to_string();
-        let push = ["push", &name, "--artifact-type", media::MATRIX, "index.yaml", "charts/other.tgz"];
-        run(&oras, folder.path(), &[&push[..], &access].concat()).await?;
+        let mut page = Page::open("matrix.md")?.with(&oras)?.set("PLACE", &other).set("SSL_CERT_FILE", &ca);
+        let (user, password) = vdo_testbed::LOGIN;
+        let known = serde_json::json!({"auths": {server.host(): {"auth": STANDARD.encode(format!("{user}:{password}"))}}});
+        page.file(".docker/config.json", &known.to_string())?;
+        page.file("index.yaml.sig", "")?;
+        let access = ["--ca-file", &ca, "--username", user, "--password", password];
+        let name = at.to_string();
+        run(&oras, page.folder(), &[&["pull", &name, "-o", "."][..], &access].concat()).await?;
+        for (path, content) in files(7)? {
+            assert_eq!(std::fs::read(page.folder().join(&path))?, content, "{path}");
+        }
+        page.run("oras push")?;
         let credentials = Credentials::of(&server)?;
         let repository = repository(&other, &credentials, None)?;
         assert_eq!(look(&repository).await?, (7, None));
