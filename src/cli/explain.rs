@@ -92,7 +92,7 @@ fn objects(kind: ConditionType) -> Vec<&'static str> {
 }
 
 /// The reasons that a condition may have, as the page lists where each is shown.
-fn reasons<'a>(kind: ConditionType, entries: &'a [Entry]) -> Vec<&'a Entry> {
+fn reasons(kind: ConditionType, entries: &[Entry]) -> Vec<&Entry> {
     let shown = |entry: &&Entry| {
         let text = entry.part("Shown in").unwrap_or_default();
         text.split(|sign: char| !sign.is_ascii_alphanumeric())
