@@ -7,6 +7,7 @@ mod killed;
 mod lacking;
 mod planted;
 mod refused;
+mod two;
 
 use crate::common::{Bed, NS, PATIENCE};
 use crate::fixture::{Fixture, INSTALLED};
@@ -154,6 +155,7 @@ async fn life(bed: &Bed) -> Result<()> {
     let before = bed.vcenter.logins().await?.get(administrator).copied().unwrap_or_default();
     asked(bed).await?;
     existing::only_gets_roles(bed).await?;
+    two::make_one_account(bed).await?;
     refused::each_changes_nothing(bed).await?;
 
     killed::until_done(bed, "create").await?;

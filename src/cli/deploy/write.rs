@@ -123,24 +123,49 @@ pub(in crate::cli) async fn apply(
     matrix: Option<(&ConfigMaps, &[Object])>,
     progress: &mut Progress,
 ) -> Result<(), CliError> {
+    alone(context, progress, async |writer| {
+        for object in objects {
+            served(context, object).await?;
+            writer.apply(object, true).await?;
+        }
+        if let Some((place, kept)) = matrix {
+            for stale in config_maps::stale(context, place, kept).await? {
+                writer.delete_as_seen("v1", &stale, false).await?;
+            }
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Writes an object that is made once no other vdoctl writes to the cluster, from what is there then.
+pub(in crate::cli) async fn apply_alone(
+    context: &Context,
+    made: impl AsyncFnOnce() -> Result<Object, CliError>,
+    progress: &mut Progress,
+) -> Result<(), CliError> {
+    alone(context, progress, async |writer| {
+        writer.apply(&made().await?, true).await?;
+        Ok(())
+    })
+    .await
+}
+
+/// Does this while no other vdoctl writes to the cluster.
+async fn alone(
+    context: &Context,
+    progress: &mut Progress,
+    work: impl AsyncFnOnce(&Writer) -> Result<(), CliError>,
+) -> Result<(), CliError> {
     let client = context.ports.client.clone();
     let fence = Fence::shut();
     let writer = Writer::new(client.clone(), |_, _| {}).named(VDOCTL).behind(fence.clone());
-    let mut election = Election::new(client.clone(), VDOCTL, holder(), fence.clone());
+    let mut election = Election::new(client, VDOCTL, holder(), fence.clone());
     let result = {
         let campaign = election.run(|| {});
         let work = async {
             turn(&fence, progress).await?;
-            for object in objects {
-                served(context, object).await?;
-                writer.apply(object, true).await?;
-            }
-            if let Some((place, kept)) = matrix {
-                for stale in config_maps::stale(context, place, kept).await? {
-                    writer.delete_as_seen("v1", &stale, false).await?;
-                }
-            }
-            Ok(())
+            work(&writer).await
         };
         tokio::select! {
             result = work => result,

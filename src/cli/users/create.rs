@@ -10,10 +10,10 @@ use super::super::{Answer, CliError, Exit};
 use super::consent::{Planned, Wishes, ask, documents};
 use super::look::{Looked, enter};
 use super::site::{Site, Target};
-use super::store::{new_password, store, stored, writable};
+use super::store::{new_password, store, stored, taken, writable};
 use super::{failed, now};
 use crate::accounts::{ChangeError, Principal, Step, plan_create};
-use crate::api::ConditionType;
+use crate::api::{ConditionType, Reason};
 use crate::facts::Credentials;
 use crate::reconcile::connection::{Permission, examine, inputs, inspect};
 use crate::types::{Remedy as _, Secret, count};
@@ -79,7 +79,11 @@ async fn create(args: &UsersCreate, site: &Site, looked: &Looked, progress: &mut
         };
         verified(site, work, &args.account, &password, progress).await?;
         if work.stores {
-            store(site, work.target, &work.principal.to_string(), &password, None, progress).await?;
+            let new = Credentials {
+                user: work.principal.to_string(),
+                password: password.clone(),
+            };
+            store(site, work.target, &new, work.target.seen(), None, progress).await?;
             step(
                 progress,
                 &format!("Secret {} has the credentials of {}", work.target.place(), work.principal),
@@ -219,15 +223,7 @@ async fn unused(site: &Site, work: &Work<'_>) -> Result<(), CliError> {
     let found = stored(&site.context, &work.target.secret).await?;
     match found.filter(|found| work.principal.is(&found.credentials.user)) {
         None => Ok(()),
-        Some(_) => Err(CliError::new(
-            Exit::Refused,
-            format!(
-                "another administrator has just written {} into Secret {}; nothing was changed",
-                work.principal,
-                work.target.place()
-            ),
-            "The same command goes on with what is there now.",
-        )),
+        Some(found) => Err(taken(&found.credentials.user, &work.target.place())),
     }
 }
 
@@ -314,7 +310,13 @@ fn judge(work: &Work<'_>, reported: &ConnectionReport, progress: &mut Progress) 
         CliError::new(
             if exit == Exit::Ok { Exit::Differences } else { exit },
             format!("{} is made, and {}; no Secret was written", work.principal, check.message),
-            format!("{}\nThen {GOES_ON}", check.remedy),
+            match work.known {
+                // The vCenter has just been given the password.
+                None if check.reason == Reason::InvalidCredentials.as_str() => {
+                    format!("Another administrator has just given it another password. {}", capital(GOES_ON))
+                }
+                _ => format!("{}\nThen {GOES_ON}", check.remedy),
+            },
         )
     };
     for kind in [ConditionType::Authenticated, ConditionType::Authorized] {

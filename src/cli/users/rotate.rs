@@ -15,6 +15,7 @@ use super::{failed, now};
 use crate::accounts::{Principal, plan_create, plan_delete};
 use crate::api::{ConditionType, Conditions, MANAGED_BY, MANAGED_BY_LABEL};
 use crate::cluster::{Select, Watch, list};
+use crate::facts::Credentials;
 use crate::health::{Verdict, assess};
 use crate::types::{Remedy as _, Secret};
 use serde_json::json;
@@ -74,17 +75,7 @@ async fn rotate(
             .ok()
             .filter(|old| old == other)
             .unwrap_or_else(|| other.clone());
-        return finish(
-            args,
-            global,
-            site,
-            looked,
-            target,
-            (now_used, &stored.credentials.password),
-            &old,
-            progress,
-        )
-        .await;
+        return finish(args, global, site, looked, target, &stored.credentials, &old, progress).await;
     }
     let needs = looked.needs(&args.account, site, target).await?;
     let person = looked.person(&args.account, other).await?;
@@ -110,9 +101,13 @@ async fn rotate(
     };
     let password = carry_out(site, looked, &work, &plans[0], progress).await?.unwrap_or_default();
     verified(site, &work, &args.account, &password, progress).await?;
-    store(site, target, &other.to_string(), &password, Some(&now_used.to_string()), progress).await?;
+    let new = Credentials {
+        user: other.to_string(),
+        password,
+    };
+    store(site, target, &new, target.seen(), Some(&now_used.to_string()), progress).await?;
     step(progress, &format!("Secret {} has the credentials of {other}", target.place()));
-    finish(args, global, site, looked, target, (other, &password), now_used, progress).await
+    finish(args, global, site, looked, target, &new, now_used, progress).await
 }
 
 /// Waits until no driver uses the old account, and deletes it.
@@ -123,13 +118,13 @@ async fn finish(
     site: &Site,
     looked: &Looked,
     target: &Target,
-    (new, password): (&Principal, &Secret),
+    new: &Credentials,
     old: &Principal,
     progress: &mut Progress,
 ) -> Result<Answer, CliError> {
     if site.config.is_some() {
         drivers_use(global, site, old, progress).await?;
-        step(progress, &format!("the drivers use {new}"));
+        step(progress, &format!("the drivers use {}", new.user));
     }
     let live = looked.admin.authorization().await.map_err(|error| failed(&error))?;
     let ended = looked.admin.end_sessions(old).await.map_err(|error| failed(&error))?;
@@ -141,13 +136,13 @@ async fn finish(
         _ => Vec::new(),
     };
     changes(looked, &steps, &Secret::default(), progress).await?;
-    store(site, target, &new.to_string(), password, None, progress).await?;
+    store(site, target, new, Some(new), None, progress).await?;
     step(
         progress,
         &format!("deleted {old}, and ended {}", crate::types::count(ended, "session")),
     );
     let planned = Planned {
-        account: new.to_string(),
+        account: new.user.clone(),
         steps,
         after: Vec::new(),
     };

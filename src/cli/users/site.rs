@@ -10,7 +10,7 @@ use crate::accounts::{Mark, Principal};
 use crate::api::{VDOConfig, VDOConfigSpec, VsphereCloudConfig};
 use crate::cluster::{ClusterError, get};
 use crate::drivers::{CLOUD_PROVIDER, KNOWN, STORAGE, short};
-use crate::facts::{Node, StoredCredentials};
+use crate::facts::{Credentials, Node, StoredCredentials};
 use crate::reconcile::connection::{endpoint, inputs, requirements};
 use crate::reconcile::{ReconcileError, connection_objects};
 use crate::types::{DriverName, ObjectId};
@@ -56,6 +56,11 @@ impl Target {
     /// The Secret as namespace/name.
     pub(super) fn place(&self) -> String {
         format!("{}/{}", self.secret.namespace, self.secret.name)
+    }
+
+    /// The credentials that its Secret held when it was looked at.
+    pub(super) fn seen(&self) -> Option<&Credentials> {
+        self.stored.as_ref().map(|stored| &stored.credentials)
     }
 
     /// Its account: the one that was named, else the one in its Secret if that is ours, else the first of ours.

@@ -1,11 +1,12 @@
 //! The Secret of an account, and who uses an account.
 
 use super::super::context::Context;
-use super::super::deploy::write::apply;
+use super::super::deploy::write::apply_alone;
 use super::super::progress::Progress;
 use super::super::{CliError, Exit};
+use super::failed;
 use super::site::{Site, Target};
-use crate::accounts::{PasswordPolicy, Principal, password};
+use crate::accounts::{ChangeError, PasswordPolicy, Principal, password};
 use crate::api::{MANAGED_BY, MANAGED_BY_LABEL, SERVERS};
 use crate::cluster::{Select, Watch, get, list};
 use crate::facts::{Credentials, StoredCredentials};
@@ -13,6 +14,7 @@ use crate::install::VDOCTL;
 use crate::manifest::Object;
 use crate::reconcile::connection::inputs;
 use crate::types::{ObjectId, Remedy as _, Secret};
+use crate::vcenter::{Budget, Session};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::ResourceExt;
@@ -55,21 +57,53 @@ pub(super) async fn stored(context: &Context, secret: &ObjectId) -> Result<Optio
     let Some(found) = get(&context.ports.client, "v1", secret).await? else {
         return Ok(None);
     };
-    let text = |key: &str| {
-        let encoded = found.value()["data"][key].as_str().unwrap_or_default();
-        let decoded = STANDARD.decode(encoded).unwrap_or_default();
-        String::from_utf8(decoded).unwrap_or_default()
-    };
-    let credentials = Credentials {
-        user: text("username"),
-        password: Secret::new(text("password")),
-    };
-    let complete = !credentials.user.is_empty() && !credentials.password.is_empty();
-    Ok(complete.then(|| StoredCredentials {
+    Ok(credentials(&found).map(|credentials| StoredCredentials {
         credentials,
         secret: format!("{}/{}", secret.namespace, secret.name),
         version: found.resource_version().to_owned(),
     }))
+}
+
+/// The user name and the password in a Secret.
+fn credentials(secret: &Object) -> Option<Credentials> {
+    let text = |key: &str| {
+        let encoded = secret.value()["data"][key].as_str().unwrap_or_default();
+        let decoded = STANDARD.decode(encoded).unwrap_or_default();
+        String::from_utf8(decoded).ok().filter(|text| !text.is_empty())
+    };
+    Some(Credentials {
+        user: text("username")?,
+        password: Secret::new(text("password")?),
+    })
+}
+
+/// What a Secret holds right before it is written.
+#[derive(Debug, PartialEq, Eq)]
+enum Holds {
+    /// What it held when this command looked at it, or what it gets.
+    AsSeen,
+    /// Another password of the same account: the right one is the last that the vCenter was given.
+    OtherPassword,
+    /// Another account.
+    OtherAccount,
+}
+
+fn holds(found: Option<&Credentials>, seen: Option<&Credentials>, new: &Credentials) -> Holds {
+    let same_account = |found: &Credentials| new.user.parse::<Principal>().is_ok_and(|own| own.is(&found.user));
+    match found {
+        _ if found == seen || found == Some(new) => Holds::AsSeen,
+        Some(found) if same_account(found) => Holds::OtherPassword,
+        _ => Holds::OtherAccount,
+    }
+}
+
+/// Another administrator works on the same account.
+pub(super) fn taken(user: &str, place: &str) -> CliError {
+    CliError::new(
+        Exit::Refused,
+        format!("another administrator has just written {user} into Secret {place}; it is left as it is"),
+        "The same command goes on with what is there now.",
+    )
 }
 
 /// The account that this one has taken the place of and that the drivers may still use.
@@ -79,15 +113,45 @@ pub(super) async fn rotated_from(context: &Context, target: &Target) -> Result<O
     Ok(annotation)
 }
 
-/// Writes user name and password, and which account they took the place of.
+/// Writes user name and password, and which account they took the place of. What another administrator has written since the Secret was
+/// `seen` stays, but for an older password of the same account.
 pub(super) async fn store(
     site: &Site,
     target: &Target,
-    user: &str,
-    password: &Secret,
+    new: &Credentials,
+    seen: Option<&Credentials>,
     from: Option<&str>,
     progress: &mut Progress,
 ) -> Result<(), CliError> {
+    let made = async || {
+        let found = get(&site.context.ports.client, "v1", &target.secret).await?;
+        let held = found.as_ref().and_then(credentials);
+        let stays = match holds(held.as_ref(), seen, new) {
+            Holds::AsSeen => false,
+            Holds::OtherPassword => !is_accepted(site, new).await?,
+            Holds::OtherAccount => true,
+        };
+        match stays {
+            true => Err(taken(&held.map(|held| held.user).unwrap_or_default(), &target.place())),
+            false => secret(site, target, new, from, found.as_ref()),
+        }
+    };
+    apply_alone(&site.context, made, progress).await
+}
+
+/// Whether the vCenter still accepts these credentials: once more, since another administrator may have set another password meanwhile.
+async fn is_accepted(site: &Site, credentials: &Credentials) -> Result<bool, CliError> {
+    match Session::open(site.endpoint.clone(), credentials.clone(), &Budget::default()).await {
+        Ok(session) => {
+            session.close().await;
+            Ok(true)
+        }
+        Err(error) if error.is_rejection() => Ok(false),
+        Err(error) => Err(failed(&ChangeError::Session(error))),
+    }
+}
+
+fn secret(site: &Site, target: &Target, new: &Credentials, from: Option<&str>, found: Option<&Object>) -> Result<Object, CliError> {
     let encoded = |text: &str| STANDARD.encode(text);
     let mut annotations = json!({SERVERS: site.endpoint.server});
     if let Some(from) = from {
@@ -96,18 +160,20 @@ pub(super) async fn store(
     let mut value = json!({
         "apiVersion": "v1", "kind": "Secret",
         "metadata": {"name": target.secret.name.as_str(), "namespace": target.secret.namespace, "annotations": annotations},
-        "data": {"username": encoded(user), "password": encoded(password.expose())},
+        "data": {"username": encoded(&new.user), "password": encoded(new.password.expose())},
     });
-    match get(&site.context.ports.client, "v1", &target.secret).await? {
+    match found {
         // Its type cannot be changed, and whose it is stays.
-        Some(found) => value["type"] = found.value()["type"].clone(),
+        Some(found) => {
+            value["type"] = found.value()["type"].clone();
+            value["metadata"]["resourceVersion"] = found.resource_version().into();
+        }
         None => {
             value["type"] = "kubernetes.io/basic-auth".into();
             value["metadata"]["labels"] = json!({MANAGED_BY_LABEL: VDOCTL});
         }
     }
-    let object = Object::new(value).map_err(|error| CliError::internal(&error))?;
-    apply(&site.context, &[object], None, progress).await
+    Object::new(value).map_err(|error| CliError::internal(&error))
 }
 
 /// The Secrets that the operator wrote for the drivers and that name this account.
@@ -138,4 +204,33 @@ pub(super) async fn users_of(site: &Site, account: &Principal) -> Result<Vec<Str
     }
     users.extend(driver_secrets(&site.context, account).await?);
     Ok(users)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn store_secret_written_by_another_administrator_is_noticed() {
+        let one = |user: &str, password: &str| Credentials {
+            user: user.into(),
+            password: Secret::new(password),
+        };
+        let (old, new) = (one("k8s@vsphere.local", "old"), one("vdo-a@vsphere.local", "new"));
+        for (found, seen, expected) in [
+            (None, None, Holds::AsSeen),
+            (Some(&old), Some(&old), Holds::AsSeen),
+            // Written by this command before.
+            (Some(&new), Some(&old), Holds::AsSeen),
+            (Some(&new), None, Holds::AsSeen),
+            (Some(&one("VSPHERE.LOCAL\\vdo-a", "other")), None, Holds::OtherPassword),
+            (Some(&one("vdo-a@vsphere.local", "other")), Some(&old), Holds::OtherPassword),
+            (Some(&one("vdo-b@vsphere.local", "new")), Some(&old), Holds::OtherAccount),
+            (Some(&old), None, Holds::OtherAccount),
+            // Deleted, which no one does while it is made.
+            (None, Some(&old), Holds::OtherAccount),
+        ] {
+            assert_eq!(holds(found, seen, &new), expected, "{found:?} {seen:?}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Killed at any call, the next run goes on. `VDO_FAULTS=all` kills at every call.
 
-use super::{SECRET, command, done, ended, planted, start, user_in_secret};
+use super::{SECRET, command, done, ended, planted, start, two, user_in_secret};
 use crate::common::sample::{self, setting};
 use crate::common::{Bed, NS, PATIENCE};
 use crate::deploy::administrator;
@@ -59,11 +59,14 @@ enum Place {
     Changes,
     /// At a write of the Secret.
     Write(usize, Act),
+    /// Nowhere: another administrator rotates at the same time.
+    Two,
 }
 
 /// Rotates with kills; gives the account in the end.
 pub async fn rotated(bed: &Bed) -> Result<String> {
     let places = [
+        Place::Two,
         Place::Changes,
         Place::Write(1, Act::StopBefore),
         Place::Write(1, Act::StopAfter),
@@ -77,6 +80,7 @@ pub async fn rotated(bed: &Bed) -> Result<String> {
     for place in chosen {
         let before = user_in_secret(bed).await?;
         match place {
+            Place::Two => two::at_the_first_change(bed, "rotate", &["--yes"]).await.context("two at once")?,
             Place::Changes => until_done(bed, "rotate").await?,
             Place::Write(number, act) => {
                 killed_at_write(bed, number, act).await.with_context(|| format!("{place:?}"))?;
