@@ -52,8 +52,8 @@ pub(super) struct Decided {
     pub config: VDOConfig,
     /// What was found.
     pub state: ClusterState,
-    /// Drivers of which it could not be decided what should exist.
-    pub notes: Vec<String>,
+    /// Drivers of which it could not be decided what should exist, each with why.
+    pub left: Vec<String>,
     /// What was decided.
     pub decision: Decision,
     /// From which matrix.
@@ -171,7 +171,7 @@ impl Context {
         let config = self.acting().await?;
         let ((state, mut decision), found) = self.prepare(&config).await.map_err(|stopped| stopped.error)?;
         let failures = std::mem::take(&mut decision.failures);
-        let notes = failures.iter().map(left_alone).collect();
+        let left = failures.iter().map(left_alone).collect();
         if let Some(error) = failures.of_all(&decision.requested) {
             return Err(error.into());
         }
@@ -179,7 +179,7 @@ impl Context {
             config,
             state,
             decision,
-            notes,
+            left,
             matrix: found.matrix,
         })
     }

@@ -18,6 +18,6 @@ fn answer(format: Format, planned: &Planned) -> Result<Answer, CliError> {
         planned.supposition() + &shown.iter().map(|item| planned.line(item)).collect::<String>() + &folded + &planned.rest()
     };
     let answer = Answer::formatted(format, || planned.json("Diff", &changing), text)?;
-    let answer = planned.notes.iter().cloned().fold(answer, Answer::note);
+    let answer = planned.talk().cloned().fold(answer, Answer::note);
     Ok(answer.note(planned.summary()).exit(planned.exit()))
 }

@@ -15,7 +15,7 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
 fn answer(format: Format, planned: &Planned) -> Result<Answer, CliError> {
     let all: Vec<&Item> = planned.items.iter().collect();
     let answer = Answer::formatted(format, || planned.json("Plan", &all), || text(planned, format == Format::Wide))?;
-    let answer = planned.notes.iter().cloned().fold(answer, Answer::note);
+    let answer = planned.talk().cloned().fold(answer, Answer::note);
     let answer = answer.note(planned.summary()).exit(planned.exit());
     Ok(match &planned.hash {
         _ if !planned.supposed.is_empty() => answer.note("This is a preview: nothing was changed."),
@@ -145,6 +145,7 @@ mod tests {
                 message: "ConfigMap csi/one is tried once Namespace csi is there".into(),
             }],
             notes: Vec::new(),
+            left: Vec::new(),
             drivers: vec![DriverChange {
                 driver: "vsphere-csi".into(),
                 from: "3.6.3".parse().ok(),
@@ -166,6 +167,16 @@ mod tests {
         let answer = answer(Format::Json, &planned()).expect("an answer");
         insta::assert_snapshot!(String::from_utf8(answer.data).expect("text"));
         assert_eq!(answer.exit, super::super::Exit::Differences);
+    }
+
+    #[test]
+    fn plan_of_a_driver_that_cannot_be_decided_about_is_an_error() {
+        let left = vec!["vsphere-csi: it is pinned to 9.9.9; nothing new of it is applied".to_owned()];
+        let answer = answer(Format::Json, &Planned { left, ..planned() }).expect("an answer");
+        assert_eq!(answer.exit, super::super::Exit::Refused);
+        assert!(answer.talk.iter().any(|line| line.contains("9.9.9")), "{:?}", answer.talk);
+        let json: serde_json::Value = serde_json::from_slice(&answer.data).expect("JSON");
+        assert!(json["leftAlone"][0].as_str().is_some_and(|line| line.contains("9.9.9")), "{json}");
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub(super) struct Planned {
     pub deferred: Vec<Skip>,
     /// What should be known of how this was found out.
     pub notes: Vec<String>,
+    /// Drivers that are left at what was applied last, each with why.
+    pub left: Vec<String>,
     /// What happens to each driver.
     pub drivers: Vec<DriverChange>,
     /// The change that was supposed; empty where the plan is that of the cluster as it is.
@@ -63,9 +65,9 @@ impl Planned {
         }
         let decided = context.decide().await?;
         let mut notes: Vec<String> = decided.other_matrix().into_iter().collect();
-        notes.extend(decided.notes.iter().cloned());
         let Decided {
             config,
+            left,
             state,
             mut decision,
             ..
@@ -114,6 +116,7 @@ impl Planned {
             blocked: decision.plan.blocked,
             deferred: dry_run.deferred,
             notes,
+            left,
             supposed: Vec::new(),
         })
     }
@@ -144,6 +147,7 @@ impl Planned {
             blocked: plan.blocked,
             deferred: Vec::new(),
             notes: vec![note],
+            left: Vec::new(),
             supposed: Vec::new(),
         })
     }
@@ -153,9 +157,16 @@ impl Planned {
         self.items.iter().filter(|item| item.action != Action::Keep)
     }
 
-    /// Exit codes as those of `kubectl diff`.
+    /// What is said beside the plan.
+    pub(super) fn talk(&self) -> impl Iterator<Item = &String> {
+        self.notes.iter().chain(&self.left)
+    }
+
+    /// Exit codes as those of `kubectl diff`; a driver that cannot be decided about is an error.
     pub(super) fn exit(&self) -> Exit {
-        if self.changing().next().is_none() {
+        if !self.left.is_empty() {
+            Exit::Refused
+        } else if self.changing().next().is_none() {
             Exit::Ok
         } else {
             Exit::Differences
@@ -281,6 +292,7 @@ impl Planned {
                 "waiting": waits(&self.waiting),
                 "blocked": waits(&self.blocked),
                 "notTried": skips(&self.deferred),
+                "leftAlone": self.left,
             }),
         )
     }

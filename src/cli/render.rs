@@ -3,7 +3,7 @@
 use super::args::{Format, Global, Render as Args};
 use super::chart::objects_answer;
 use super::context::{Context, id};
-use super::{Answer, CliError};
+use super::{Answer, CliError, Exit};
 use crate::plan::Desired;
 
 pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError> {
@@ -20,7 +20,11 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     };
     let objects: Vec<_> = desired.iter().map(show).collect();
     let mut answer = objects_answer(args.output.or_yaml(), &objects)?;
-    answer = decided.other_matrix().into_iter().fold(answer, Answer::note);
+    answer = decided
+        .other_matrix()
+        .into_iter()
+        .chain(decided.left.iter().cloned())
+        .fold(answer, Answer::note);
     answer = answer.note(format!(
         "{} objects for VDOConfig {} in cluster {}",
         objects.len(),
@@ -30,5 +34,8 @@ pub(super) async fn run(args: &Args, global: &Global) -> Result<Answer, CliError
     if matches!(args.output.or_yaml(), Format::Yaml | Format::Json) && !args.show_secrets && desired.iter().any(|d| d.object.is_secret()) {
         answer = answer.note("Secrets are masked, so this is not for kubectl apply; --show-secrets prints them.");
     }
-    Ok(answer)
+    Ok(match decided.left.is_empty() {
+        true => answer,
+        false => answer.exit(Exit::Refused),
+    })
 }

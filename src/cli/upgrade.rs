@@ -104,7 +104,7 @@ pub(super) async fn plan(args: &UpgradePlan, global: &Global) -> Result<Answer, 
         return Ok(answer.note(NOTHING));
     };
     let answer = Answer::formatted(format, || json_of(&upgrade), || text(&upgrade, format == Format::Wide))?;
-    let answer = upgrade.planned.notes.iter().cloned().fold(answer, Answer::note);
+    let answer = upgrade.planned.talk().cloned().fold(answer, Answer::note);
     Ok(answer
         .note(upgrade.planned.summary())
         .note(format!("Nothing was changed. To do it: {}", command(&args.to)))

@@ -54,15 +54,15 @@ fn approved(planned: &Planned, args: &Args, progress: &mut Progress) -> Result<(
     for (id, refusal) in &planned.refusals {
         progress.step(Mark::Failed, &format!("{id}: {refusal}"));
     }
-    if planned.refusals.is_empty() || args.writing.ignore_checks {
-        return Ok(());
-    }
+    let what = match (&planned.left[..], planned.refusals.len()) {
+        _ if args.writing.ignore_checks => return Ok(()),
+        ([], 0) => return Ok(()),
+        ([], refused) => format!("the API server would refuse {}, so nothing was written", count(refused, "object")),
+        (left, _) => format!("{}, so nothing was written", left.join("; ")),
+    };
     Err(CliError::new(
         Exit::Refused,
-        format!(
-            "the API server would refuse {}, so nothing was written",
-            count(planned.refusals.len(), "object")
-        ),
+        what,
         "Put it right and run the same command again; --ignore-checks writes anyway.",
     ))
 }
