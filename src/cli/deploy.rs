@@ -128,6 +128,10 @@ async fn deploy(args: &Args, global: &Global, format: Format, progress: &mut Pro
     let kept = all.len() - changing.len();
     if !changing.is_empty() {
         write::apply(&context, &changing, matrix.place.as_ref().map(|place| (place, &*all)), progress).await?;
+        // An operator that lacked what was just written may wait minutes for its next attempt.
+        if change == Change::Same && installed.config.is_some() {
+            super::manage::wake(&context).await?;
+        }
     }
     progress.step(Mark::Done, &applied(changing.len(), kept));
     if args.no_wait {

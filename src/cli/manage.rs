@@ -6,6 +6,7 @@ use super::context::{Context, now};
 use super::driver_fields::{patch, typed};
 use super::{Answer, CliError};
 use crate::api::{ManagementState, RECONCILE_AT};
+use crate::manifest::Object;
 use serde_json::json;
 
 /// Sets `managementState` of all, or of one driver.
@@ -38,12 +39,18 @@ pub(super) async fn state(args: &Args, state: ManagementState, global: &Global) 
     Ok(still.into_iter().fold(Answer::text("").note(line), Answer::note))
 }
 
-/// Wakes the operator.
+/// Has the operator reconcile now.
 pub(super) async fn reconcile(global: &Global) -> Result<Answer, CliError> {
-    let context = Context::open(global).await?;
+    let live = wake(&Context::open(global).await?).await?;
+    Ok(Answer::text("").note(format!(
+        "the operator reconciles {live} now, and asks the source of its matrix; vdoctl status shows the result"
+    )))
+}
+
+/// Wakes an operator that waits for its next attempt. The VDOConfig as it was.
+pub(super) async fn wake(context: &Context) -> Result<Object, CliError> {
     let live = context.acting_object().await?;
-    let line = format!("the operator reconciles {live} now, and asks the source of its matrix; vdoctl status shows the result");
     let annotations = json!({"metadata": {"annotations": {RECONCILE_AT: now().to_string()}}});
-    Change::merge(&context, live, annotations).await?.make(&context).await?;
-    Ok(Answer::text("").note(line))
+    Change::merge(context, live.clone(), annotations).await?.make(context).await?;
+    Ok(live)
 }

@@ -265,7 +265,8 @@ impl Writer {
         deleted(timed("delete", api_version, id, request).await.map(drop))
     }
 
-    /// Deletes an object exactly as it was seen: the same instance in the same state. With `keep_dependents` its pods stay. Whether it was deleted or is gone; `false` when it is there in another state.
+    /// Deletes an object exactly as it was seen: the same instance in the same state. With `keep_dependents` its pods stay.
+    /// Whether it was deleted or is gone; `false` when it is there in another state.
     ///
     /// # Errors
     /// When the API server does not accept it.

@@ -216,6 +216,21 @@ fn deploy_into_empty_cluster_is_ready_and_again_changes_nothing() -> Result<()> 
             ensure!(event["apiVersion"] == "vdoctl/v1" && event["kind"] == "Progress", "{event}");
         }
         ensure!(versions(bed).await? == before);
+        // What was missing is applied, and the operator is woken: without its rights it may wait minutes for its next attempt.
+        let woken = async |bed: &Bed| -> Result<bool> {
+            let config = bed.get("vdo.vmware.com/v1alpha1", "VDOConfig", NS, "vdo").await?;
+            Ok(config["metadata"]["annotations"]["vdo.vmware.com/reconcile-at"].is_string())
+        };
+        ensure!(!woken(bed).await?, "nothing was changed");
+        bed.delete("rbac.authorization.k8s.io/v1", "RoleBinding", "vmware-system-csi", "vdo-operator")
+            .await?;
+        let repaired = deploy.run(bed, &[])?;
+        ensure!(
+            repaired.status.success() && woken(bed).await?,
+            "{}{}",
+            out(&repaired),
+            err(&repaired)
+        );
         page(bed, &deploy)?;
         refused::in_an_installed_cluster(bed, &deploy).await
     })
