@@ -12,21 +12,27 @@ use serde_json::{Value, json};
 use std::time::Instant;
 use vdo_testbed::{Probe, until};
 
-pub const PLACE: &str = "configmap://vmware-system-vdo/matrix";
+/// The place of docs/matrix.md, for one test alone: what a shared cluster has used from a place stays known, and an older version is refused there.
+const PLACE: &str = "configmap://vmware-system-vdo/matrix";
 
-/// A publisher's folder.
+/// The place of another test.
+const ORIGINAL: &str = "configmap://vmware-system-vdo/original";
+
+/// A publisher's folder, and where in the cluster it is loaded to.
 pub struct Folder {
     folder: tempfile::TempDir,
     key: Publisher,
     pub index: Value,
+    place: &'static str,
 }
 
 impl Folder {
-    pub fn new() -> Result<Self> {
+    pub fn new(place: &'static str) -> Result<Self> {
         let folder = Self {
             folder: tempfile::tempdir()?,
             key: Publisher::new()?,
             index: embedded_index()?,
+            place,
         };
         std::fs::create_dir(folder.folder.path().join("charts"))?;
         std::fs::write(folder.folder.path().join("keys.pem"), folder.key.public())?;
@@ -52,8 +58,8 @@ impl Folder {
     }
 
     pub fn load(&self, bed: &Bed) -> Result<()> {
-        let (code, text, err) = bed.vdoctl(&["matrix", "load", &self.path(""), PLACE])?;
-        ensure!(code == 0 && text.contains(PLACE), "{code}\n{text}\n{err}");
+        let (code, text, err) = bed.vdoctl(&["matrix", "load", &self.path(""), self.place])?;
+        ensure!(code == 0 && text.contains(self.place), "{code}\n{text}\n{err}");
         Ok(())
     }
 }
@@ -66,7 +72,7 @@ async fn parts(bed: &Bed) -> Result<Vec<Value>> {
 fn matrix_in_config_maps_is_followed_at_once_and_survives_damage() -> Result<()> {
     INSTALLED.run(async |bed| {
         until_at_rest(bed).await?;
-        let mut folder = Folder::new()?;
+        let mut folder = Folder::new(PLACE)?;
         folder.sign(7001)?;
         bed.kill_operator();
         bed.flags.push(("matrix-keys", leaked(folder.path("keys.pem"))));
@@ -141,7 +147,7 @@ fn matrix_in_config_maps_is_followed_at_once_and_survives_damage() -> Result<()>
 fn matrix_named_by_a_compatibility_config_is_followed_at_once() -> Result<()> {
     INSTALLED.run(async |bed| {
         until_at_rest(bed).await?;
-        let mut folder = Folder::new()?;
+        let mut folder = Folder::new(ORIGINAL)?;
         folder.sign(7001)?;
         folder.load(bed)?;
         let version = bed.status().await?["matrix"]["version"].as_u64().context("a version")?;
@@ -150,19 +156,19 @@ fn matrix_named_by_a_compatibility_config_is_followed_at_once() -> Result<()> {
             json!({"apiVersion": "vdo.vmware.com/v1alpha1", "kind": "CompatibilityConfig", "metadata": {"name": "original", "namespace": NS},
                 "spec": {"matrixURL": url}})
         };
-        bed.apply(&object(PLACE)).await?;
-        until_version(bed, PLACE, 7001).await?;
+        bed.apply(&object(ORIGINAL)).await?;
+        until_version(bed, ORIGINAL, 7001).await?;
         let (code, text, err) = bed.vdoctl(&["matrix", "source"])?;
         ensure!(code == 0 && text.contains("CompatibilityConfig original"), "{text} {err}");
         bed.apply(&object("http://a.test/matrix.json")).await?;
         until_refused(bed, "MatrixInvalid", "CompatibilityConfig original, spec.matrixURL: http:// is no source").await?;
-        until_version(bed, PLACE, 7001).await?;
+        until_version(bed, ORIGINAL, 7001).await?;
         let own = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "vdo-matrix", "namespace": NS}, "data": {"source": "embedded"}});
         bed.apply(&own).await?;
         until_version(bed, "embedded", version).await?;
         bed.delete("v1", "ConfigMap", NS, "vdo-matrix").await?;
-        bed.apply(&object(PLACE)).await?;
-        until_version(bed, PLACE, 7001).await?;
+        bed.apply(&object(ORIGINAL)).await?;
+        until_version(bed, ORIGINAL, 7001).await?;
         bed.delete("vdo.vmware.com/v1alpha1", "CompatibilityConfig", NS, "original").await?;
         until_version(bed, "embedded", version).await
     })
