@@ -116,13 +116,18 @@ impl Deployment {
         match self {
             Self::Unknown => None,
             Self::Missing => Some(format!("there is no Deployment {whole}")),
-            Self::Found(deployment) if deployment.number("/spec/replicas") == Some(0) => Some(format!("Deployment {whole} is scaled to 0")),
+            Self::Found(deployment) if is_scaled_to_zero(deployment) => Some(format!("Deployment {whole} is scaled to 0")),
             Self::Found(deployment) => match assess(deployment).0 {
                 Verdict::Current => None,
                 Verdict::Waiting(_, message) => Some(message),
             },
         }
     }
+}
+
+/// Whether no pods are asked for.
+fn is_scaled_to_zero(deployment: &Object) -> bool {
+    deployment.number("/spec/replicas") == Some(0)
 }
 
 /// What keeps the pods of an operator from being ready; `None` where they are.
@@ -174,12 +179,10 @@ impl Presence {
         };
         let own = seen(client, "v1", &ObjectId::new("", "Namespace", "", namespace)).await?;
         let unready = match &deployment {
-            Deployment::Found(found) if found.number("/spec/replicas") != Some(0) => {
-                unready(context, found).await.or_else(|error| match error {
-                    ClusterError::Forbidden { .. } => Ok(None),
-                    error => Err(error),
-                })?
-            }
+            Deployment::Found(found) if !is_scaled_to_zero(found) => unready(context, found).await.or_else(|error| match error {
+                ClusterError::Forbidden { .. } => Ok(None),
+                error => Err(error),
+            })?,
             _ => None,
         };
         Ok(Self {
@@ -229,7 +232,7 @@ impl Presence {
     fn may_begin(&self) -> bool {
         let none = match &self.deployment {
             Deployment::Missing => true,
-            Deployment::Found(deployment) => deployment.number("/spec/replicas") == Some(0),
+            Deployment::Found(deployment) => is_scaled_to_zero(deployment),
             Deployment::Unknown => false,
         };
         !none && !self.terminating
@@ -282,7 +285,7 @@ impl Presence {
         match &self.deployment {
             _ if self.terminating => "Install it again when the namespace is deleted: vdoctl deploy.".into(),
             Deployment::Missing => "Install it again: vdoctl deploy, or apply the operator's manifests.".into(),
-            Deployment::Found(found) if found.number("/spec/replicas") == Some(0) => {
+            Deployment::Found(found) if is_scaled_to_zero(found) => {
                 format!("Start it: kubectl -n {namespace} scale deployment {OPERATOR} --replicas=1")
             }
             _ => {
